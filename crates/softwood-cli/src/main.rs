@@ -1,0 +1,2 @@
+//! The `softwood` program.
+fn main() {}

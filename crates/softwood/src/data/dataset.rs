@@ -1,0 +1,266 @@
+//! A labelled table: features in schema order, the target, and row weights.
+
+use crate::data::column::{MISSING, Values};
+use crate::data::schema::{Schema, Task};
+use crate::data::table::Table;
+use crate::error::{Error, Result};
+
+/// Fewest rows a model is fitted to.
+pub const MIN_ROWS: usize = 2;
+
+/// Target values, one per row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Target {
+    /// Numbers.
+    Numeric(Vec<f64>),
+    /// Class of each row, as an index into the schema's classes.
+    Classes(Vec<u32>),
+}
+
+impl Target {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Numeric(values) => values.len(),
+            Self::Classes(codes) => codes.len(),
+        }
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn take(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Numeric(values) => Self::Numeric(rows.iter().map(|&row| values[row]).collect()),
+            Self::Classes(codes) => Self::Classes(rows.iter().map(|&row| codes[row]).collect()),
+        }
+    }
+}
+
+/// Which columns of a table play which part.
+#[derive(Debug, Clone, Default)]
+pub struct Roles {
+    /// Target column.
+    pub target: String,
+    /// Column of row weights.
+    pub weight: Option<String>,
+    /// Columns to leave out.
+    pub ignore: Vec<String>,
+    /// Whether to classify; decided by the target column's kind where `None`.
+    pub classify: Option<bool>,
+}
+
+/// Features, target and weights, ready to fit or score.
+#[derive(Debug, Clone)]
+pub struct Dataset {
+    schema: Schema,
+    features: Table,
+    target: Target,
+    weights: Option<Vec<f64>>,
+}
+
+impl Dataset {
+    /// Takes a table apart by roles.
+    ///
+    /// # Errors
+    /// When a named column is absent, a target or weight cell is missing or unusable, or there are no rows or features.
+    pub fn from_table(table: &Table, roles: &Roles) -> Result<Self> {
+        let target_column = table.column(&roles.target)?;
+        for name in &roles.ignore {
+            table.column(name)?;
+        }
+        let weights = roles.weight.as_ref().map(|name| weights_of(table, name)).transpose()?;
+        let mut apart: Vec<&str> = vec![&roles.target];
+        apart.extend(roles.ignore.iter().map(String::as_str));
+        apart.extend(roles.weight.as_deref());
+        let features = table.without(&apart);
+        let classify = roles.classify.unwrap_or(matches!(target_column.values, Values::Categorical { .. }));
+        let task = if classify {
+            Task::Classification { classes: classes_of(&target_column.values) }
+        } else {
+            Task::Regression
+        };
+        let schema = Schema::of(&features, &roles.target, task);
+        let target = schema.target_of(table)?;
+        Self::new(schema, features, target, weights)
+    }
+
+    /// A dataset from its parts; features must stand in schema order.
+    ///
+    /// # Errors
+    /// When lengths differ, there are no rows or no features, or weights are negative, not finite or all zero.
+    pub fn new(schema: Schema, features: Table, target: Target, weights: Option<Vec<f64>>) -> Result<Self> {
+        if target.is_empty() {
+            return Err(Error::Table("the table has no rows".to_owned()));
+        }
+        if features.columns().is_empty() {
+            return Err(Error::Table("the table has no feature columns besides the target".to_owned()));
+        }
+        if features.n_rows() != target.len() {
+            return Err(Error::Table(format!("{} rows of features but {} targets", features.n_rows(), target.len())));
+        }
+        if let Some(weights) = &weights {
+            check_weights(weights, target.len())?;
+        }
+        Ok(Self { schema, features, target, weights })
+    }
+
+    /// The rows of a table scored against a schema: features aligned, target read.
+    ///
+    /// # Errors
+    /// When a column is absent or a cell unusable.
+    pub fn aligned(schema: &Schema, table: &Table, weight: Option<&str>) -> Result<Self> {
+        let weights = weight.map(|name| weights_of(table, name)).transpose()?;
+        Self::new(schema.clone(), schema.align(table)?, schema.target_of(table)?, weights)
+    }
+
+    /// Names, kinds, categories and classes.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Feature columns in schema order.
+    pub fn features(&self) -> &Table {
+        &self.features
+    }
+
+    /// Target values.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Row weights, where given.
+    pub fn weights(&self) -> Option<&[f64]> {
+        self.weights.as_deref()
+    }
+
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.target.len()
+    }
+
+    /// The rows given, in that order.
+    #[must_use]
+    pub fn take(&self, rows: &[usize]) -> Self {
+        Self {
+            schema: self.schema.clone(),
+            features: self.features.take(rows),
+            target: self.target.take(rows),
+            weights: self.weights.as_ref().map(|weights| rows.iter().map(|&row| weights[row]).collect()),
+        }
+    }
+
+    /// Refuses what no model can be fitted to: too few rows, a constant target.
+    ///
+    /// # Errors
+    /// When there are fewer than [`MIN_ROWS`] rows, or all targets of positive weight are equal.
+    pub fn check_fit(&self) -> Result<()> {
+        if self.n_rows() < MIN_ROWS {
+            let found = self.n_rows();
+            return Err(Error::Table(format!(
+                "a model needs at least {MIN_ROWS} rows; n_samples = {found} row was given"
+            )));
+        }
+        let is_constant = match &self.target {
+            Target::Numeric(values) => values.iter().all(|value| value.to_bits() == values[0].to_bits()),
+            Target::Classes(codes) => codes.iter().all(|code| code == &codes[0]),
+        };
+        if is_constant {
+            let problem = "all target values are equal; there is nothing to predict (one class or a constant)";
+            return Err(Error::column(&self.schema.target, problem));
+        }
+        Ok(())
+    }
+}
+
+impl Schema {
+    /// The target of a labelled table.
+    ///
+    /// # Errors
+    /// When the column is absent, a cell is missing, or holds text or an unknown class.
+    pub fn target_of(&self, table: &Table) -> Result<Target> {
+        let column = table.column(&self.target)?;
+        let missing = |row: usize| {
+            Error::cell(&self.target, row + 1, "the target cell is missing; drop the row or fill the cell")
+        };
+        match (&self.task, &column.values) {
+            (Task::Regression, Values::Numeric(values)) => match values.iter().position(|value| value.is_nan()) {
+                Some(row) => Err(missing(row)),
+                None => Ok(Target::Numeric(values.clone())),
+            },
+            (Task::Regression, Values::Categorical { codes, levels }) => {
+                let row = codes.iter().position(|&code| code != MISSING).unwrap_or(0);
+                let text = levels.get(codes.get(row).map_or(0, |&code| code as usize)).map_or("", String::as_str);
+                let problem = format!("`{text}` is not a number; a regression target must be numeric (or classify)");
+                Err(Error::cell(&self.target, row + 1, problem))
+            }
+            (Task::Classification { classes }, values) => {
+                let n_rows = table.n_rows();
+                (0..n_rows)
+                    .map(|row| {
+                        let name = class_name(values, row).ok_or_else(|| missing(row))?;
+                        let code = classes.iter().position(|class| *class == name).ok_or_else(|| {
+                            let known = classes.join(", ");
+                            let problem = format!("`{name}` is not a class of the model; it knows {known}");
+                            Error::cell(&self.target, row + 1, problem)
+                        })?;
+                        Ok(code as u32)
+                    })
+                    .collect::<Result<_>>()
+                    .map(Target::Classes)
+            }
+        }
+    }
+}
+
+fn class_name(values: &Values, row: usize) -> Option<String> {
+    match values {
+        Values::Numeric(numbers) => Some(numbers[row]).filter(|value| !value.is_nan()).map(|value| value.to_string()),
+        Values::Categorical { codes, levels } => levels.get(codes[row] as usize).cloned(),
+    }
+}
+
+/// Class names that occur: numbers in numeric order, texts by name.
+fn classes_of(values: &Values) -> Vec<String> {
+    match values {
+        Values::Numeric(numbers) => {
+            let mut found: Vec<f64> = numbers.iter().copied().filter(|value| !value.is_nan()).collect();
+            found.sort_by(f64::total_cmp);
+            found.dedup_by(|a, b| a.total_cmp(b).is_eq());
+            found.iter().map(ToString::to_string).collect()
+        }
+        Values::Categorical { codes, levels } => {
+            let mut seen = vec![false; levels.len()];
+            for &code in codes.iter().filter(|&&code| (code as usize) < levels.len()) {
+                seen[code as usize] = true;
+            }
+            levels.iter().zip(seen).filter(|(_, seen)| *seen).map(|(level, _)| level.clone()).collect()
+        }
+    }
+}
+
+fn weights_of(table: &Table, name: &str) -> Result<Vec<f64>> {
+    match &table.column(name)?.values {
+        Values::Categorical { .. } => Err(Error::column(name, "weights must be numbers")),
+        Values::Numeric(weights) => match weights.iter().position(|weight| weight.is_nan() || *weight < 0.0) {
+            Some(row) => Err(Error::cell(name, row + 1, "a weight must be a number that is not negative")),
+            None => Ok(weights.clone()),
+        },
+    }
+}
+
+fn check_weights(weights: &[f64], n_rows: usize) -> Result<()> {
+    if weights.len() != n_rows {
+        return Err(Error::Table(format!("{} weights for {n_rows} rows", weights.len())));
+    }
+    if let Some(row) = weights.iter().position(|weight| !weight.is_finite() || *weight < 0.0) {
+        let found = weights[row];
+        return Err(Error::Table(format!("weight {found} of row {} must be finite and not negative", row + 1)));
+    }
+    if weights.iter().all(|weight| *weight <= 0.0) {
+        return Err(Error::Table("all weights are zero".to_owned()));
+    }
+    Ok(())
+}

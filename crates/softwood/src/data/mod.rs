@@ -1,0 +1,6 @@
+//! Tables, schemas and targets, and their dense encoding for soft models.
+
+pub(crate) mod column;
+pub(crate) mod dataset;
+pub(crate) mod schema;
+pub(crate) mod table;

@@ -1,0 +1,112 @@
+//! A table: columns of equal length with unique names and no infinities.
+
+use std::ops::Range;
+
+use crate::data::column::{Column, Values};
+use crate::error::{Error, Result};
+
+/// Columns of equal length with unique names.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Table {
+    columns: Vec<Column>,
+    n_rows: usize,
+}
+
+impl Table {
+    /// A table of these columns.
+    ///
+    /// # Errors
+    /// When names repeat, lengths differ, or a number is infinite.
+    pub fn new(columns: Vec<Column>) -> Result<Self> {
+        let n_rows = columns.first().map_or(0, Column::len);
+        for (index, column) in columns.iter().enumerate() {
+            if columns[..index].iter().any(|earlier| earlier.name == column.name) {
+                return Err(Error::column(
+                    &column.name,
+                    "the name appears twice; every column needs a name of its own",
+                ));
+            }
+            if column.len() != n_rows {
+                let problem = format!("{} cells where the first column has {n_rows}", column.len());
+                return Err(Error::column(&column.name, problem));
+            }
+            if let Values::Numeric(values) = &column.values
+                && let Some(row) = values.iter().position(|value| value.is_infinite())
+            {
+                let problem = format!("{} is not a finite number; leave the cell empty if it is missing", values[row]);
+                return Err(Error::cell(&column.name, row + 1, problem));
+            }
+        }
+        Ok(Self { columns, n_rows })
+    }
+
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    /// The columns, in order.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// Names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|column| column.name.as_str())
+    }
+
+    /// The column of this name.
+    ///
+    /// # Errors
+    /// When there is none; the message lists the names there are.
+    pub fn column(&self, name: &str) -> Result<&Column> {
+        self.columns.iter().find(|column| column.name == name).ok_or_else(|| Error::column(name, self.absent()))
+    }
+
+    fn absent(&self) -> String {
+        let mut names: Vec<&str> = self.names().take(20).collect();
+        if self.columns.len() > names.len() {
+            names.push("...");
+        }
+        format!("there is no such column; there are {}", names.join(", "))
+    }
+
+    /// The rows given, in that order.
+    #[must_use]
+    pub fn take(&self, rows: &[usize]) -> Self {
+        Self { columns: self.columns.iter().map(|column| column.take(rows)).collect(), n_rows: rows.len() }
+    }
+
+    /// The table without the named columns.
+    #[must_use]
+    pub fn without(&self, names: &[&str]) -> Self {
+        let columns = self.columns.iter().filter(|column| !names.contains(&column.name.as_str()));
+        Self { columns: columns.cloned().collect(), n_rows: self.n_rows }
+    }
+
+    /// All rows as a view.
+    pub fn rows(&self, range: Range<usize>) -> Rows<'_> {
+        Rows { table: self, range }
+    }
+}
+
+/// A run of rows of a table whose columns stand in the order of a model's schema.
+#[derive(Debug, Clone)]
+pub struct Rows<'a> {
+    /// The table, aligned by [`crate::Schema::align`].
+    pub table: &'a Table,
+    /// Which of its rows.
+    pub range: Range<usize>,
+}
+
+impl Rows<'_> {
+    /// Number of rows in view.
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Whether no row is in view.
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+}

@@ -1,0 +1,27 @@
+//! Softwood: tree models that know what they do not know.
+
+mod data;
+mod error;
+mod fit;
+mod models;
+mod par;
+mod params;
+mod posterior;
+mod predictive;
+mod rng;
+mod store;
+
+pub use data::column::{Column, MISSING, UNSEEN, Values};
+pub use data::dataset::{Dataset, MIN_ROWS, Roles, Target};
+pub use data::schema::{Field, FieldKind, Schema, Task};
+pub use data::table::{Rows, Table};
+pub use error::{Error, Result};
+pub use fit::{Fit, Progress, Run, Silent, Watch};
+pub use models::any::Family;
+pub use models::vst::{Leaf, LeafMixing, Prior, Rotation, Scaling, Vst, VstParams};
+pub use par::Pool;
+pub use params::{Checked, Kind, Params, Spec};
+pub use posterior::{CurvePoint, Distribution, Posterior, Training, Trial};
+pub use predictive::block::{Block, Head, LANES};
+pub use rng::Key;
+pub use store::record::{Numbers, Record};

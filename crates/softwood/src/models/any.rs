@@ -1,0 +1,89 @@
+//! The list of families; the only place that enumerates them.
+
+use serde_json::Value;
+
+use crate::data::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::fit::{Fit, Run};
+use crate::models::vst::{Vst, VstParams};
+use crate::params::{self, Params, Spec};
+use crate::posterior::Posterior;
+use crate::store::record::Record;
+
+/// A model family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// Variational soft tree.
+    Vst,
+}
+
+impl Family {
+    /// All families, in the order they are listed.
+    pub const ALL: &'static [Self] = &[Self::Vst];
+
+    /// Name on the command line and in model files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Vst => "vst",
+        }
+    }
+
+    /// What it is, in one line.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Vst => "variational soft tree: one soft tree with a Gaussian posterior over all its weights",
+        }
+    }
+
+    /// The family of this name.
+    ///
+    /// # Errors
+    /// When there is none; the message lists the names there are.
+    pub fn from_name(name: &str) -> Result<Self> {
+        Self::ALL.iter().copied().find(|family| family.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|family| family.name()).collect();
+            Error::Parameters(vec![format!("no model is called `{name}`; there are {}", names.join(", "))])
+        })
+    }
+
+    /// Its parameters.
+    pub fn table(self) -> Vec<Spec> {
+        match self {
+            Self::Vst => VstParams::table(),
+        }
+    }
+
+    /// All parameters as JSON, from `KEY=VALUE` texts and defaults.
+    ///
+    /// # Errors
+    /// When a name is unknown or a value unreadable.
+    pub fn params_from_texts(self, pairs: &[(String, String)]) -> Result<Value> {
+        match self {
+            Self::Vst => Ok(to_json(&params::from_texts::<VstParams>(pairs)?)),
+        }
+    }
+
+    /// Fits the family to data with parameters given as a JSON object (absent names keep their defaults).
+    ///
+    /// # Errors
+    /// When a parameter or the data cannot be used, the watch asked to stop, or training diverged.
+    pub fn fit(self, params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Posterior>> {
+        match self {
+            Self::Vst => Ok(Box::new(params::from_json::<VstParams>(params)?.fit(data, run)?)),
+        }
+    }
+
+    /// Builds a fitted model from its record.
+    ///
+    /// # Errors
+    /// When the record is not one of a known family or is incomplete.
+    pub fn restore(record: &Record) -> Result<Box<dyn Posterior>> {
+        match Self::from_name(&record.family).map_err(|error| Error::Format(error.to_string()))? {
+            Self::Vst => Ok(Box::new(Vst::from_record(record)?)),
+        }
+    }
+}
+
+fn to_json<P: Params>(params: &P) -> Value {
+    serde_json::to_value(params).unwrap_or_default()
+}

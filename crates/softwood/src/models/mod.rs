@@ -1,0 +1,4 @@
+//! The families, one room each.
+
+pub(crate) mod any;
+pub(crate) mod vst;

@@ -1,0 +1,118 @@
+//! The parameter table of the variational soft tree.
+
+use crate::params::{choices, params};
+
+choices! {
+    /// What stands in a leaf.
+    Leaf {
+        /// A constant.
+        Constant = "constant",
+        /// A linear function of the inputs.
+        Linear = "linear",
+    }
+}
+
+choices! {
+    /// How the leaves of a tree become one distribution.
+    LeafMixing {
+        /// Each leaf is a component of a mixture.
+        Mixture = "mixture",
+        /// One distribution whose parameters are the gate-weighted averages of the leaves'.
+        Blend = "blend",
+        /// The top levels choose a component, the levels below blend.
+        Hybrid = "hybrid",
+    }
+}
+
+choices! {
+    /// Where the prior variances come from.
+    Prior {
+        /// Learned for each kind of weight and each input (automatic relevance determination).
+        Ard = "ard",
+        /// Learned for each kind of weight.
+        Kind = "kind",
+        /// `prior_scale` squared for every weight.
+        Fixed = "fixed",
+    }
+}
+
+choices! {
+    /// Rotation of the numeric inputs.
+    Rotation {
+        /// The columns as they are.
+        None = "none",
+        /// Their whitened principal components.
+        Pca = "pca",
+        /// Both side by side.
+        Both = "both",
+    }
+}
+
+choices! {
+    /// Scaling of the numeric inputs.
+    Scaling {
+        /// Mean 0 and standard deviation 1.
+        Standard = "standard",
+        /// Mapped through their ranks to a standard Normal.
+        Quantile = "quantile",
+    }
+}
+
+params! {
+    /// Parameters of the variational soft tree.
+    VstParams, across = |params: &VstParams| {
+        let levels = params.mixing_levels?;
+        match (params.leaf_mixing, params.depth) {
+            (Some(LeafMixing::Hybrid), Some(depth)) if levels > depth => {
+                Some(format!("`mixing_levels` = {levels} exceeds `depth` = {depth}"))
+            }
+            (Some(LeafMixing::Hybrid), Some(_)) => None,
+            _ => Some("`mixing_levels` is only used with `leaf_mixing` = hybrid and a given `depth`".to_owned()),
+        }
+    }, {
+        /// Levels of gates; auto: chosen on held-out rows.
+        depth: Option<usize> = None, [0, 8];
+        /// What stands in a leaf.
+        leaf: Leaf = Leaf::Linear, [0, 0];
+        /// How leaves become one distribution; auto: chosen on held-out rows.
+        leaf_mixing: Option<LeafMixing> = None, [0, 0];
+        /// Levels of a hybrid tree that choose a component; auto: half of `depth`, rounded up.
+        mixing_levels: Option<usize> = None, [0, 8];
+        /// Inverse temperature of the gates.
+        beta: f64 = 1.0, [0.01, 100.0];
+        /// Rank of the posterior covariance besides its diagonal (at most the number of weights).
+        rank: usize = 5, [0, 100_000];
+        /// Where the prior variances come from.
+        prior: Prior = Prior::Ard, [0, 0];
+        /// Prior standard deviation of every weight: fixed, or where learning starts.
+        prior_scale: f64 = 0.5, [1e-3, 100.0];
+        /// Weight of the KL term of the ELBO; 1 is Bayes.
+        kl_weight: f64 = 1.0, [0.0, 10.0];
+        /// Peak step size of Adam, decayed to zero by a cosine; auto: 0.01.
+        learning_rate: Option<f64> = None, [1e-6, 1.0];
+        /// Rows per step; auto: by the number of rows.
+        batch_size: Option<usize> = None, [1, 1_000_000];
+        /// Passes over the training rows; auto: by the number of rows.
+        n_epochs: Option<usize> = None, [1, 1_000_000];
+        /// Parameter draws per step, antithetic pairs from 2 on; auto: by the number of rows.
+        n_draws: Option<usize> = None, [1, 64];
+        /// Independent fits whose posteriors are averaged.
+        n_fits: usize = 1, [1, 100];
+        /// Posterior draws kept for prediction.
+        n_members: usize = 100, [1, 10_000];
+        /// Whether to keep the epoch that was best on held-out rows.
+        early_stopping: bool = true, [0, 0];
+        /// Part of the training rows held out where none are given.
+        validation_fraction: f64 = 0.1, [0.01, 0.5];
+        /// Scaling of numeric inputs; auto: chosen on held-out rows.
+        scaling: Option<Scaling> = None, [0, 0];
+        /// Rotation of numeric inputs; auto: chosen on held-out rows.
+        rotation: Option<Rotation> = None, [0, 0];
+        /// Categories per column that get an input of their own; rarer ones share one.
+        max_categories: usize = 32, [1, 10_000];
+        /// Least standard deviation of a leaf, in units of the target's; auto: 0.001, or half the target's resolution.
+        min_scale: Option<f64> = None, [0.0, 10.0];
+        /// Known noise standard deviation in the target's units; auto: learned.
+        noise_scale: Option<f64> = None, [1e-12, 1e12];
+    }
+}

@@ -1,0 +1,364 @@
+//! The parameter table: a family declares each field once, with default, range and explanation, and everything
+//! else (struct, serde, checks, help texts, Python signatures) is read from that table.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+
+/// What values a parameter takes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Kind {
+    /// A real number between `min` and `max`, both included.
+    Float {
+        /// Least value.
+        min: f64,
+        /// Greatest value.
+        max: f64,
+    },
+    /// A whole number between `min` and `max`, both included.
+    Int {
+        /// Least value.
+        min: f64,
+        /// Greatest value.
+        max: f64,
+    },
+    /// `true` or `false`.
+    Bool,
+    /// One of a few names.
+    Choice {
+        /// The names.
+        names: &'static [&'static str],
+    },
+}
+
+impl Kind {
+    /// The range as a user reads it.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Float { min, max } => format!("a number from {min} to {max}"),
+            Self::Int { min, max } => format!("a whole number from {min} to {max}"),
+            Self::Bool => "true or false".to_owned(),
+            Self::Choice { names } => format!("one of {}", names.join(", ")),
+        }
+    }
+}
+
+/// One parameter of a family, as `softwood models NAME` and the Python docstrings show it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Spec {
+    /// Name, as typed by the user.
+    pub name: &'static str,
+    /// One line of explanation.
+    pub doc: &'static str,
+    /// Accepted values.
+    pub kind: Kind,
+    /// Whether `auto` (JSON `null`, Python `None`) is accepted.
+    pub auto: bool,
+    /// Default value as JSON.
+    pub default: Value,
+}
+
+/// A type that a parameter field can have.
+pub(crate) trait Setting: Clone + Serialize + DeserializeOwned {
+    /// Whether the type accepts `auto`.
+    const AUTO: bool = false;
+    /// Accepted values, given the declared bounds.
+    fn kind(min: f64, max: f64) -> Kind;
+    /// Whether the value lies within the declared bounds.
+    fn is_within(&self, min: f64, max: f64) -> bool;
+}
+
+impl Setting for f64 {
+    fn kind(min: f64, max: f64) -> Kind {
+        Kind::Float { min, max }
+    }
+    fn is_within(&self, min: f64, max: f64) -> bool {
+        (min..=max).contains(self)
+    }
+}
+
+impl Setting for usize {
+    fn kind(min: f64, max: f64) -> Kind {
+        Kind::Int { min, max }
+    }
+    fn is_within(&self, min: f64, max: f64) -> bool {
+        (min..=max).contains(&(*self as f64))
+    }
+}
+
+impl Setting for bool {
+    fn kind(_: f64, _: f64) -> Kind {
+        Kind::Bool
+    }
+    fn is_within(&self, _: f64, _: f64) -> bool {
+        true
+    }
+}
+
+impl<T: Setting> Setting for Option<T> {
+    const AUTO: bool = true;
+    fn kind(min: f64, max: f64) -> Kind {
+        T::kind(min, max)
+    }
+    fn is_within(&self, min: f64, max: f64) -> bool {
+        self.as_ref().is_none_or(|value| value.is_within(min, max))
+    }
+}
+
+/// The parameters of one family. Made by `params!`.
+pub trait Params: Clone + Default + Serialize + DeserializeOwned + Send + Sync {
+    /// The table, in field order.
+    fn table() -> Vec<Spec>;
+    /// Messages about fields that lie outside their range.
+    fn broken_ranges(&self) -> Vec<String>;
+    /// A rule that ties fields together, as the message shown when it is broken.
+    fn across(&self) -> Option<String> {
+        None
+    }
+    /// Proof that all rules hold, or an error that names every broken one.
+    ///
+    /// # Errors
+    /// [`Error::Parameters`] lists all broken rules.
+    fn check(self) -> Result<Checked<Self>> {
+        let mut broken = self.broken_ranges();
+        broken.extend(self.across());
+        if broken.is_empty() { Ok(Checked(self)) } else { Err(Error::Parameters(broken)) }
+    }
+}
+
+/// Parameters whose rules hold.
+#[derive(Debug, Clone)]
+pub struct Checked<P>(P);
+
+impl<P> std::ops::Deref for Checked<P> {
+    type Target = P;
+    fn deref(&self) -> &P {
+        &self.0
+    }
+}
+
+/// Makes parameters from `KEY=VALUE` texts; unknown names and unreadable values are listed with what would be right.
+///
+/// # Errors
+/// [`Error::Parameters`] lists every unknown name and unreadable value.
+pub(crate) fn from_texts<P: Params>(pairs: &[(String, String)]) -> Result<P> {
+    let table = P::table();
+    let mut object = Map::new();
+    let mut broken = Vec::new();
+    for (name, text) in pairs {
+        match table.iter().find(|spec| spec.name == name) {
+            None => broken.push(unknown(name, &table)),
+            Some(spec) => match read_text(spec, text.trim()) {
+                Some(value) => {
+                    object.insert(name.clone(), value);
+                }
+                None => broken.push(unreadable(spec, text)),
+            },
+        }
+    }
+    if broken.is_empty() { from_json(&Value::Object(object)) } else { Err(Error::Parameters(broken)) }
+}
+
+/// Makes parameters from a JSON object; absent names keep their defaults.
+///
+/// # Errors
+/// [`Error::Parameters`] lists every unknown name and every value of the wrong type.
+pub(crate) fn from_json<P: Params>(object: &Value) -> Result<P> {
+    let Value::Object(given) = object else {
+        return Err(Error::Parameters(vec!["parameters must be an object of names and values".to_owned()]));
+    };
+    let table = P::table();
+    let mut broken = Vec::new();
+    let mut full = Map::new();
+    for spec in &table {
+        full.insert(spec.name.to_owned(), spec.default.clone());
+    }
+    for (name, value) in given {
+        match table.iter().find(|spec| spec.name == name) {
+            None => broken.push(unknown(name, &table)),
+            Some(spec) => match read_json(spec, value) {
+                Some(value) => {
+                    full.insert(name.clone(), value);
+                }
+                None => broken.push(unreadable(spec, &value.to_string())),
+            },
+        }
+    }
+    if !broken.is_empty() {
+        return Err(Error::Parameters(broken));
+    }
+    serde_json::from_value(Value::Object(full)).map_err(|error| Error::Parameters(vec![error.to_string()]))
+}
+
+fn unknown(name: &str, table: &[Spec]) -> String {
+    let names: Vec<_> = table.iter().map(|spec| spec.name).collect();
+    format!("no parameter is called `{name}`; there are {}", names.join(", "))
+}
+
+fn unreadable(spec: &Spec, found: &str) -> String {
+    let auto = if spec.auto { " or auto" } else { "" };
+    format!("parameter `{}` = {found}: expected {}{auto}", spec.name, spec.kind.describe())
+}
+
+fn read_text(spec: &Spec, text: &str) -> Option<Value> {
+    if spec.auto && matches!(text, "auto" | "none" | "null") {
+        return Some(Value::Null);
+    }
+    match spec.kind {
+        Kind::Bool => text.parse::<bool>().ok().map(Value::from),
+        Kind::Choice { .. } => read_json(spec, &Value::from(text)),
+        Kind::Int { .. } | Kind::Float { .. } => read_json(spec, &Value::from(text.parse::<f64>().ok()?)),
+    }
+}
+
+/// A whole number may arrive as `3.0` (NumPy, TOML): it is taken where it is whole.
+fn read_json(spec: &Spec, value: &Value) -> Option<Value> {
+    if value.is_null() || (spec.auto && value.as_str() == Some("auto")) {
+        return spec.auto.then_some(Value::Null);
+    }
+    match spec.kind {
+        Kind::Bool => value.as_bool().map(Value::from),
+        Kind::Choice { names } => value.as_str().filter(|text| names.contains(text)).map(Value::from),
+        Kind::Float { .. } => value.as_f64().map(Value::from),
+        Kind::Int { .. } => {
+            let number = value.as_f64()?;
+            (number.fract() == 0.0 && (0.0..=1e15).contains(&number)).then(|| Value::from(number as u64))
+        }
+    }
+}
+
+/// Message for a value outside its range; used by `params!`.
+pub(crate) fn out_of_range<T: Setting>(name: &str, value: &T, min: f64, max: f64) -> Option<String> {
+    if value.is_within(min, max) {
+        return None;
+    }
+    let found = serde_json::to_string(value).unwrap_or_default();
+    let auto = if T::AUTO { " or auto" } else { "" };
+    Some(format!("parameter `{name}` = {found}: expected {}{auto}", T::kind(min, max).describe()))
+}
+
+/// Declares an enum whose variants are the values of a parameter.
+macro_rules! choices {
+    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        pub enum $name { $($(#[$vmeta])* #[serde(rename = $text)] $variant),+ }
+
+        impl $crate::params::Setting for $name {
+            fn kind(_: f64, _: f64) -> $crate::params::Kind {
+                $crate::params::Kind::Choice { names: &[$($text),+] }
+            }
+            fn is_within(&self, _: f64, _: f64) -> bool {
+                true
+            }
+        }
+    };
+}
+
+/// Declares a family's parameters: struct, defaults, serde and checks from one table.
+macro_rules! params {
+    ($(#[$meta:meta])* $name:ident, across = $across:expr, {
+        $( $(#[doc = $doc:literal])+ $field:ident : $ty:ty = $default:expr, [$min:expr, $max:expr] );+ $(;)?
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name { $( $(#[doc = $doc])+ pub $field: $ty ),+ }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $( $field: $default ),+ }
+            }
+        }
+
+        impl $crate::params::Params for $name {
+            fn table() -> Vec<$crate::params::Spec> {
+                let defaults = Self::default();
+                vec![$( $crate::params::Spec {
+                    name: stringify!($field),
+                    doc: concat!($($doc),+).trim_ascii(),
+                    kind: <$ty as $crate::params::Setting>::kind($min as f64, $max as f64),
+                    auto: <$ty as $crate::params::Setting>::AUTO,
+                    default: serde_json::to_value(&defaults.$field).unwrap_or_default(),
+                } ),+]
+            }
+            fn broken_ranges(&self) -> Vec<String> {
+                let mut broken = Vec::new();
+                $( broken.extend($crate::params::out_of_range(
+                    stringify!($field), &self.$field, $min as f64, $max as f64)); )+
+                broken
+            }
+            fn across(&self) -> Option<String> {
+                let rule: fn(&Self) -> Option<String> = $across;
+                rule(self)
+            }
+        }
+    };
+}
+
+pub(crate) use {choices, params};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    choices! {
+        /// A colour.
+        Colour { /// Red.
+            Red = "red", /// Blue.
+            Blue = "blue" }
+    }
+
+    params! {
+        /// Parameters of nothing.
+        Toy, across = |toy: &Toy| (toy.count == 7 && toy.flag).then(|| "seven and flag exclude each other".to_owned()), {
+            /// How many.
+            count: usize = 3, [1, 10];
+            /// How fast.
+            rate: Option<f64> = None, [0.0, 1.0];
+            /// Which.
+            colour: Colour = Colour::Red, [0, 0];
+            /// Whether.
+            flag: bool = false, [0, 0];
+        }
+    }
+
+    fn texts(pairs: &[(&str, &str)]) -> Result<Toy> {
+        let pairs: Vec<_> = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        from_texts(&pairs)
+    }
+
+    #[test]
+    fn texts_are_read_and_defaults_kept() {
+        let toy = texts(&[("count", "5"), ("rate", "0.25"), ("colour", "blue")]).unwrap();
+        assert_eq!(toy, Toy { count: 5, rate: Some(0.25), colour: Colour::Blue, flag: false });
+        assert_eq!(texts(&[("rate", "auto")]).unwrap(), Toy::default());
+    }
+
+    #[test]
+    fn every_broken_rule_is_named() {
+        let message = texts(&[("cuont", "5"), ("colour", "green"), ("count", "2.5")]).unwrap_err().to_string();
+        for part in ["`cuont`", "there are count, rate", "one of red, blue", "whole number from 1 to 10"] {
+            assert!(message.contains(part), "{message}");
+        }
+        let toy = Toy { count: 77, rate: Some(2.0), ..Toy::default() };
+        let message = toy.check().unwrap_err().to_string();
+        assert!(message.contains("`count` = 77") && message.contains("`rate` = 2.0"), "{message}");
+    }
+
+    #[test]
+    fn rules_across_fields_hold() {
+        let toy = Toy { count: 7, flag: true, ..Toy::default() };
+        assert!(toy.check().unwrap_err().to_string().contains("exclude"));
+    }
+
+    #[test]
+    fn whole_numbers_arrive_as_floats_and_null_only_where_auto() {
+        let toy: Toy = from_json(&serde_json::json!({"count": 4.0, "rate": null})).unwrap();
+        assert_eq!(toy.count, 4);
+        assert!(from_json::<Toy>(&serde_json::json!({"count": null})).is_err());
+    }
+}

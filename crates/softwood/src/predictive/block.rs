@@ -1,0 +1,89 @@
+//! Members' distributions on a block of rows: the form in which every family answers.
+//!
+//! Arrays are laid out members x components x rows, rows contiguous and padded to whole lanes, so that every
+//! question is a plain loop over rows.
+
+/// Rows are padded to a multiple of this.
+pub const LANES: usize = 16;
+
+/// The shape of one member's conditional distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Head {
+    /// A mixture of this many Normals (1: a plain Normal).
+    Normal {
+        /// Components per member.
+        components: usize,
+    },
+    /// A categorical law over this many classes.
+    Categorical {
+        /// Classes.
+        classes: usize,
+    },
+}
+
+impl Head {
+    /// Components or classes per member.
+    pub fn n_components(self) -> usize {
+        match self {
+            Self::Normal { components } => components,
+            Self::Categorical { classes } => classes,
+        }
+    }
+}
+
+/// Every member's distribution on a block of rows.
+///
+/// Component `c` of member `m` on row `r` stands at `(m * n_components + c) * stride + r` of each array.
+/// Normal heads: `weight` sums to one over components, `mean` and `sd` are in units of the standardised target,
+/// `y = shift + scale * z`. Categorical heads: `weight` holds the class probabilities, `mean` and `sd` are empty.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Block {
+    /// Shape of each member.
+    pub head: Head,
+    /// Members.
+    pub n_members: usize,
+    /// Rows in use.
+    pub n_rows: usize,
+    /// Distance between components: `n_rows` rounded up to whole lanes.
+    pub stride: usize,
+    /// Component weights or class probabilities.
+    pub weight: Vec<f64>,
+    /// Component means, standardised.
+    pub mean: Vec<f64>,
+    /// Component standard deviations, standardised, positive.
+    pub sd: Vec<f64>,
+    /// Target value at standardised 0.
+    pub shift: f64,
+    /// Target units per standardised unit, positive.
+    pub scale: f64,
+}
+
+impl Block {
+    /// A block of zeros of this shape.
+    pub fn new(head: Head, n_members: usize, n_rows: usize) -> Self {
+        let stride = n_rows.next_multiple_of(LANES);
+        let len = n_members * head.n_components() * stride;
+        let moments = if matches!(head, Head::Normal { .. }) { len } else { 0 };
+        Self {
+            head,
+            n_members,
+            n_rows,
+            stride,
+            weight: vec![0.0; len],
+            mean: vec![0.0; moments],
+            sd: vec![0.0; moments],
+            shift: 0.0,
+            scale: 1.0,
+        }
+    }
+
+    /// Components or classes per member.
+    pub fn n_components(&self) -> usize {
+        self.head.n_components()
+    }
+
+    /// Start of a component's rows in each array.
+    pub fn at(&self, member: usize, component: usize) -> usize {
+        (member * self.n_components() + component) * self.stride
+    }
+}

@@ -1,0 +1,3 @@
+//! The model file: a container of bytes, and the record of named arrays inside it. Knows arrays, not families.
+
+pub(crate) mod record;

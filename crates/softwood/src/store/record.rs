@@ -1,0 +1,60 @@
+//! What a model file holds: a family name, JSON metadata and named arrays. How it becomes bytes is `container`'s business.
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+/// Numbers of one array.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Numbers {
+    /// 32-bit floats.
+    F32(Vec<f32>),
+    /// 64-bit floats.
+    F64(Vec<f64>),
+    /// 32-bit whole numbers.
+    U32(Vec<u32>),
+}
+
+/// A model as data: no code, no references.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Name of the family that can read it.
+    pub family: String,
+    /// Schema, parameters, training report and whatever else is not an array.
+    pub meta: Value,
+    /// Named arrays, in order.
+    pub arrays: Vec<(String, Numbers)>,
+}
+
+impl Record {
+    /// A part of the metadata.
+    ///
+    /// # Errors
+    /// When it is absent or of another form.
+    pub fn part<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T> {
+        let value = self.meta.get(name).cloned().unwrap_or(Value::Null);
+        serde_json::from_value(value).map_err(|error| Error::Format(format!("`{name}` in the header: {error}")))
+    }
+
+    /// The 32-bit floats called `name`, which must be `len` many.
+    ///
+    /// # Errors
+    /// When they are absent, of another type or of another length.
+    pub fn f32s(&self, name: &str, len: usize) -> Result<&[f32]> {
+        match self.arrays.iter().find(|(found, _)| found == name) {
+            Some((_, Numbers::F32(numbers))) if numbers.len() == len => Ok(numbers),
+            _ => Err(Error::Format(format!("the array `{name}` of {len} 32-bit floats is not there"))),
+        }
+    }
+
+    /// The 64-bit floats called `name`, which must be `len` many.
+    ///
+    /// # Errors
+    /// When they are absent, of another type or of another length.
+    pub fn f64s(&self, name: &str, len: usize) -> Result<&[f64]> {
+        match self.arrays.iter().find(|(found, _)| found == name) {
+            Some((_, Numbers::F64(numbers))) if numbers.len() == len => Ok(numbers),
+            _ => Err(Error::Format(format!("the array `{name}` of {len} 64-bit floats is not there"))),
+        }
+    }
+}
