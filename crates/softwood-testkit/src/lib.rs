@@ -8,7 +8,10 @@ pub fn close(left: &[f64], right: &[f64], tolerance: f64) {
     assert_eq!(left.len(), right.len(), "lengths differ");
     for (at, (a, b)) in left.iter().zip(right).enumerate() {
         let scale = 1.0_f64.max(a.abs()).max(b.abs());
-        assert!((a - b).abs() <= tolerance * scale, "at {at}: {a} and {b} differ by more than {tolerance}");
+        assert!(
+            (a - b).abs() <= tolerance * scale,
+            "at {at}: {a} and {b} differ by more than {tolerance}"
+        );
     }
 }
 
@@ -35,7 +38,9 @@ pub fn ks_distance(sample: &[f64], cdf: impl Fn(f64) -> f64) -> f64 {
     let n = sorted.len() as f64;
     let gap = |(at, &x): (usize, &f64)| {
         let p = cdf(x);
-        (p - at as f64 / n).abs().max((p - (at + 1) as f64 / n).abs())
+        (p - at as f64 / n)
+            .abs()
+            .max((p - (at + 1) as f64 / n).abs())
     };
     sorted.iter().enumerate().map(gap).fold(0.0, f64::max)
 }

@@ -68,17 +68,27 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// A message about one column.
     pub fn column(column: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self::Column { column: column.into(), problem: problem.into() }
+        Self::Column {
+            column: column.into(),
+            problem: problem.into(),
+        }
     }
 
     /// A message about one cell; `row` counts data rows from 1.
     pub fn cell(column: impl Into<String>, row: usize, problem: impl Into<String>) -> Self {
-        Self::Cell { column: column.into(), row, problem: problem.into() }
+        Self::Cell {
+            column: column.into(),
+            row,
+            problem: problem.into(),
+        }
     }
 
     /// A message about one file.
     pub fn file(path: impl Into<PathBuf>, problem: impl Into<String>) -> Self {
-        Self::File { path: path.into(), problem: problem.into() }
+        Self::File {
+            path: path.into(),
+            problem: problem.into(),
+        }
     }
 
     /// The same error with the name of the file it was found in.
@@ -86,7 +96,10 @@ impl Error {
     pub fn within(self, path: impl Into<PathBuf>) -> Self {
         match self {
             Self::File { .. } | Self::In { .. } | Self::Parameters(_) | Self::Cancelled => self,
-            other => Self::In { path: path.into(), source: Box::new(other) },
+            other => Self::In {
+                path: path.into(),
+                source: Box::new(other),
+            },
         }
     }
 

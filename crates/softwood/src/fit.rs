@@ -55,7 +55,10 @@ pub struct Run<'a> {
 
 impl std::fmt::Debug for Run<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Run").field("key", &self.key).field("pool", &self.pool).finish_non_exhaustive()
+        f.debug_struct("Run")
+            .field("key", &self.key)
+            .field("pool", &self.pool)
+            .finish_non_exhaustive()
     }
 }
 

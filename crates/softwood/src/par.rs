@@ -30,20 +30,35 @@ impl Pool {
 
     /// Number of threads.
     pub fn n_threads(&self) -> usize {
-        self.0.as_ref().map_or(1, rayon::ThreadPool::current_num_threads)
+        self.0
+            .as_ref()
+            .map_or(1, rayon::ThreadPool::current_num_threads)
     }
 
     /// `work` of each of `0..n`, in order of the index.
     pub fn map<T: Send>(&self, n: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
         match &self.0 {
             None => (0..n).map(work).collect(),
-            Some(pool) => pool.install(|| (0..n).into_par_iter().with_max_len(1).map(|index| work(index)).collect()),
+            Some(pool) => pool.install(|| {
+                (0..n)
+                    .into_par_iter()
+                    .with_max_len(1)
+                    .map(|index| work(index))
+                    .collect()
+            }),
         }
     }
 
     /// `work` of each block of rows, in order.
-    pub fn map_blocks<T: Send>(&self, n_rows: usize, block: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
-        self.map(n_rows.div_ceil(block), |index| work(index * block..((index + 1) * block).min(n_rows)))
+    pub fn map_blocks<T: Send>(
+        &self,
+        n_rows: usize,
+        block: usize,
+        work: impl Fn(Range<usize>) -> T + Sync,
+    ) -> Vec<T> {
+        self.map(n_rows.div_ceil(block), |index| {
+            work(index * block..((index + 1) * block).min(n_rows))
+        })
     }
 }
 
@@ -59,9 +74,14 @@ mod tests {
     #[test]
     fn blocks_come_back_in_order_on_any_number_of_threads() {
         for threads in [1, 2, 3, 7] {
-            let blocks = Pool::new(threads).unwrap().map_blocks(1000, 64, |rows| rows);
+            let blocks = Pool::new(threads)
+                .unwrap()
+                .map_blocks(1000, 64, |rows| rows);
             assert_eq!(blocks.len(), 16);
-            assert_eq!(blocks.iter().map(ExactSizeIterator::len).sum::<usize>(), 1000);
+            assert_eq!(
+                blocks.iter().map(ExactSizeIterator::len).sum::<usize>(),
+                1000
+            );
             assert!(blocks.windows(2).all(|pair| pair[0].end == pair[1].start));
         }
     }

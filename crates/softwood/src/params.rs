@@ -125,7 +125,11 @@ pub trait Params: Clone + Default + Serialize + DeserializeOwned + Send + Sync {
     fn check(self) -> Result<Checked<Self>> {
         let mut broken = self.broken_ranges();
         broken.extend(self.across());
-        if broken.is_empty() { Ok(Checked(self)) } else { Err(Error::Parameters(broken)) }
+        if broken.is_empty() {
+            Ok(Checked(self))
+        } else {
+            Err(Error::Parameters(broken))
+        }
     }
 }
 
@@ -159,7 +163,11 @@ pub(crate) fn from_texts<P: Params>(pairs: &[(String, String)]) -> Result<P> {
             },
         }
     }
-    if broken.is_empty() { from_json(&Value::Object(object)) } else { Err(Error::Parameters(broken)) }
+    if broken.is_empty() {
+        from_json(&Value::Object(object))
+    } else {
+        Err(Error::Parameters(broken))
+    }
 }
 
 /// Makes parameters from a JSON object; absent names keep their defaults.
@@ -168,7 +176,9 @@ pub(crate) fn from_texts<P: Params>(pairs: &[(String, String)]) -> Result<P> {
 /// [`Error::Parameters`] lists every unknown name and every value of the wrong type.
 pub(crate) fn from_json<P: Params>(object: &Value) -> Result<P> {
     let Value::Object(given) = object else {
-        return Err(Error::Parameters(vec!["parameters must be an object of names and values".to_owned()]));
+        return Err(Error::Parameters(vec![
+            "parameters must be an object of names and values".to_owned(),
+        ]));
     };
     let table = P::table();
     let mut broken = Vec::new();
@@ -190,17 +200,25 @@ pub(crate) fn from_json<P: Params>(object: &Value) -> Result<P> {
     if !broken.is_empty() {
         return Err(Error::Parameters(broken));
     }
-    serde_json::from_value(Value::Object(full)).map_err(|error| Error::Parameters(vec![error.to_string()]))
+    serde_json::from_value(Value::Object(full))
+        .map_err(|error| Error::Parameters(vec![error.to_string()]))
 }
 
 fn unknown(name: &str, table: &[Spec]) -> String {
     let names: Vec<_> = table.iter().map(|spec| spec.name).collect();
-    format!("no parameter is called `{name}`; there are {}", names.join(", "))
+    format!(
+        "no parameter is called `{name}`; there are {}",
+        names.join(", ")
+    )
 }
 
 fn unreadable(spec: &Spec, found: &str) -> String {
     let auto = if spec.auto { " or auto" } else { "" };
-    format!("parameter `{}` = {found}: expected {}{auto}", spec.name, spec.kind.describe())
+    format!(
+        "parameter `{}` = {found}: expected {}{auto}",
+        spec.name,
+        spec.kind.describe()
+    )
 }
 
 fn read_text(spec: &Spec, text: &str) -> Option<Value> {
@@ -210,7 +228,9 @@ fn read_text(spec: &Spec, text: &str) -> Option<Value> {
     match spec.kind {
         Kind::Bool => text.parse::<bool>().ok().map(Value::from),
         Kind::Choice { .. } => read_json(spec, &Value::from(text)),
-        Kind::Int { .. } | Kind::Float { .. } => read_json(spec, &Value::from(text.parse::<f64>().ok()?)),
+        Kind::Int { .. } | Kind::Float { .. } => {
+            read_json(spec, &Value::from(text.parse::<f64>().ok()?))
+        }
     }
 }
 
@@ -221,23 +241,35 @@ fn read_json(spec: &Spec, value: &Value) -> Option<Value> {
     }
     match spec.kind {
         Kind::Bool => value.as_bool().map(Value::from),
-        Kind::Choice { names } => value.as_str().filter(|text| names.contains(text)).map(Value::from),
+        Kind::Choice { names } => value
+            .as_str()
+            .filter(|text| names.contains(text))
+            .map(Value::from),
         Kind::Float { .. } => value.as_f64().map(Value::from),
         Kind::Int { .. } => {
             let number = value.as_f64()?;
-            (number.fract() == 0.0 && (0.0..=1e15).contains(&number)).then(|| Value::from(number as u64))
+            (number.fract() == 0.0 && (0.0..=1e15).contains(&number))
+                .then(|| Value::from(number as u64))
         }
     }
 }
 
 /// Message for a value outside its range; used by `params!`.
-pub(crate) fn out_of_range<T: Setting>(name: &str, value: &T, min: f64, max: f64) -> Option<String> {
+pub(crate) fn out_of_range<T: Setting>(
+    name: &str,
+    value: &T,
+    min: f64,
+    max: f64,
+) -> Option<String> {
     if value.is_within(min, max) {
         return None;
     }
     let found = serde_json::to_string(value).unwrap_or_default();
     let auto = if T::AUTO { " or auto" } else { "" };
-    Some(format!("parameter `{name}` = {found}: expected {}{auto}", T::kind(min, max).describe()))
+    Some(format!(
+        "parameter `{name}` = {found}: expected {}{auto}",
+        T::kind(min, max).describe()
+    ))
 }
 
 /// Declares an enum whose variants are the values of a parameter.
@@ -327,31 +359,60 @@ mod tests {
     }
 
     fn texts(pairs: &[(&str, &str)]) -> Result<Toy> {
-        let pairs: Vec<_> = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let pairs: Vec<_> = pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
         from_texts(&pairs)
     }
 
     #[test]
     fn texts_are_read_and_defaults_kept() {
         let toy = texts(&[("count", "5"), ("rate", "0.25"), ("colour", "blue")]).unwrap();
-        assert_eq!(toy, Toy { count: 5, rate: Some(0.25), colour: Colour::Blue, flag: false });
+        assert_eq!(
+            toy,
+            Toy {
+                count: 5,
+                rate: Some(0.25),
+                colour: Colour::Blue,
+                flag: false
+            }
+        );
         assert_eq!(texts(&[("rate", "auto")]).unwrap(), Toy::default());
     }
 
     #[test]
     fn every_broken_rule_is_named() {
-        let message = texts(&[("cuont", "5"), ("colour", "green"), ("count", "2.5")]).unwrap_err().to_string();
-        for part in ["`cuont`", "there are count, rate", "one of red, blue", "whole number from 1 to 10"] {
+        let message = texts(&[("cuont", "5"), ("colour", "green"), ("count", "2.5")])
+            .unwrap_err()
+            .to_string();
+        for part in [
+            "`cuont`",
+            "there are count, rate",
+            "one of red, blue",
+            "whole number from 1 to 10",
+        ] {
             assert!(message.contains(part), "{message}");
         }
-        let toy = Toy { count: 77, rate: Some(2.0), ..Toy::default() };
+        let toy = Toy {
+            count: 77,
+            rate: Some(2.0),
+            ..Toy::default()
+        };
         let message = toy.check().unwrap_err().to_string();
-        assert!(message.contains("`count` = 77") && message.contains("`rate` = 2.0"), "{message}");
+        assert!(
+            message.contains("`count` = 77") && message.contains("`rate` = 2.0"),
+            "{message}"
+        );
     }
 
     #[test]
     fn rules_across_fields_hold() {
-        let toy = Toy { count: 7, flag: true, ..Toy::default() };
+        let toy = Toy {
+            count: 7,
+            flag: true,
+            ..Toy::default()
+        };
         assert!(toy.check().unwrap_err().to_string().contains("exclude"));
     }
 

@@ -80,7 +80,11 @@ impl<'a> Distribution<'a> {
     /// # Errors
     /// When a column is absent or of the wrong kind.
     pub fn new(posterior: &'a dyn Posterior, table: &Table, pool: &'a Pool) -> Result<Self> {
-        Ok(Self { posterior, table: posterior.schema().align(table)?, pool })
+        Ok(Self {
+            posterior,
+            table: posterior.schema().align(table)?,
+            pool,
+        })
     }
 
     /// Number of rows.
@@ -102,16 +106,29 @@ impl<'a> Distribution<'a> {
     ///
     /// # Errors
     /// As [`Posterior::members`].
-    pub fn ask(&self, width: usize, question: impl Fn(&Block, Range<usize>, &mut [f64]) + Sync) -> Result<Vec<f64>> {
+    pub fn ask(
+        &self,
+        width: usize,
+        question: impl Fn(&Block, Range<usize>, &mut [f64]) + Sync,
+    ) -> Result<Vec<f64>> {
         let values_per_row = self.posterior.n_members() * self.posterior.head().n_components();
-        let rows_per_block = (BLOCK_VALUES / values_per_row.max(1)).next_multiple_of(16).clamp(16, 256);
-        let blocks = self.pool.map_blocks(self.n_rows(), rows_per_block, |range| {
-            let mut block = Block::new(self.posterior.head(), self.posterior.n_members(), range.len());
-            self.posterior.members(&self.table.rows(range.clone()), &mut block)?;
-            let mut answers = vec![0.0; range.len() * width];
-            question(&block, range, &mut answers);
-            Ok(answers)
-        });
+        let rows_per_block = (BLOCK_VALUES / values_per_row.max(1))
+            .next_multiple_of(16)
+            .clamp(16, 256);
+        let blocks = self
+            .pool
+            .map_blocks(self.n_rows(), rows_per_block, |range| {
+                let mut block = Block::new(
+                    self.posterior.head(),
+                    self.posterior.n_members(),
+                    range.len(),
+                );
+                self.posterior
+                    .members(&self.table.rows(range.clone()), &mut block)?;
+                let mut answers = vec![0.0; range.len() * width];
+                question(&block, range, &mut answers);
+                Ok(answers)
+            });
         let mut all = Vec::with_capacity(self.n_rows() * width);
         for answers in blocks {
             all.extend(answers?);

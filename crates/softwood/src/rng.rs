@@ -57,8 +57,19 @@ mod tests {
     #[test]
     fn first_numbers_are_pinned() {
         let key = Key::from_seed(0);
-        let firsts = [key.rng().next_u64(), key.child(1).rng().next_u64(), key.child(1).child(2).rng().next_u64()];
-        assert_eq!(firsts, [720_550_500_887_582_465, 7_330_651_210_193_595_037, 9_537_662_557_853_453_955]);
+        let firsts = [
+            key.rng().next_u64(),
+            key.child(1).rng().next_u64(),
+            key.child(1).child(2).rng().next_u64(),
+        ];
+        assert_eq!(
+            firsts,
+            [
+                720_550_500_887_582_465,
+                7_330_651_210_193_595_037,
+                9_537_662_557_853_453_955
+            ]
+        );
     }
 
     #[test]

@@ -33,7 +33,10 @@ pub struct Column {
 impl Column {
     /// A column of numbers; NaN is a missing cell.
     pub fn numeric(name: impl Into<String>, values: Vec<f64>) -> Self {
-        Self { name: name.into(), values: Values::Numeric(values) }
+        Self {
+            name: name.into(),
+            values: Values::Numeric(values),
+        }
     }
 
     /// A column of categories from texts; `None` is a missing cell. Levels are sorted by name.
@@ -41,10 +44,20 @@ impl Column {
         let mut levels: Vec<&str> = texts.iter().flatten().map(AsRef::as_ref).collect();
         levels.sort_unstable();
         levels.dedup();
-        let code = |text: &S| levels.binary_search(&text.as_ref()).map_or(MISSING, |at| at as u32);
-        let codes = texts.iter().map(|text| text.as_ref().map_or(MISSING, code)).collect();
+        let code = |text: &S| {
+            levels
+                .binary_search(&text.as_ref())
+                .map_or(MISSING, |at| at as u32)
+        };
+        let codes = texts
+            .iter()
+            .map(|text| text.as_ref().map_or(MISSING, code))
+            .collect();
         let levels = Arc::new(levels.into_iter().map(str::to_owned).collect());
-        Self { name: name.into(), values: Values::Categorical { codes, levels } }
+        Self {
+            name: name.into(),
+            values: Values::Categorical { codes, levels },
+        }
     }
 
     /// Number of cells.
@@ -64,11 +77,17 @@ impl Column {
     #[must_use]
     pub fn take(&self, rows: &[usize]) -> Self {
         let values = match &self.values {
-            Values::Numeric(values) => Values::Numeric(rows.iter().map(|&row| values[row]).collect()),
-            Values::Categorical { codes, levels } => {
-                Values::Categorical { codes: rows.iter().map(|&row| codes[row]).collect(), levels: Arc::clone(levels) }
+            Values::Numeric(values) => {
+                Values::Numeric(rows.iter().map(|&row| values[row]).collect())
             }
+            Values::Categorical { codes, levels } => Values::Categorical {
+                codes: rows.iter().map(|&row| codes[row]).collect(),
+                levels: Arc::clone(levels),
+            },
         };
-        Self { name: self.name.clone(), values }
+        Self {
+            name: self.name.clone(),
+            values,
+        }
     }
 }

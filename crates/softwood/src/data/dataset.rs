@@ -71,14 +71,22 @@ impl Dataset {
         for name in &roles.ignore {
             table.column(name)?;
         }
-        let weights = roles.weight.as_ref().map(|name| weights_of(table, name)).transpose()?;
+        let weights = roles
+            .weight
+            .as_ref()
+            .map(|name| weights_of(table, name))
+            .transpose()?;
         let mut apart: Vec<&str> = vec![&roles.target];
         apart.extend(roles.ignore.iter().map(String::as_str));
         apart.extend(roles.weight.as_deref());
         let features = table.without(&apart);
-        let classify = roles.classify.unwrap_or(matches!(target_column.values, Values::Categorical { .. }));
+        let classify = roles
+            .classify
+            .unwrap_or(matches!(target_column.values, Values::Categorical { .. }));
         let task = if classify {
-            Task::Classification { classes: classes_of(&target_column.values) }
+            Task::Classification {
+                classes: classes_of(&target_column.values),
+            }
         } else {
             Task::Regression
         };
@@ -91,20 +99,36 @@ impl Dataset {
     ///
     /// # Errors
     /// When lengths differ, there are no rows or no features, or weights are negative, not finite or all zero.
-    pub fn new(schema: Schema, features: Table, target: Target, weights: Option<Vec<f64>>) -> Result<Self> {
+    pub fn new(
+        schema: Schema,
+        features: Table,
+        target: Target,
+        weights: Option<Vec<f64>>,
+    ) -> Result<Self> {
         if target.is_empty() {
             return Err(Error::Table("the table has no rows".to_owned()));
         }
         if features.columns().is_empty() {
-            return Err(Error::Table("the table has no feature columns besides the target".to_owned()));
+            return Err(Error::Table(
+                "the table has no feature columns besides the target".to_owned(),
+            ));
         }
         if features.n_rows() != target.len() {
-            return Err(Error::Table(format!("{} rows of features but {} targets", features.n_rows(), target.len())));
+            return Err(Error::Table(format!(
+                "{} rows of features but {} targets",
+                features.n_rows(),
+                target.len()
+            )));
         }
         if let Some(weights) = &weights {
             check_weights(weights, target.len())?;
         }
-        Ok(Self { schema, features, target, weights })
+        Ok(Self {
+            schema,
+            features,
+            target,
+            weights,
+        })
     }
 
     /// The rows of a table scored against a schema: features aligned, target read.
@@ -113,7 +137,12 @@ impl Dataset {
     /// When a column is absent or a cell unusable.
     pub fn aligned(schema: &Schema, table: &Table, weight: Option<&str>) -> Result<Self> {
         let weights = weight.map(|name| weights_of(table, name)).transpose()?;
-        Self::new(schema.clone(), schema.align(table)?, schema.target_of(table)?, weights)
+        Self::new(
+            schema.clone(),
+            schema.align(table)?,
+            schema.target_of(table)?,
+            weights,
+        )
     }
 
     /// Names, kinds, categories and classes.
@@ -148,7 +177,10 @@ impl Dataset {
             schema: self.schema.clone(),
             features: self.features.take(rows),
             target: self.target.take(rows),
-            weights: self.weights.as_ref().map(|weights| rows.iter().map(|&row| weights[row]).collect()),
+            weights: self
+                .weights
+                .as_ref()
+                .map(|weights| rows.iter().map(|&row| weights[row]).collect()),
         }
     }
 
@@ -164,7 +196,9 @@ impl Dataset {
             )));
         }
         let is_constant = match &self.target {
-            Target::Numeric(values) => values.iter().all(|value| value.to_bits() == values[0].to_bits()),
+            Target::Numeric(values) => values
+                .iter()
+                .all(|value| value.to_bits() == values[0].to_bits()),
             Target::Classes(codes) => codes.iter().all(|code| code == &codes[0]),
         };
         if is_constant {
@@ -183,17 +217,27 @@ impl Schema {
     pub fn target_of(&self, table: &Table) -> Result<Target> {
         let column = table.column(&self.target)?;
         let missing = |row: usize| {
-            Error::cell(&self.target, row + 1, "the target cell is missing; drop the row or fill the cell")
+            Error::cell(
+                &self.target,
+                row + 1,
+                "the target cell is missing; drop the row or fill the cell",
+            )
         };
         match (&self.task, &column.values) {
-            (Task::Regression, Values::Numeric(values)) => match values.iter().position(|value| value.is_nan()) {
-                Some(row) => Err(missing(row)),
-                None => Ok(Target::Numeric(values.clone())),
-            },
+            (Task::Regression, Values::Numeric(values)) => {
+                match values.iter().position(|value| value.is_nan()) {
+                    Some(row) => Err(missing(row)),
+                    None => Ok(Target::Numeric(values.clone())),
+                }
+            }
             (Task::Regression, Values::Categorical { codes, levels }) => {
                 let row = codes.iter().position(|&code| code != MISSING).unwrap_or(0);
-                let text = levels.get(codes.get(row).map_or(0, |&code| code as usize)).map_or("", String::as_str);
-                let problem = format!("`{text}` is not a number; a regression target must be numeric (or classify)");
+                let text = levels
+                    .get(codes.get(row).map_or(0, |&code| code as usize))
+                    .map_or("", String::as_str);
+                let problem = format!(
+                    "`{text}` is not a number; a regression target must be numeric (or classify)"
+                );
                 Err(Error::cell(&self.target, row + 1, problem))
             }
             (Task::Classification { classes }, values) => {
@@ -201,11 +245,17 @@ impl Schema {
                 (0..n_rows)
                     .map(|row| {
                         let name = class_name(values, row).ok_or_else(|| missing(row))?;
-                        let code = classes.iter().position(|class| *class == name).ok_or_else(|| {
-                            let known = classes.join(", ");
-                            let problem = format!("`{name}` is not a class of the model; it knows {known}");
-                            Error::cell(&self.target, row + 1, problem)
-                        })?;
+                        let code =
+                            classes
+                                .iter()
+                                .position(|class| *class == name)
+                                .ok_or_else(|| {
+                                    let known = classes.join(", ");
+                                    let problem = format!(
+                                        "`{name}` is not a class of the model; it knows {known}"
+                                    );
+                                    Error::cell(&self.target, row + 1, problem)
+                                })?;
                         Ok(code as u32)
                     })
                     .collect::<Result<_>>()
@@ -217,7 +267,9 @@ impl Schema {
 
 fn class_name(values: &Values, row: usize) -> Option<String> {
     match values {
-        Values::Numeric(numbers) => Some(numbers[row]).filter(|value| !value.is_nan()).map(|value| value.to_string()),
+        Values::Numeric(numbers) => Some(numbers[row])
+            .filter(|value| !value.is_nan())
+            .map(|value| value.to_string()),
         Values::Categorical { codes, levels } => levels.get(codes[row] as usize).cloned(),
     }
 }
@@ -226,7 +278,11 @@ fn class_name(values: &Values, row: usize) -> Option<String> {
 fn classes_of(values: &Values) -> Vec<String> {
     match values {
         Values::Numeric(numbers) => {
-            let mut found: Vec<f64> = numbers.iter().copied().filter(|value| !value.is_nan()).collect();
+            let mut found: Vec<f64> = numbers
+                .iter()
+                .copied()
+                .filter(|value| !value.is_nan())
+                .collect();
             found.sort_by(f64::total_cmp);
             found.dedup_by(|a, b| a.total_cmp(b).is_eq());
             found.iter().map(ToString::to_string).collect()
@@ -236,7 +292,12 @@ fn classes_of(values: &Values) -> Vec<String> {
             for &code in codes.iter().filter(|&&code| (code as usize) < levels.len()) {
                 seen[code as usize] = true;
             }
-            levels.iter().zip(seen).filter(|(_, seen)| *seen).map(|(level, _)| level.clone()).collect()
+            levels
+                .iter()
+                .zip(seen)
+                .filter(|(_, seen)| *seen)
+                .map(|(level, _)| level.clone())
+                .collect()
         }
     }
 }
@@ -244,8 +305,15 @@ fn classes_of(values: &Values) -> Vec<String> {
 fn weights_of(table: &Table, name: &str) -> Result<Vec<f64>> {
     match &table.column(name)?.values {
         Values::Categorical { .. } => Err(Error::column(name, "weights must be numbers")),
-        Values::Numeric(weights) => match weights.iter().position(|weight| weight.is_nan() || *weight < 0.0) {
-            Some(row) => Err(Error::cell(name, row + 1, "a weight must be a number that is not negative")),
+        Values::Numeric(weights) => match weights
+            .iter()
+            .position(|weight| weight.is_nan() || *weight < 0.0)
+        {
+            Some(row) => Err(Error::cell(
+                name,
+                row + 1,
+                "a weight must be a number that is not negative",
+            )),
             None => Ok(weights.clone()),
         },
     }
@@ -253,11 +321,20 @@ fn weights_of(table: &Table, name: &str) -> Result<Vec<f64>> {
 
 fn check_weights(weights: &[f64], n_rows: usize) -> Result<()> {
     if weights.len() != n_rows {
-        return Err(Error::Table(format!("{} weights for {n_rows} rows", weights.len())));
+        return Err(Error::Table(format!(
+            "{} weights for {n_rows} rows",
+            weights.len()
+        )));
     }
-    if let Some(row) = weights.iter().position(|weight| !weight.is_finite() || *weight < 0.0) {
+    if let Some(row) = weights
+        .iter()
+        .position(|weight| !weight.is_finite() || *weight < 0.0)
+    {
         let found = weights[row];
-        return Err(Error::Table(format!("weight {found} of row {} must be finite and not negative", row + 1)));
+        return Err(Error::Table(format!(
+            "weight {found} of row {} must be finite and not negative",
+            row + 1
+        )));
     }
     if weights.iter().all(|weight| *weight <= 0.0) {
         return Err(Error::Table("all weights are zero".to_owned()));

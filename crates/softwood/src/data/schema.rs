@@ -63,10 +63,16 @@ impl Schema {
             name: column.name.clone(),
             kind: match &column.values {
                 Values::Numeric(_) => FieldKind::Numeric,
-                Values::Categorical { levels, .. } => FieldKind::Categorical { levels: Arc::clone(levels) },
+                Values::Categorical { levels, .. } => FieldKind::Categorical {
+                    levels: Arc::clone(levels),
+                },
             },
         });
-        Self { fields: fields.collect(), target: target.into(), task }
+        Self {
+            fields: fields.collect(),
+            target: target.into(),
+            task,
+        }
     }
 
     /// Classes, or none for regression.
@@ -83,7 +89,10 @@ impl Schema {
     /// # Errors
     /// When a column is absent or holds the wrong kind of cell.
     pub fn align(&self, table: &Table) -> Result<Table> {
-        let columns = self.fields.iter().map(|field| field.align(table.column(&field.name)?));
+        let columns = self
+            .fields
+            .iter()
+            .map(|field| field.align(table.column(&field.name)?));
         Table::new(columns.collect::<Result<_>>()?)
     }
 }
@@ -92,18 +101,44 @@ impl Field {
     fn align(&self, column: &Column) -> Result<Column> {
         let values = match (&self.kind, &column.values) {
             (FieldKind::Numeric, Values::Numeric(values)) => Values::Numeric(values.clone()),
-            (FieldKind::Numeric, Values::Categorical { codes, levels }) => self.numbers_of(codes, levels)?,
-            (FieldKind::Categorical { levels }, Values::Categorical { codes, levels: theirs }) => {
+            (FieldKind::Numeric, Values::Categorical { codes, levels }) => {
+                self.numbers_of(codes, levels)?
+            }
+            (
+                FieldKind::Categorical { levels },
+                Values::Categorical {
+                    codes,
+                    levels: theirs,
+                },
+            ) => {
                 let map: Vec<u32> = theirs.iter().map(|text| code_of(levels, text)).collect();
-                let codes = codes.iter().map(|&code| map.get(code as usize).copied().unwrap_or(code)).collect();
-                Values::Categorical { codes, levels: Arc::clone(levels) }
+                let codes = codes
+                    .iter()
+                    .map(|&code| map.get(code as usize).copied().unwrap_or(code))
+                    .collect();
+                Values::Categorical {
+                    codes,
+                    levels: Arc::clone(levels),
+                }
             }
             (FieldKind::Categorical { levels }, Values::Numeric(values)) => {
-                let code = |value: &f64| if value.is_nan() { MISSING } else { code_of(levels, &value.to_string()) };
-                Values::Categorical { codes: values.iter().map(code).collect(), levels: Arc::clone(levels) }
+                let code = |value: &f64| {
+                    if value.is_nan() {
+                        MISSING
+                    } else {
+                        code_of(levels, &value.to_string())
+                    }
+                };
+                Values::Categorical {
+                    codes: values.iter().map(code).collect(),
+                    levels: Arc::clone(levels),
+                }
             }
         };
-        Ok(Column { name: self.name.clone(), values })
+        Ok(Column {
+            name: self.name.clone(),
+            values,
+        })
     }
 
     /// A column without a single number (all missing, or text) arrives as categories.
@@ -128,7 +163,10 @@ impl Field {
 }
 
 fn code_of(levels: &[String], text: &str) -> u32 {
-    levels.iter().position(|level| level == text).map_or(UNSEEN, |at| at as u32)
+    levels
+        .iter()
+        .position(|level| level == text)
+        .map_or(UNSEEN, |at| at as u32)
 }
 
 #[cfg(test)]
@@ -144,20 +182,35 @@ mod tests {
     fn columns_match_by_name_in_any_order() {
         let schema = Schema::of(&table(), "t", Task::Regression);
         let b = Column::categorical("b", &[Some("y"), Some("new"), None]);
-        let other = Table::new(vec![b, Column::numeric("extra", vec![0.0; 3]), Column::numeric("a", vec![7.0; 3])]);
+        let other = Table::new(vec![
+            b,
+            Column::numeric("extra", vec![0.0; 3]),
+            Column::numeric("a", vec![7.0; 3]),
+        ]);
         let aligned = schema.align(&other.unwrap()).unwrap();
         assert_eq!(aligned.names().collect::<Vec<_>>(), ["a", "b"]);
-        let Values::Categorical { codes, .. } = &aligned.columns()[1].values else { panic!("categories expected") };
+        let Values::Categorical { codes, .. } = &aligned.columns()[1].values else {
+            panic!("categories expected")
+        };
         assert_eq!(codes, &[1, UNSEEN, MISSING]);
     }
 
     #[test]
     fn absent_columns_and_text_for_numbers_are_named() {
         let schema = Schema::of(&table(), "t", Task::Regression);
-        let message = schema.align(&table().without(&["b"])).unwrap_err().to_string();
-        assert!(message.contains("`b`") && message.contains("there are a"), "{message}");
+        let message = schema
+            .align(&table().without(&["b"]))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            message.contains("`b`") && message.contains("there are a"),
+            "{message}"
+        );
         let texts = Table::new(vec![Column::categorical("a", &[Some("12"), Some("n/a")])]).unwrap();
         let message = schema.align(&texts).unwrap_err().to_string();
-        assert!(message.contains("row 2") && message.contains("`n/a`"), "{message}");
+        assert!(
+            message.contains("row 2") && message.contains("`n/a`"),
+            "{message}"
+        );
     }
 }

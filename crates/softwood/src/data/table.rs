@@ -20,7 +20,10 @@ impl Table {
     pub fn new(columns: Vec<Column>) -> Result<Self> {
         let n_rows = columns.first().map_or(0, Column::len);
         for (index, column) in columns.iter().enumerate() {
-            if columns[..index].iter().any(|earlier| earlier.name == column.name) {
+            if columns[..index]
+                .iter()
+                .any(|earlier| earlier.name == column.name)
+            {
                 return Err(Error::column(
                     &column.name,
                     "the name appears twice; every column needs a name of its own",
@@ -33,7 +36,10 @@ impl Table {
             if let Values::Numeric(values) = &column.values
                 && let Some(row) = values.iter().position(|value| value.is_infinite())
             {
-                let problem = format!("{} is not a finite number; leave the cell empty if it is missing", values[row]);
+                let problem = format!(
+                    "{} is not a finite number; leave the cell empty if it is missing",
+                    values[row]
+                );
                 return Err(Error::cell(&column.name, row + 1, problem));
             }
         }
@@ -60,7 +66,10 @@ impl Table {
     /// # Errors
     /// When there is none; the message lists the names there are.
     pub fn column(&self, name: &str) -> Result<&Column> {
-        self.columns.iter().find(|column| column.name == name).ok_or_else(|| Error::column(name, self.absent()))
+        self.columns
+            .iter()
+            .find(|column| column.name == name)
+            .ok_or_else(|| Error::column(name, self.absent()))
     }
 
     fn absent(&self) -> String {
@@ -74,14 +83,27 @@ impl Table {
     /// The rows given, in that order.
     #[must_use]
     pub fn take(&self, rows: &[usize]) -> Self {
-        Self { columns: self.columns.iter().map(|column| column.take(rows)).collect(), n_rows: rows.len() }
+        Self {
+            columns: self
+                .columns
+                .iter()
+                .map(|column| column.take(rows))
+                .collect(),
+            n_rows: rows.len(),
+        }
     }
 
     /// The table without the named columns.
     #[must_use]
     pub fn without(&self, names: &[&str]) -> Self {
-        let columns = self.columns.iter().filter(|column| !names.contains(&column.name.as_str()));
-        Self { columns: columns.cloned().collect(), n_rows: self.n_rows }
+        let columns = self
+            .columns
+            .iter()
+            .filter(|column| !names.contains(&column.name.as_str()));
+        Self {
+            columns: columns.cloned().collect(),
+            n_rows: self.n_rows,
+        }
     }
 
     /// All rows as a view.

@@ -31,7 +31,9 @@ impl Family {
     /// What it is, in one line.
     pub fn summary(self) -> &'static str {
         match self {
-            Self::Vst => "variational soft tree: one soft tree with a Gaussian posterior over all its weights",
+            Self::Vst => {
+                "variational soft tree: one soft tree with a Gaussian posterior over all its weights"
+            }
         }
     }
 
@@ -40,10 +42,17 @@ impl Family {
     /// # Errors
     /// When there is none; the message lists the names there are.
     pub fn from_name(name: &str) -> Result<Self> {
-        Self::ALL.iter().copied().find(|family| family.name() == name).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|family| family.name()).collect();
-            Error::Parameters(vec![format!("no model is called `{name}`; there are {}", names.join(", "))])
-        })
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|family| family.name() == name)
+            .ok_or_else(|| {
+                let names: Vec<_> = Self::ALL.iter().map(|family| family.name()).collect();
+                Error::Parameters(vec![format!(
+                    "no model is called `{name}`; there are {}",
+                    names.join(", ")
+                )])
+            })
     }
 
     /// Its parameters.
@@ -69,7 +78,9 @@ impl Family {
     /// When a parameter or the data cannot be used, the watch asked to stop, or training diverged.
     pub fn fit(self, params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Posterior>> {
         match self {
-            Self::Vst => Ok(Box::new(params::from_json::<VstParams>(params)?.fit(data, run)?)),
+            Self::Vst => Ok(Box::new(
+                params::from_json::<VstParams>(params)?.fit(data, run)?,
+            )),
         }
     }
 

@@ -63,7 +63,11 @@ impl Block {
     pub fn new(head: Head, n_members: usize, n_rows: usize) -> Self {
         let stride = n_rows.next_multiple_of(LANES);
         let len = n_members * head.n_components() * stride;
-        let moments = if matches!(head, Head::Normal { .. }) { len } else { 0 };
+        let moments = if matches!(head, Head::Normal { .. }) {
+            len
+        } else {
+            0
+        };
         Self {
             head,
             n_members,

@@ -33,7 +33,8 @@ impl Record {
     /// When it is absent or of another form.
     pub fn part<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T> {
         let value = self.meta.get(name).cloned().unwrap_or(Value::Null);
-        serde_json::from_value(value).map_err(|error| Error::Format(format!("`{name}` in the header: {error}")))
+        serde_json::from_value(value)
+            .map_err(|error| Error::Format(format!("`{name}` in the header: {error}")))
     }
 
     /// The 32-bit floats called `name`, which must be `len` many.
@@ -43,7 +44,9 @@ impl Record {
     pub fn f32s(&self, name: &str, len: usize) -> Result<&[f32]> {
         match self.arrays.iter().find(|(found, _)| found == name) {
             Some((_, Numbers::F32(numbers))) if numbers.len() == len => Ok(numbers),
-            _ => Err(Error::Format(format!("the array `{name}` of {len} 32-bit floats is not there"))),
+            _ => Err(Error::Format(format!(
+                "the array `{name}` of {len} 32-bit floats is not there"
+            ))),
         }
     }
 
@@ -54,7 +57,9 @@ impl Record {
     pub fn f64s(&self, name: &str, len: usize) -> Result<&[f64]> {
         match self.arrays.iter().find(|(found, _)| found == name) {
             Some((_, Numbers::F64(numbers))) if numbers.len() == len => Ok(numbers),
-            _ => Err(Error::Format(format!("the array `{name}` of {len} 64-bit floats is not there"))),
+            _ => Err(Error::Format(format!(
+                "the array `{name}` of {len} 64-bit floats is not there"
+            ))),
         }
     }
 }

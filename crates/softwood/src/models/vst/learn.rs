@@ -14,11 +14,20 @@ impl Fit for VstParams {
         let (shift, scale) = match data.target() {
             Target::Numeric(values) => {
                 let mean = values.iter().sum::<f64>() / values.len() as f64;
-                let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64;
+                let variance = values
+                    .iter()
+                    .map(|value| (value - mean).powi(2))
+                    .sum::<f64>()
+                    / values.len() as f64;
                 (mean, variance.sqrt())
             }
             Target::Classes(_) => (0.0, 1.0),
         };
-        Ok(Vst { schema: data.schema().clone(), training: Training::default(), shift, scale })
+        Ok(Vst {
+            schema: data.schema().clone(),
+            training: Training::default(),
+            shift,
+            scale,
+        })
     }
 }

@@ -36,7 +36,9 @@ impl Posterior for Vst {
     fn head(&self) -> Head {
         match self.schema.classes() {
             None => Head::Normal { components: 1 },
-            Some(classes) => Head::Categorical { classes: classes.len() },
+            Some(classes) => Head::Categorical {
+                classes: classes.len(),
+            },
         }
     }
     fn n_members(&self) -> usize {
@@ -55,6 +57,10 @@ impl Posterior for Vst {
     }
     fn record(&self) -> Record {
         let meta = json!({"schema": self.schema, "training": self.training, "shift": self.shift, "scale": self.scale});
-        Record { family: "vst".to_owned(), meta, arrays: Vec::new() }
+        Record {
+            family: "vst".to_owned(),
+            meta,
+            arrays: Vec::new(),
+        }
     }
 }
