@@ -3,12 +3,15 @@
 mod data;
 mod error;
 mod fit;
+mod infer;
 mod models;
+mod numerics;
 mod par;
 mod params;
 mod posterior;
 mod predictive;
 mod rng;
+mod soft;
 mod store;
 
 pub use data::column::{Column, MISSING, UNSEEN, Values};
