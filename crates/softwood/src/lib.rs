@@ -3,6 +3,7 @@
 mod data;
 mod error;
 mod fit;
+mod hard;
 mod infer;
 mod models;
 mod numerics;
@@ -16,12 +17,13 @@ mod store;
 
 pub use data::column::{Column, MISSING, UNSEEN, Values};
 pub use data::dataset::{Dataset, MIN_ROWS, Roles, Target};
+pub use data::encode::{Rotation, Scaling};
 pub use data::schema::{Field, FieldKind, Schema, Task};
 pub use data::table::{Rows, Table};
 pub use error::{Error, Result};
 pub use fit::{Fit, Progress, Run, Silent, Watch};
 pub use models::any::Family;
-pub use models::vst::{Leaf, LeafMixing, Prior, Rotation, Scaling, Vst, VstParams};
+pub use models::vst::{Leaf, LeafMixing, Prior, Vst, VstParams};
 pub use par::Pool;
 pub use params::{Checked, Kind, Params, Spec};
 pub use posterior::{CurvePoint, Distribution, Posterior, Training, Trial};

@@ -15,6 +15,10 @@ impl<'a, T> Matrix<'a, T> {
         assert!(values.len() >= rows * cols, "a matrix needs rows x cols values");
         Self { values, rows, cols }
     }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
 }
 
 /// out (a.rows x b.rows) = a b': every row of `a` with every row of `b`.

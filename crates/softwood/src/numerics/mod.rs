@@ -1,6 +1,7 @@
 //! Shared mathematics, each once, in a file named after it.
 
 pub(crate) mod cholesky;
+pub(crate) mod eigen;
 pub(crate) mod gaussian;
 pub(crate) mod gemm;
 pub(crate) mod real;

@@ -61,33 +61,27 @@ pub(crate) struct BlockRows<'a, T> {
     pub(crate) activations: &'a mut [T],
     pub(crate) target: &'a [T],
     pub(crate) weight: &'a [T],
+    /// Log-likelihood of each row, unweighted: an answer.
+    pub(crate) scores: &'a mut [T],
 }
 
-/// Replaces activations by weighted gradients of the log-likelihood; gives the weighted sum of log-likelihoods.
-pub(crate) fn gradient_f32(pass: &Pass, rows: &mut BlockRows<'_, f32>, scratch: &mut Scratch<f32>) -> f64 {
-    gradient_simd(pass, rows, scratch)
-}
-
+/// [`gradient`] in single precision, compiled for the processor at hand.
 #[multiversion(targets = "simd")]
-fn gradient_simd(pass: &Pass, rows: &mut BlockRows<'_, f32>, scratch: &mut Scratch<f32>) -> f64 {
-    gradient(pass, rows, scratch)
+pub(crate) fn gradient_f32(pass: &Pass, rows: &mut BlockRows<'_, f32>, scratch: &mut Scratch<f32>) {
+    gradient(pass, rows, scratch);
 }
 
-/// The pass for any `Real`.
+/// Replaces activations by weighted gradients of the log-likelihood, and writes each row's log-likelihood.
 #[inline(always)]
-pub(crate) fn gradient<T: Real>(pass: &Pass, rows: &mut BlockRows<'_, T>, scratch: &mut Scratch<T>) -> f64 {
+pub(crate) fn gradient<T: Real>(pass: &Pass, rows: &mut BlockRows<'_, T>, scratch: &mut Scratch<T>) {
     let n_rows = rows.target.len();
-    let mut total = 0.0;
     for start in (0..n_rows).step_by(LANES) {
         let mut view = View { activations: rows.activations, n_rows, start };
         let target = lanes_at(rows.target, start);
         let weight = lanes_at(rows.weight, start);
         let scores = chunk(pass, &mut view, &target, &weight, scratch);
-        for lane in 0..LANES {
-            total += scores[lane].wide() * weight[lane].wide();
-        }
+        rows.scores[start..start + LANES].copy_from_slice(&scores);
     }
-    total
 }
 
 /// One chunk of lanes of the activations.

@@ -17,6 +17,8 @@ pub(crate) struct Batch<'a, T> {
 #[derive(Debug, Clone)]
 pub(crate) struct Workspace<T> {
     activations: Vec<T>,
+    /// Log-likelihood of each row under each draw: n_draws x n_rows.
+    pub(crate) scores: Vec<T>,
     scratch: Scratch<T>,
 }
 
@@ -26,6 +28,7 @@ impl<T: Real> Workspace<T> {
         let rows = max_rows.next_multiple_of(LANES);
         Self {
             activations: vec![T::ZERO; n_draws * pass.layout.n_activations() * rows],
+            scores: vec![T::ZERO; n_draws * rows],
             scratch: Scratch::new(&pass.layout),
         }
     }
@@ -33,18 +36,18 @@ impl<T: Real> Workspace<T> {
 
 /// The kinds of number a gradient is computed in.
 pub(crate) trait Kernel: Real {
-    fn fused(pass: &Pass, rows: &mut BlockRows<'_, Self>, scratch: &mut Scratch<Self>) -> f64;
+    fn fused(pass: &Pass, rows: &mut BlockRows<'_, Self>, scratch: &mut Scratch<Self>);
 }
 
 impl Kernel for f32 {
-    fn fused(pass: &Pass, rows: &mut BlockRows<'_, f32>, scratch: &mut Scratch<f32>) -> f64 {
-        gradient_f32(pass, rows, scratch)
+    fn fused(pass: &Pass, rows: &mut BlockRows<'_, f32>, scratch: &mut Scratch<f32>) {
+        gradient_f32(pass, rows, scratch);
     }
 }
 
 impl Kernel for f64 {
-    fn fused(pass: &Pass, rows: &mut BlockRows<'_, f64>, scratch: &mut Scratch<f64>) -> f64 {
-        gradient(pass, rows, scratch)
+    fn fused(pass: &Pass, rows: &mut BlockRows<'_, f64>, scratch: &mut Scratch<f64>) {
+        gradient(pass, rows, scratch);
     }
 }
 
@@ -58,24 +61,32 @@ pub(crate) fn log_likelihood<T: Kernel>(
     gradients: &mut [T],
     room: &mut Workspace<T>,
 ) -> f64 {
-    let layout = &pass.layout;
     let n_rows = batch.target.len();
-    let size = layout.n_activations() * n_rows;
-    let n_draws = weights.len() / layout.n_weights();
-    let inputs = Matrix::new(batch.inputs, n_rows, layout.width());
-    activate(pass, inputs, n_rows, weights, &mut room.activations);
-    let mut total = 0.0;
-    for activations in room.activations[..n_draws * size].chunks_exact_mut(size) {
-        let mut rows = BlockRows { activations, target: batch.target, weight: batch.weight };
-        total += T::fused(pass, &mut rows, &mut room.scratch);
+    row_scores(pass, batch, weights, room);
+    collect(pass, Matrix::new(batch.inputs, n_rows, pass.layout.width()), &room.activations, gradients);
+    let n_draws = weights.len() / pass.layout.n_weights();
+    let scores = room.scores[..n_draws * n_rows].chunks_exact(n_rows);
+    let draw = |scores: &[T]| scores.iter().zip(batch.weight).map(|(s, w)| s.wide() * w.wide()).sum::<f64>();
+    scores.map(draw).sum()
+}
+
+/// Log-likelihood of each row under each draw, into `room.scores`.
+pub(crate) fn row_scores<T: Kernel>(pass: &Pass, batch: &Batch<'_, T>, weights: &[T], room: &mut Workspace<T>) {
+    let n_rows = batch.target.len();
+    let size = pass.layout.n_activations() * n_rows;
+    activate(pass, Matrix::new(batch.inputs, n_rows, pass.layout.width()), weights, &mut room.activations);
+    let n_draws = weights.len() / pass.layout.n_weights();
+    let draws = room.activations[..n_draws * size].chunks_exact_mut(size);
+    for (activations, scores) in draws.zip(room.scores.chunks_exact_mut(n_rows)) {
+        let mut rows = BlockRows { activations, target: batch.target, weight: batch.weight, scores };
+        T::fused(pass, &mut rows, &mut room.scratch);
     }
-    collect(pass, inputs, n_rows, &room.activations, gradients);
-    total
 }
 
 /// Activations of every draw: n_activations x n_rows each. With linear leaves all draws go through one product.
-pub(crate) fn activate<T: Real>(pass: &Pass, inputs: Matrix<'_, T>, n_rows: usize, weights: &[T], out: &mut [T]) {
+pub(crate) fn activate<T: Real>(pass: &Pass, inputs: Matrix<'_, T>, weights: &[T], out: &mut [T]) {
     let layout = &pass.layout;
+    let n_rows = inputs.rows();
     let (width, size) = (layout.width(), layout.n_activations() * n_rows);
     if layout.is_linear {
         let n_products = weights.len() / width;
@@ -93,8 +104,9 @@ pub(crate) fn activate<T: Real>(pass: &Pass, inputs: Matrix<'_, T>, n_rows: usiz
 }
 
 /// Gradients of the weights from gradients of the activations.
-fn collect<T: Real>(pass: &Pass, inputs: Matrix<'_, T>, n_rows: usize, activations: &[T], gradients: &mut [T]) {
+fn collect<T: Real>(pass: &Pass, inputs: Matrix<'_, T>, activations: &[T], gradients: &mut [T]) {
     let layout = &pass.layout;
+    let n_rows = inputs.rows();
     let (width, size) = (layout.width(), layout.n_activations() * n_rows);
     if layout.is_linear {
         let n_products = gradients.len() / width;
