@@ -4,4 +4,6 @@ pub(crate) mod cholesky;
 pub(crate) mod eigen;
 pub(crate) mod gaussian;
 pub(crate) mod gemm;
+pub(crate) mod normal;
 pub(crate) mod real;
+pub(crate) mod special;
