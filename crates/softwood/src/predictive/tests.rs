@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::numerics::normal::INV_SQRT_TAU;
 use crate::predictive::block::{Block, Head};
-use crate::predictive::{crps, density, quantile};
+use crate::predictive::{crps, density, mesh, quantile, row};
 
 /// Components of one row: weight before normalisation, mean, sd.
 fn components(sizes: std::ops::Range<usize>) -> impl Strategy<Value = Vec<[f64; 3]>> {
@@ -102,6 +102,36 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn the_mesh_agrees_with_the_pairs(
+        parts in components(97..400),
+        narrow in -8.0..0.0_f64,
+        far in 0.0..5.0_f64,
+    ) {
+        // some components made narrower, some moved away
+        let mut parts = parts;
+        for (at, part) in parts.iter_mut().enumerate() {
+            if at % 3 == 0 {
+                part[2] *= narrow.exp();
+            }
+            if at % 5 == 0 {
+                part[1] += far.exp();
+            }
+        }
+        let block = block(&parts);
+        row::each_row(&block, 1e-8, |_, mixture| {
+            let exact = crps::half_distance(mixture);
+            let sd = mixture.summary.sd;
+            if let Some(found) = mesh::Mesh::default().half_distance(mixture) {
+                assert!((found - exact).abs() < 1e-6 * sd, "{found} {exact} {sd}");
+            }
+        });
+    }
+}
+
 #[test]
 fn far_apart_narrow_modes_have_quantiles_in_the_right_mode() {
     let block = block(&[[0.3, -3.0, 1e-4], [0.7, 3.0, 1e-4]]);
@@ -131,4 +161,65 @@ fn extreme_levels_are_exact() {
     let expected = 7.034_483_825_264_5;
     assert!((out[0] - (10.0 - 3.0 * expected)).abs() < 1e-6);
     assert!((out[1] - (10.0 + 3.0 * expected)).abs() < 1e-3);
+}
+
+#[test]
+#[ignore]
+fn zz_timing() {
+    use crate::rng::{Key, uniform};
+    use rand_distr::{Distribution, StandardNormal};
+    let mut rng = Key::from_seed(1).rng();
+    let (members, comps, rows) = (100, 32, 32);
+    let mut block = Block::new(Head::Normal { components: comps }, members, rows);
+    for m in 0..members {
+        for r in 0..rows {
+            let w: Vec<f64> = (0..comps)
+                .map(|_| uniform(&mut rng).powi(8) + 1e-4)
+                .collect();
+            let t: f64 = w.iter().sum();
+            for c in 0..comps {
+                let at = block.at(m, c) + r;
+                block.weight[at] = w[c] / t;
+                let z: f64 = StandardNormal.sample(&mut rng);
+                block.mean[at] = z;
+                block.sd[at] = 0.05 + 0.5 * uniform(&mut rng).powi(3);
+            }
+        }
+    }
+    let y = vec![0.3; rows];
+    let time = |name: &str, f: &mut dyn FnMut()| {
+        f();
+        let mut best = f64::INFINITY;
+        for _ in 0..20 {
+            let start = std::time::Instant::now();
+            f();
+            best = best.min(start.elapsed().as_secs_f64() / rows as f64 * 1e6);
+        }
+        eprintln!("{name}: {best:.2} us per row");
+    };
+    let mut out = vec![0.0; rows * 3];
+    time("moments", &mut || {
+        crate::predictive::uncertainty::moments(&block, &mut out)
+    });
+    time("log density", &mut || {
+        density::log_density(&block, &y, &mut out[..rows])
+    });
+    time("cdf", &mut || density::cdf(&block, &y, &mut out[..rows]));
+    time("distance", &mut || {
+        density::distance(&block, &y, &mut out[..rows])
+    });
+    time("gather", &mut || {
+        crate::predictive::row::each_row(&block, 1e-12, |_, m| assert!(m.len > 10))
+    });
+    time("quantile x3", &mut || {
+        quantile::quantiles(&block, &[0.05, 0.5, 0.95], &mut out)
+    });
+    row::each_row(&block, 1e-8, |r, m| {
+        if r < 3 {
+            let e = crps::half_distance(m);
+            let f = mesh::Mesh::default().half_distance(m).unwrap();
+            eprintln!("{} {e} {f} {:e}", m.len, e - f);
+        }
+    });
+    time("crps", &mut || crps::crps(&block, &y, &mut out[..rows]));
 }
