@@ -10,12 +10,12 @@ use multiversion::multiversion;
 use crate::numerics::normal::cdf_and_kernel;
 use crate::predictive::row::{RowMixture, Summary};
 
-/// Standard deviations beyond which a component's cdf is taken as 0 or 1: its mean distance from there is 1e-8 sd.
-const REACH: f64 = 5.4;
+/// Standard deviations beyond which a component's cdf is taken as 0 or 1: its mean distance from there is 1e-7 sd.
+const REACH: f64 = 5.0;
 /// Points per sd on the finest mesh, at least: the trapezoid rule is then exact to 1e-8 of the sd.
 const FINEST: f64 = 1.25;
 /// Points per sd on a coarser mesh, at least: interpolation is then exact to 1e-7.
-const COARSER: f64 = 1.8;
+const COARSER: f64 = 1.4;
 /// Points of the finest mesh beyond which the pairs are summed instead.
 const MOST_POINTS: f64 = 65_536.0;
 /// Error, in units of the mixture's sd, allowed for taking very narrow components of little weight as wider.
@@ -86,12 +86,7 @@ impl Mesh {
             n_points: cells.next_multiple_of(1 << top) + 1,
         };
         self.clear(finest, top);
-        for at in 0..mixture.len {
-            let sd = (1.0 / mixture.inverse_sd[at]).max(least_sd);
-            let level = level_of(sd, step);
-            let component = [mixture.weight[at], mixture.mean[at], sd];
-            self.levels[level].add(finest.coarsened(level), component);
-        }
+        add_components(&mut self.levels, finest, least_sd, mixture);
         self.refine(finest, top);
         let cdf = &self.levels[0].cdf[..finest.n_points];
         Some(step * cdf.iter().map(|f| f * (total - f)).sum::<f64>())
@@ -103,7 +98,7 @@ impl Mesh {
         }
         for (level, of) in self.levels[..=top].iter_mut().enumerate() {
             // the last strip may reach beyond the last point
-            let n_points = finest.coarsened(level).n_points + STRIP;
+            let n_points = finest.coarsened(level).n_points + 2 * STRIP;
             of.cdf.clear();
             of.cdf.resize(n_points, 0.0);
             of.passed.clear();
@@ -135,16 +130,6 @@ impl Grid {
 }
 
 impl Level {
-    fn add(&mut self, grid: Grid, [weight, mean, sd]: [f64; 3]) {
-        let place = |y: f64| ((y - grid.start) / grid.step).ceil().max(0.0) as usize;
-        let first = place(mean - REACH * sd).min(grid.n_points);
-        let n_needed = place(mean + REACH * sd).min(grid.n_points) - first;
-        let end = first + n_needed.next_multiple_of(STRIP);
-        let z = (grid.step.mul_add(first as f64, grid.start) - mean) / sd;
-        add_cdf(&mut self.cdf[first..end], weight, [z, grid.step / sd]);
-        self.passed[end] += weight;
-    }
-
     fn add_passed(&mut self) {
         let mut sum = 0.0;
         for (cdf, passed) in self.cdf.iter_mut().zip(&self.passed) {
@@ -199,8 +184,28 @@ fn floor_log2(x: f64) -> i64 {
     (x.to_bits() >> 52) as i64 - 1023
 }
 
-/// Adds `weight Phi(z)` at equally spaced `z`, in whole strips.
+/// Adds each component's cdf to the level that resolves it.
 #[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+fn add_components(levels: &mut [Level], finest: Grid, least_sd: f64, mixture: &RowMixture) {
+    for at in 0..mixture.len {
+        let (weight, mean) = (mixture.weight[at], mixture.mean[at]);
+        let sd = (1.0 / mixture.inverse_sd[at]).max(least_sd);
+        let level = level_of(sd, finest.step);
+        let grid = finest.coarsened(level);
+        // whole strips at fixed places: what one component has stored, the next loads without waiting
+        let place = |y: f64| (((y - grid.start) / grid.step) as usize).min(grid.n_points);
+        let first = place(mean - REACH * sd) / STRIP * STRIP;
+        let end = (place(mean + REACH * sd) + 1).next_multiple_of(STRIP);
+        let z = (grid.start + grid.step * first as f64 - mean) / sd;
+        let level = &mut levels[level];
+        add_cdf(&mut level.cdf[first..end], weight, [z, grid.step / sd]);
+        level.passed[end] += weight;
+    }
+}
+
+/// Adds `weight Phi(z)` at equally spaced `z`, in whole strips.
+#[allow(clippy::inline_always)]
+#[inline(always)]
 fn add_cdf(cdf: &mut [f64], weight: f64, [z, step]: [f64; 2]) {
     let mut from = z;
     for strip in cdf.as_chunks_mut::<STRIP>().0 {
@@ -208,7 +213,7 @@ fn add_cdf(cdf: &mut [f64], weight: f64, [z, step]: [f64; 2]) {
             let (below, _) = cdf_and_kernel(step.mul_add(OFFSET[at], from));
             strip[at] = weight.mul_add(below, strip[at]);
         }
-        from = step.mul_add(STRIP as f64, from);
+        from += step * STRIP as f64;
     }
 }
 

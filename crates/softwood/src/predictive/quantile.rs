@@ -36,7 +36,7 @@ pub(crate) fn quantiles(block: &Block, levels: &[f64], out: &mut [f64]) {
         let search = Search::new(mixture);
         let out = &mut out[row * levels.len()..][..levels.len()];
         for (out, &level) in out.iter_mut().zip(levels) {
-            *out = block.scale.mul_add(search.quantile(level), block.shift);
+            *out = block.shift + block.scale * search.quantile(level);
         }
         restore_order(levels, out);
     });
