@@ -1,5 +1,8 @@
 //! Model files: round trips, damage, and what is left when writing fails.
 
+// a failed unwrap is a failed test, in helper functions too
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::path::Path;
 

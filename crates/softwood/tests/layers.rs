@@ -1,5 +1,8 @@
 //! Imports follow the data: a module may use what stands to its left, never what stands to its right.
 
+// a failed unwrap is a failed test, in helper functions too
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

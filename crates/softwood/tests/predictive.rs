@@ -1,5 +1,8 @@
 //! The predictive distribution through its public doors, on models whose members are given.
 
+// a failed unwrap is a failed test, in helper functions too
+#![allow(clippy::unwrap_used)]
+
 use proptest::prelude::*;
 use serde_json::Value;
 use softwood::{
@@ -103,7 +106,9 @@ fn mixtures() -> impl Strategy<Value = Vec<Vec<[f64; 4]>>> {
             .prop_map(|(weight, mean, slope, log_sd)| [weight, mean, slope, log_sd.exp()]);
         let member = prop::collection::vec(component, components).prop_map(|mut parts| {
             let total: f64 = parts.iter().map(|part| part[0]).sum();
-            parts.iter_mut().for_each(|part| part[0] /= total);
+            for part in &mut parts {
+                part[0] /= total;
+            }
             parts
         });
         prop::collection::vec(member, members)

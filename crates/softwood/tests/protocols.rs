@@ -1,5 +1,8 @@
 //! Evaluation protocols: which rows go where, and what a run of them reports.
 
+// a failed unwrap is a failed test, in helper functions too
+#![allow(clippy::unwrap_used)]
+
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
