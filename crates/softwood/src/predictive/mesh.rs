@@ -173,7 +173,8 @@ fn least_sd(mixture: &RowMixture) -> f64 {
         narrower += weight;
         let widest = greatest / (1_u64 << octave) as f64;
         if narrower * widest > WIDENING * mixture.summary.sd {
-            return least;
+            // an octave without components has no least sd: those below it may be as wide as its lower end
+            return least.min(widest).max(0.5 * widest);
         }
     }
     greatest

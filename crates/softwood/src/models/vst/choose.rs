@@ -67,8 +67,8 @@ impl Ground<'_> {
     }
 }
 
-/// The winner, and what was tried.
-pub(super) fn choose(ground: &Ground<'_>) -> Result<(Candidate, Vec<Trial>)> {
+/// The candidates of the last round, best first, and what was tried.
+pub(super) fn choose(ground: &Ground<'_>) -> Result<(Vec<Candidate>, Vec<Trial>)> {
     let params = ground.params;
     let encoding = Encoding {
         scaling: params.scaling.unwrap_or(Scaling::Standard),
@@ -81,7 +81,7 @@ pub(super) fn choose(ground: &Ground<'_>) -> Result<(Candidate, Vec<Trial>)> {
         .collect();
     let mut trials = Vec::new();
     if ground.held_out.is_none() {
-        return Ok((field[0], trials));
+        return Ok((field, trials));
     }
     if field.len() > 1 {
         field = best(ground, field, 0.1, "choosing", &mut trials)?;
@@ -93,7 +93,7 @@ pub(super) fn choose(ground: &Ground<'_>) -> Result<(Candidate, Vec<Trial>)> {
         field.extend(encodings.into_iter().skip(1).map(|encoding| Candidate { encoding, ..leader }));
         field = best(ground, field, 0.25, "choosing again", &mut trials)?;
     }
-    Ok((field[0], trials))
+    Ok((field, trials))
 }
 
 /// Shapes that the parameters leave open.

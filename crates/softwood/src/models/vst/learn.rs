@@ -3,7 +3,8 @@
 use crate::data::dataset::{Dataset, Target};
 use crate::error::Result;
 use crate::fit::{Fit, Progress, Run};
-use crate::models::vst::choose::{Ground, choose};
+use crate::data::encode::Encoder;
+use crate::models::vst::choose::{Candidate, Ground, choose};
 use crate::models::vst::params::VstParams;
 use crate::models::vst::posterior::{Tree, Vst, draws_key, members_of};
 use crate::models::vst::problem::Scale;
@@ -43,26 +44,28 @@ impl Fit for VstParams {
 
 fn fit(ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
     let (params, run) = (ground.params, ground.run);
-    let (winner, trials) = choose(ground)?;
-    let problem = ground.problem(winner.encoding);
-    let plan = ground.plan(&winner, 1.0);
+    let (ranking, trials) = choose(ground)?;
     let n_fits = params.n_fits.min(params.n_members);
     let fits = run.pool.map(n_fits, |at| {
-        train(&problem, params, &plan, run.key.child(20).child(at as u64), &mut |epoch, point| {
+        let candidate = &ranking[at % ranking.len()];
+        let problem = ground.problem(candidate.encoding);
+        let plan = ground.plan(candidate, 1.0);
+        let trained = train(&problem, params, &plan, run.key.child(20).child(at as u64), &mut |epoch, point| {
             let (done, total) = (at * plan.n_epochs + epoch, n_fits * plan.n_epochs);
             run.watch.step(&Progress { stage: "fitting", done, total, elbo: Some(point.elbo), held_out: point.held_out })
-        })
+        })?;
+        Ok((problem.encoder, trained))
     });
-    let fits = fits.into_iter().collect::<Result<Vec<Trained>>>()?;
+    let fits = fits.into_iter().collect::<Result<Vec<(Encoder, Trained)>>>()?;
     let target_sd = match data.target() {
         Target::Numeric(_) => Some(ground.scale.standard.scale),
         Target::Classes(_) => None,
     };
-    let training = Training { curve: fits[0].curve.clone(), trials, chosen: winner.describe(), target_sd };
+    let training = Training { curve: fits[0].1.curve.clone(), trials, chosen: describe(&ranking, n_fits), target_sd };
     let key = run.key.child(30);
-    let tree = |(at, fit): (usize, Trained)| {
+    let tree = |(at, (encoder, fit)): (usize, (Encoder, Trained))| {
         let n_draws = members_of(params.n_members, n_fits, at);
-        Tree::new(problem.encoder.clone(), fit.pass, fit.posterior, n_draws, draws_key(key, at))
+        Tree::new(encoder, fit.pass, fit.posterior, n_draws, draws_key(key, at))
     };
     Ok(Vst {
         schema: data.schema().clone(),
@@ -72,6 +75,12 @@ fn fit(ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
         key,
         trees: fits.into_iter().enumerate().map(tree).collect(),
     })
+}
+
+/// The candidates that are fitted, as a user reads them.
+fn describe(ranking: &[Candidate], n_fits: usize) -> String {
+    let names: Vec<String> = ranking.iter().take(n_fits).map(Candidate::describe).collect();
+    names.join("; ")
 }
 
 /// Splits off the held-out part; `None` where there are too few rows to spare any.
