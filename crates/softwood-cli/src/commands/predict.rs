@@ -80,8 +80,8 @@ fn regression(
     let moments = distribution.moments()?;
     let root = |variances: &[f64]| variances.iter().map(|variance| variance.sqrt()).collect();
     let mut columns = vec![
-        Column::numeric("data_sd", root(&moments.data)),
-        Column::numeric("knowledge_sd", root(&moments.knowledge)),
+        Column::numeric("data_sd", root(&moments.variance.data)),
+        Column::numeric("knowledge_sd", root(&moments.variance.knowledge)),
     ];
     columns.insert(0, Column::numeric("sd", moments.sd));
     columns.insert(0, Column::numeric("mean", moments.mean));

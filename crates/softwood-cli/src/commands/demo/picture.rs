@@ -65,9 +65,9 @@ fn draw_bands(scene: &mut Scene, axes: &Axes, xs: &[f64], moments: &Moments) {
         };
         pairs.map(edge).collect::<(Vec<f64>, Vec<f64>)>()
     };
-    let (lower, upper) = edges(&moments.total);
+    let (lower, upper) = edges(&moments.variance.total);
     scene.polygon(axes.band(xs, &lower, &upper), KNOWLEDGE_BAND);
-    let (lower, upper) = edges(&moments.data);
+    let (lower, upper) = edges(&moments.variance.data);
     scene.polygon(axes.band(xs, &lower, &upper), DATA_BAND);
 }
 
