@@ -5,20 +5,26 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use softwood::{Progress, Watch};
+use softwood::{Error, Progress, Result, Watch};
 
 /// Set by the first Ctrl-C.
 static STOP: AtomicBool = AtomicBool::new(false);
+
+/// The stage in which an evaluation counts its finished folds.
+const FOLDS: &str = "folds";
 
 /// One bar on standard error; invisible where that is not a terminal.
 #[derive(Debug)]
 pub(crate) struct Bar {
     bar: ProgressBar,
+    /// The stage that the bar counts.
     stage: Mutex<String>,
+    /// Folds that run side by side share the bar: it counts them, and tells of the epochs in words.
+    counts_folds: bool,
 }
 
 impl Bar {
-    /// Shows progress unless `quiet`, and takes over Ctrl-C: once asks to stop, twice ends the program.
+    /// Shows the epochs of one fit unless `quiet`, and takes over Ctrl-C: once asks to stop, twice ends the program.
     pub(crate) fn start(quiet: bool) -> Self {
         // a refused handler leaves the system's own, which ends the program at once: good enough
         let _ = ctrlc::set_handler(|| {
@@ -32,23 +38,44 @@ impl Bar {
             ProgressDrawTarget::stderr_with_hz(8)
         };
         let bar = ProgressBar::with_draw_target(None, target);
-        let style =
-            ProgressStyle::with_template("{prefix:<18} {bar:28} {pos}/{len} {msg}  {eta} left");
+        let style = ProgressStyle::with_template("{prefix} {bar:24} {pos}/{len}{msg}  {eta} left");
         bar.set_style(style.expect("the template is fixed").progress_chars("━╸─"));
         Self {
             bar,
             stage: Mutex::default(),
+            counts_folds: false,
         }
     }
 
-    /// Takes the bar away; an error when Ctrl-C came too late for the fit to notice.
-    pub(crate) fn finish(&self) -> softwood::Result<()> {
-        self.bar.finish_and_clear();
-        if STOP.load(Ordering::SeqCst) {
-            Err(softwood::Error::Cancelled)
-        } else {
-            Ok(())
+    /// As [`Bar::start`], for `n` fits side by side.
+    pub(crate) fn start_many(quiet: bool, n: usize) -> Self {
+        let mut bar = Self::start(quiet);
+        if n > 1 {
+            bar.counts_folds = true;
+            bar.bar.set_prefix(FOLDS);
+            bar.bar.set_length(n as u64);
         }
+        bar
+    }
+
+    /// Takes the bar away; an error when Ctrl-C came too late for the fit to notice.
+    pub(crate) fn finish(&self) -> Result<()> {
+        self.bar.finish_and_clear();
+        if is_stopped() {
+            return Err(Error::Cancelled);
+        }
+        Ok(())
+    }
+
+    fn show(&self, progress: &Progress<'_>) {
+        if !self.counts_folds {
+            self.enter(progress.stage);
+        }
+        if !self.counts_folds || progress.stage == FOLDS {
+            self.bar.set_length(progress.total as u64);
+            self.bar.set_position(progress.done as u64);
+        }
+        self.bar.set_message(self.describe(progress));
     }
 
     /// A new stage starts a new count, so that the time left is that of the stage.
@@ -59,9 +86,20 @@ impl Bar {
         if *current != stage {
             stage.clone_into(&mut current);
             self.bar.set_prefix(stage.to_owned());
-            self.bar.set_position(0);
             self.bar.reset();
         }
+    }
+
+    fn describe(&self, progress: &Progress<'_>) -> String {
+        let part = |name: &str, value: Option<f64>| {
+            value.map_or_else(String::new, |value| format!("  {name} {value:.4}"))
+        };
+        let stage = if self.counts_folds && progress.stage != FOLDS {
+            format!("  {} {}/{}", progress.stage, progress.done, progress.total)
+        } else {
+            String::new()
+        };
+        stage + &part("ELBO", progress.elbo) + &part("held-out", progress.held_out)
     }
 }
 
@@ -74,22 +112,15 @@ impl Drop for Bar {
 impl Watch for Bar {
     fn step(&self, progress: &Progress<'_>) -> ControlFlow<()> {
         if !self.bar.is_hidden() {
-            self.enter(progress.stage);
-            self.bar.set_length(progress.total as u64);
-            self.bar.set_position(progress.done as u64);
-            self.bar.set_message(describe(progress));
+            self.show(progress);
         }
-        if STOP.load(Ordering::SeqCst) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
+        if is_stopped() {
+            return ControlFlow::Break(());
         }
+        ControlFlow::Continue(())
     }
 }
 
-fn describe(progress: &Progress<'_>) -> String {
-    let part = |name: &str, value: Option<f64>| {
-        value.map_or_else(String::new, |value| format!("  {name} {value:.4}"))
-    };
-    part("ELBO", progress.elbo) + &part("held-out", progress.held_out)
+fn is_stopped() -> bool {
+    STOP.load(Ordering::SeqCst)
 }

@@ -18,7 +18,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<()> {
     let seed = args.run.seed.or(settings.seed).unwrap_or(0);
     let splits = protocol.splits(&data, seed, given.as_ref())?;
     let pool = Pool::new(args.run.threads.into())?;
-    let bar = Bar::start(args.show.quiet);
+    let bar = Bar::start_many(args.show.quiet, entrants.len() * splits.len());
     let models = evaluate(&entrants, &data, &splits, seed, &pool, &bar)
         .map_err(|error| error.within(&args.data))?;
     bar.finish()?;

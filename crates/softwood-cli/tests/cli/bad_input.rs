@@ -34,7 +34,10 @@ fn no_such_target_column() {
 #[test]
 fn no_such_named_columns() {
     for flag in ["--categorical", "--numeric", "--ignore", "--weight"] {
-        refuse_flags(&[flag, "nope"], &["good.csv", "`nope`", "there are a, colour, y"]);
+        refuse_flags(
+            &[flag, "nope"],
+            &["good.csv", "`nope`", "there are a, colour, y"],
+        );
     }
 }
 
@@ -66,7 +69,10 @@ fn text_in_a_regression_target() {
     let folder = Folder::new();
     folder.write("bad.csv", "a,y\n1,2\n2,many\n5,6\n");
     let args = ["fit", "bad.csv", "--target", "y", "--task", "regression"];
-    folder.refused(&args, &["bad.csv", "`y`", "row 2", "`many`", "not a number"]);
+    folder.refused(
+        &args,
+        &["bad.csv", "`y`", "row 2", "`many`", "not a number"],
+    );
 }
 
 #[test]
@@ -123,7 +129,10 @@ fn not_a_parquet_file() {
 fn directory_as_table() {
     let folder = Folder::new();
     fs::create_dir(folder.path("data.csv")).unwrap();
-    folder.refused(&["fit", "data.csv", "--target", "y"], &["data.csv", "folder"]);
+    folder.refused(
+        &["fit", "data.csv", "--target", "y"],
+        &["data.csv", "folder"],
+    );
 }
 
 #[test]
@@ -141,7 +150,10 @@ fn no_permission() {
     if is_allowed_everything(&folder.path("closed.csv")) {
         return;
     }
-    folder.refused(&["fit", "closed.csv", "--target", "y"], &["closed.csv", "permission"]);
+    folder.refused(
+        &["fit", "closed.csv", "--target", "y"],
+        &["closed.csv", "permission"],
+    );
 }
 
 #[test]
@@ -157,7 +169,14 @@ fn output_folder_without_permission() {
     if is_allowed_everything(&folder.path("probe")) {
         return;
     }
-    let args = ["fit", "good.csv", "--target", "y", "-o", "closed/m.softwood"];
+    let args = [
+        "fit",
+        "good.csv",
+        "--target",
+        "y",
+        "-o",
+        "closed/m.softwood",
+    ];
     folder.refused(&args, &["closed/m.softwood", "ermission"]);
 }
 
@@ -172,7 +191,10 @@ fn is_allowed_everything(closed: &Path) -> bool {
 
 #[test]
 fn output_folder_that_does_not_exist() {
-    refuse_flags(&["-o", "nowhere/m.softwood"], &["nowhere/m.softwood", "`nowhere` does not exist"]);
+    refuse_flags(
+        &["-o", "nowhere/m.softwood"],
+        &["nowhere/m.softwood", "`nowhere` does not exist"],
+    );
 }
 
 #[test]
@@ -205,8 +227,14 @@ fn flags_of_the_wrong_form() {
     refuse_flags(&["-p", "depth"], &["KEY=VALUE"]);
     refuse_flags(&["--threads", "100000"], &["--threads", "1024"]);
     refuse_flags(&["--seed", "-1"], &["-1"]);
-    refuse_flags(&["--delimiter", "ab"], &["--delimiter", "one ASCII character"]);
-    refuse_flags(&["--task", "ranking"], &["--task", "regression", "classification"]);
+    refuse_flags(
+        &["--delimiter", "ab"],
+        &["--delimiter", "one ASCII character"],
+    );
+    refuse_flags(
+        &["--task", "ranking"],
+        &["--task", "regression", "classification"],
+    );
 }
 
 #[test]
@@ -228,8 +256,25 @@ fn protocols() {
     let folder = Folder::new();
     folder.write("good.csv", regression(20));
     for protocol in ["nonsense", "cv:1", "holdout:2", "cv:1000"] {
-        folder.refused(&["evaluate", "good.csv", "--target", "y", "--protocol", protocol], &[]);
+        folder.refused(
+            &[
+                "evaluate",
+                "good.csv",
+                "--target",
+                "y",
+                "--protocol",
+                protocol,
+            ],
+            &[],
+        );
     }
-    let args = ["evaluate", "good.csv", "--target", "y", "--protocol", "splits:nope.csv"];
+    let args = [
+        "evaluate",
+        "good.csv",
+        "--target",
+        "y",
+        "--protocol",
+        "splits:nope.csv",
+    ];
     folder.refused(&args, &["nope.csv"]);
 }

@@ -23,27 +23,45 @@ fn a_table_or_nothing_in_place_of_a_model() {
     let folder = Folder::new();
     folder.write("data.csv", regression(10));
     folder.refused(&["predict", "data.csv", "data.csv"], &["data.csv", "model"]);
-    folder.refused(&["predict", "nope.softwood", "data.csv"], &["nope.softwood"]);
+    folder.refused(
+        &["predict", "nope.softwood", "data.csv"],
+        &["nope.softwood"],
+    );
     folder.refused(&["models", "data.csv"], &["data.csv", "model"]);
-    folder.refused(&["models", "nope"], &["`nope`", "there are vst", "no file of that name"]);
+    folder.refused(
+        &["models", "nope"],
+        &["`nope`", "there are vst", "no file of that name"],
+    );
 }
 
 #[test]
 fn missing_column_and_text_for_a_number_are_named() {
     let folder = fitted(&regression(40), "y");
     folder.write("new.csv", "a,y\n1,2\n");
-    folder.refused(&["predict", "model.softwood", "new.csv"], &["new.csv", "`colour`", "there are a, y"]);
+    folder.refused(
+        &["predict", "model.softwood", "new.csv"],
+        &["new.csv", "`colour`", "there are a, y"],
+    );
     folder.write("new.csv", "a,colour\n1,red\nmany,red\n");
-    folder.refused(&["predict", "model.softwood", "new.csv"], &["new.csv", "`a`", "row 2", "`many`"]);
+    folder.refused(
+        &["predict", "model.softwood", "new.csv"],
+        &["new.csv", "`a`", "row 2", "`many`"],
+    );
 }
 
 #[test]
 fn scoring_needs_a_target_that_the_model_knows() {
     let folder = fitted(&classification(60), "kind");
     folder.write("new.csv", "a,b\n1,2\n");
-    folder.refused(&["score", "model.softwood", "new.csv"], &["new.csv", "`kind`"]);
+    folder.refused(
+        &["score", "model.softwood", "new.csv"],
+        &["new.csv", "`kind`"],
+    );
     folder.write("new.csv", "a,b,kind\n1,2,low\n3,4,odd\n");
-    folder.refused(&["score", "model.softwood", "new.csv"], &["`kind`", "row 2", "`odd`", "high, low"]);
+    folder.refused(
+        &["score", "model.softwood", "new.csv"],
+        &["`kind`", "row 2", "`odd`", "high, low"],
+    );
 }
 
 #[test]
@@ -59,5 +77,8 @@ fn outputs_are_checked() {
 fn kept_columns_may_not_carry_a_prediction_s_name() {
     let folder = fitted(&regression(40), "y");
     folder.write("new.csv", "a,colour,mean\n1,red,3\n");
-    folder.refused(&["predict", "model.softwood", "new.csv", "--keep"], &["`mean`", "--keep"]);
+    folder.refused(
+        &["predict", "model.softwood", "new.csv", "--keep"],
+        &["`mean`", "--keep"],
+    );
 }

@@ -9,7 +9,13 @@ fn the_demonstration_writes_its_files_and_its_commands_work() {
     args.extend(QUICK);
     let ran = folder.run(&args);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-    for part in ["log-likelihood", "RMSE", "CRPS", "coverage of 90% intervals", "knowledge share"] {
+    for part in [
+        "log-likelihood",
+        "RMSE",
+        "CRPS",
+        "coverage of 90% intervals",
+        "knowledge share",
+    ] {
         assert!(ran.out.contains(part), "{}", ran.out);
     }
     assert!(folder.bytes("my demo/demo.png").starts_with(b"\x89PNG"));
@@ -26,9 +32,15 @@ fn run_line(folder: &Folder, line: &str) {
     let fits = line.contains(" fit ") || line.contains(" evaluate ");
     let quick = if fits { QUICK.join(" ") } else { String::new() };
     let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", &format!("{line} {quick}")]).current_dir(folder.path("."));
+    shell
+        .args(["-c", &format!("{line} {quick}")])
+        .current_dir(folder.path("."));
     let output = shell.output().unwrap();
-    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{line}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[test]

@@ -9,8 +9,20 @@ use tempfile::TempDir;
 
 /// Parameters that make a fit take a moment.
 pub(crate) const QUICK: [&str; 14] = [
-    "-p", "depth=1", "-p", "leaf_mixing=blend", "-p", "n_epochs=3", "-p", "n_members=5", "-p", "scaling=standard",
-    "-p", "rotation=none", "-p", "rank=1",
+    "-p",
+    "depth=1",
+    "-p",
+    "leaf_mixing=blend",
+    "-p",
+    "n_epochs=3",
+    "-p",
+    "n_members=5",
+    "-p",
+    "scaling=standard",
+    "-p",
+    "rotation=none",
+    "-p",
+    "rank=1",
 ];
 
 pub(crate) struct Folder(TempDir);
@@ -46,8 +58,9 @@ impl Folder {
     /// Names of all files and folders in it, hidden ones too.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).unwrap();
-        let mut names: Vec<_> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -79,7 +92,11 @@ impl Folder {
         for part in parts {
             assert!(ran.err.contains(part), "`{part}` is not in: {}", ran.err);
         }
-        assert!(!ran.err.contains("panicked") && !ran.err.contains("backtrace"), "{}", ran.err);
+        assert!(
+            !ran.err.contains("panicked") && !ran.err.contains("backtrace"),
+            "{}",
+            ran.err
+        );
         assert_eq!(self.names(), before, "{args:?}");
     }
 }

@@ -6,8 +6,14 @@ const VERBS: [&str; 6] = ["fit", "predict", "score", "evaluate", "models", "demo
 
 /// The commands below `Example:` of a help text.
 fn examples(help: &str) -> Vec<String> {
-    let (_, below) = help.split_once("Example:\n").expect("every help text ends with an example");
-    below.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+    let (_, below) = help
+        .split_once("Example:\n")
+        .expect("every help text ends with an example");
+    below
+        .lines()
+        .map(|line| line.trim().to_owned())
+        .filter(|line| !line.is_empty())
+        .collect()
 }
 
 fn houses(n: usize) -> String {
@@ -43,7 +49,13 @@ fn every_help_text_ends_with_an_example_of_its_verb() {
             let ran = folder.run(&[verb, flag]);
             assert_eq!((ran.code, ran.err.as_str()), (0, ""));
             let start = format!("softwood {verb}");
-            assert!(examples(&ran.out).iter().all(|example| example.starts_with(&start)), "{}", ran.out);
+            assert!(
+                examples(&ran.out)
+                    .iter()
+                    .all(|example| example.starts_with(&start)),
+                "{}",
+                ran.out
+            );
         }
     }
     assert_eq!(examples(&folder.run(&["--help"]).out), ["softwood demo"]);
@@ -74,7 +86,11 @@ fn parameters_are_listed_with_default_range_and_explanation() {
             assert!(text.contains(spec[key].as_str().unwrap()), "{spec}");
         }
     }
-    for part in ["depth = auto", "whole, 0 to 8, or auto", "mixture, blend, hybrid"] {
+    for part in [
+        "depth = auto",
+        "whole, 0 to 8, or auto",
+        "mixture, blend, hybrid",
+    ] {
         assert!(text.contains(part), "{text}");
     }
     for pair in QUICK.iter().filter(|word| **word != "-p") {

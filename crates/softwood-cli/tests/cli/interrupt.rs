@@ -12,13 +12,28 @@ use crate::regression;
 fn ctrl_c_stops_cleanly_and_leaves_nothing() {
     let folder = Folder::new();
     folder.write("data.csv", regression(500));
-    let flags = ["-p", "n_epochs=1000000", "-p", "depth=3", "-p", "early_stopping=false"];
+    let flags = [
+        "-p",
+        "n_epochs=1000000",
+        "-p",
+        "depth=3",
+        "-p",
+        "early_stopping=false",
+    ];
     // a signal that arrives before the handler stands ends the program the system's way: wait longer then
     for wait in [500, 2000, 8000, 20_000] {
         let mut command = folder.command(&["fit", "data.csv", "--target", "y"]);
-        let child = command.args(flags).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = command
+            .args(flags)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         std::thread::sleep(Duration::from_millis(wait));
-        let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        let sent = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .unwrap();
         assert!(sent.success(), "the fit ended before it could be stopped");
         let output = child.wait_with_output().unwrap();
         if output.status.code().is_some() {

@@ -15,7 +15,11 @@ fn regression(n: usize) -> String {
     let row = |at: usize| {
         let a = (at * 37 % 101) as f64 / 10.0;
         let noise = (at * 61 % 17) as f64 / 17.0 - 0.5;
-        format!("{a},{},{}\n", ["red", "green", "blue"][at % 3], 2.0 * a + noise + (at % 3) as f64)
+        format!(
+            "{a},{},{}\n",
+            ["red", "green", "blue"][at % 3],
+            2.0 * a + noise + (at % 3) as f64
+        )
     };
     "a,colour,y\n".to_owned() + &(0..n).map(row).collect::<String>()
 }
