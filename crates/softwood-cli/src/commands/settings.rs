@@ -66,6 +66,8 @@ impl Settings {
                 delimiter: args.format.delimiter.or(from_file),
                 categorical: either(&args.categorical, config.categorical),
                 numeric: numbers_among(&roles, either(&args.numeric, config.numeric)),
+                ignore: roles.ignore.clone(),
+                lenient: false,
             },
             roles,
         })
@@ -74,11 +76,10 @@ impl Settings {
     /// Reads the table and takes it apart.
     pub(crate) fn dataset(&self, path: &Path) -> Result<Dataset> {
         let table = read_table(path, &self.read)?;
-        let named = self.read.categorical.iter().chain(&self.read.numeric);
-        for name in named {
-            table.column(name).map_err(|error| error.within(path))?;
-        }
-        Dataset::from_table(&table, &self.roles).map_err(|error| error.within(path))
+        let named = self.read.check_names(&table);
+        named
+            .and_then(|()| Dataset::from_table(&table, &self.roles))
+            .map_err(|error| error.within(path))
     }
 
     /// Reads further rows of the same kind.
