@@ -6,7 +6,7 @@ pub(crate) fn short(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
     }
-    if size != 0.0 && !(1e-4..1e7).contains(&size) {
+    if size != 0.0 && !(1e-4..1e10).contains(&size) {
         return format!("{value:.3e}");
     }
     let before_the_point = if size < 1.0 {

@@ -19,7 +19,7 @@ const EMPTY: Colour = Colour::hex(0x00f6_f7f9);
 /// Half the width of a Normal's central 90% band, in standard deviations.
 const HALF_90: f64 = 1.644_853_626_951_472_8;
 const GRID: usize = 401;
-const X_RANGE: std::ops::RangeInclusive<f64> = -0.3..=10.0;
+const X_RANGE: std::ops::RangeInclusive<f64> = -4.8..=6.5;
 
 /// Draws the training rows and the model's answer along a grid.
 pub(crate) fn draw(posterior: &dyn Posterior, train: &Table, pool: &Pool) -> Result<Scene> {
@@ -43,7 +43,7 @@ pub(crate) fn draw(posterior: &dyn Posterior, train: &Table, pool: &Pool) -> Res
     axes.draw_grid(&mut scene);
     draw_bands(&mut scene, &axes, &xs, &moments);
     for (x, y) in numbers(train, "x")?.iter().zip(ys) {
-        scene.circle(axes.pixel(*x, *y), 2.3, POINT);
+        scene.circle(axes.pixel(*x, *y), 2.6, POINT);
     }
     for piece in axes.curve(&xs, &moments.mean) {
         scene.line(piece, MEAN, 2.6);
