@@ -1,6 +1,6 @@
 //! Delimited text, in and out.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 
 use csv::{ByteRecord, Reader, ReaderBuilder, WriterBuilder};
 use softwood::{Column, Error, Result, Table, Values};
@@ -9,7 +9,7 @@ use crate::cell::shown;
 use crate::infer::{Builder, Outcome, Place};
 use crate::options::{ReadOptions, Rule};
 use crate::read::{check_header, no_rows};
-use crate::source::{Source, problem_of};
+use crate::source::{Source, reading_problem};
 
 const BUFFER: usize = 1 << 16;
 
@@ -77,7 +77,7 @@ impl<'a> Records<'a> {
         let gzip = self.gzip;
         self.reader
             .read_byte_record(&mut self.record)
-            .map_err(|error| Error::Table(reading_problem(&error.into(), gzip)))
+            .map_err(|error| Error::Table(reading_problem(&io_error(error), gzip)))
     }
 
     fn header(&mut self) -> Result<Vec<String>> {
@@ -140,15 +140,11 @@ fn not_utf8(column: &str, bytes: &[u8], place: Place) -> Error {
     Error::cell(column, place.row, problem)
 }
 
-fn reading_problem(error: &io::Error, gzip: bool) -> String {
-    match error.kind() {
-        ErrorKind::UnexpectedEof if gzip => {
-            "the gzip data ends early; the file is truncated".to_owned()
-        }
-        ErrorKind::InvalidData | ErrorKind::InvalidInput if gzip => {
-            format!("the gzip data is damaged: {error}")
-        }
-        _ => problem_of(error, "read"),
+/// The system's own error, whose kind the conversion of the `csv` crate would hide.
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
     }
 }
 
@@ -158,13 +154,14 @@ pub(crate) fn write(out: &mut dyn Write, delimiter: u8, table: &Table) -> io::Re
         .delimiter(delimiter)
         .buffer_capacity(BUFFER)
         .from_writer(out);
-    writer.write_record(table.names())?;
+    writer.write_record(table.names()).map_err(io_error)?;
     let mut text = String::new();
     for row in 0..table.n_rows() {
         for column in table.columns() {
-            writer.write_field(cell_text(&column.values, row, &mut text))?;
+            let cell = cell_text(&column.values, row, &mut text);
+            writer.write_field(cell).map_err(io_error)?;
         }
-        writer.write_record(None::<&[u8]>)?;
+        writer.write_record(None::<&[u8]>).map_err(io_error)?;
     }
     writer.flush()
 }

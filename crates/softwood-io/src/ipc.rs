@@ -98,3 +98,76 @@ fn io_error(error: ArrowError) -> io::Error {
         other => io::Error::other(other),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_ipc::CompressionType;
+    use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
+    use softwood::Column;
+
+    fn table() -> Table {
+        let texts: Vec<Option<String>> = (0..300)
+            .map(|n| (n % 4 > 0).then(|| format!("t{}", n % 7)))
+            .collect();
+        let columns = vec![
+            Column::numeric("a", (0..300).map(|n| f64::from(n % 9)).collect()),
+            Column::categorical("b", &texts),
+        ];
+        Table::new(columns).unwrap()
+    }
+
+    fn stream() -> Vec<u8> {
+        let schema = schema_of(&table());
+        let mut writer = StreamWriter::try_new(Vec::new(), &schema).unwrap();
+        for batch in batches_of(&table(), &schema) {
+            writer.write(&batch.unwrap()).unwrap();
+        }
+        writer.into_inner().unwrap()
+    }
+
+    fn packed(codec: CompressionType) -> Vec<u8> {
+        let schema = schema_of(&table());
+        let options = IpcWriteOptions::default()
+            .try_with_compression(Some(codec))
+            .unwrap();
+        let mut writer = FileWriter::try_new_with_options(Vec::new(), &schema, options).unwrap();
+        for batch in batches_of(&table(), &schema) {
+            writer.write(&batch.unwrap()).unwrap();
+        }
+        writer.into_inner().unwrap()
+    }
+
+    fn read_bytes(bytes: &[u8]) -> Result<Table> {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        file.rewind().unwrap();
+        crate::guard::guarded(|| read(file, &ReadOptions::default()))
+    }
+
+    #[test]
+    fn streams_and_packed_files_are_read() {
+        let packed = [CompressionType::LZ4_FRAME, CompressionType::ZSTD].map(packed);
+        for bytes in packed.iter().chain([&stream()]) {
+            assert_eq!(read_bytes(bytes).unwrap(), table());
+        }
+    }
+
+    #[test]
+    fn a_cut_stream_is_refused_inside_a_message() {
+        let bytes = stream();
+        let message = read_bytes(&bytes[..bytes.len() / 2]).unwrap_err();
+        assert!(message.to_string().contains("truncated"), "{message}");
+    }
+
+    #[test]
+    fn damaged_streams_and_packed_files_do_no_harm() {
+        for mut bytes in [stream(), packed(CompressionType::LZ4_FRAME)] {
+            for at in (0..bytes.len()).step_by(3) {
+                bytes[at] ^= 0xff;
+                let _ = read_bytes(&bytes);
+                bytes[at] ^= 0xff;
+            }
+        }
+    }
+}

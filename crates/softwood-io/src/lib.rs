@@ -29,6 +29,7 @@
 mod arrow;
 mod cell;
 mod csv;
+mod guard;
 mod infer;
 mod ipc;
 mod ipc_check;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use softwood::{Error, Result, Table};
 
+use crate::guard::guarded;
 use crate::options::ReadOptions;
 use crate::sniff::Format;
 use crate::source::{Source, input_name, open};
@@ -19,8 +20,14 @@ pub fn read_table(path: &Path, options: &ReadOptions) -> Result<Table> {
     options.check()?;
     let within = |error: Error| error.within(input_name(path));
     match Format::of(path)? {
-        Format::Parquet => parquet::read(open(path)?, options).map_err(within),
-        Format::Ipc => ipc::read(open(path)?, options).map_err(within),
+        Format::Parquet => {
+            let file = open(path)?;
+            guarded(|| parquet::read(file, options)).map_err(within)
+        }
+        Format::Ipc => {
+            let file = open(path)?;
+            guarded(|| ipc::read(file, options)).map_err(within)
+        }
         Format::Text { delimiter, gzip } => {
             let source = Source::at(path)?;
             let packed = check_packed(&source, gzip);

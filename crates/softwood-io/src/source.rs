@@ -10,6 +10,9 @@ use softwood::{Error, Result};
 
 use crate::sniff::{GZIP, is_stream};
 
+/// The mark some programs put before UTF-8 text.
+const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
+
 /// Bytes that can be read more than once.
 #[derive(Debug)]
 pub(crate) enum Source<'a> {
@@ -35,6 +38,19 @@ pub(crate) fn problem_of(error: &io::Error, act: &str) -> String {
         ErrorKind::PermissionDenied => format!("there is no permission to {act} it"),
         ErrorKind::IsADirectory => "it is a directory; name a file".to_owned(),
         _ => format!("cannot {act} it: {error}"),
+    }
+}
+
+/// What a failure to read text means, packed or not.
+pub(crate) fn reading_problem(error: &io::Error, gzip: bool) -> String {
+    match error.kind() {
+        ErrorKind::UnexpectedEof if gzip => {
+            "the gzip data ends early; the file is truncated".to_owned()
+        }
+        ErrorKind::InvalidData | ErrorKind::InvalidInput if gzip => {
+            format!("the gzip data is damaged: {error}")
+        }
+        _ => problem_of(error, "read"),
     }
 }
 
@@ -75,15 +91,21 @@ impl<'a> Source<'a> {
             Self::File(path) => Box::new(BufReader::with_capacity(1 << 16, open(path)?)),
             Self::Memory(bytes) => Box::new(&bytes[..]),
         };
-        let head = peek(&mut raw).map_err(|error| Error::Table(problem_of(&error, "read")))?;
+        let told = |error: &io::Error, gzip| Error::Table(reading_problem(error, gzip));
+        let head = peek(&mut raw, GZIP.len()).map_err(|error| told(&error, false))?;
         let gzip = head.starts_with(&GZIP);
         let is_empty = head.is_empty();
         let whole = Cursor::new(head).chain(raw);
-        let reader: Box<dyn Read + '_> = if gzip {
+        let mut reader: Box<dyn Read + '_> = if gzip {
             Box::new(MultiGzDecoder::new(whole))
         } else {
             Box::new(whole)
         };
+        let mut start = peek(&mut reader, BYTE_ORDER_MARK.len()).map_err(|e| told(&e, gzip))?;
+        if start == BYTE_ORDER_MARK {
+            start.clear();
+        }
+        let reader = Box::new(Cursor::new(start).chain(reader));
         Ok(Text {
             reader,
             gzip,
@@ -94,7 +116,7 @@ impl<'a> Source<'a> {
 
 /// Text to be parsed.
 pub(crate) struct Text<'a> {
-    /// The unpacked bytes.
+    /// The unpacked bytes, without a byte order mark.
     pub reader: Box<dyn Read + 'a>,
     /// Whether they were packed by gzip.
     pub gzip: bool,
@@ -102,10 +124,10 @@ pub(crate) struct Text<'a> {
     pub is_empty: bool,
 }
 
-/// The first bytes: as many as a gzip mark has, or fewer where the input ends.
-fn peek(reader: &mut dyn Read) -> io::Result<Vec<u8>> {
-    let mut head = Vec::with_capacity(GZIP.len());
-    reader.take(GZIP.len() as u64).read_to_end(&mut head)?;
+/// The first bytes: `n` of them, or fewer where the input ends.
+fn peek(reader: &mut dyn Read, n: usize) -> io::Result<Vec<u8>> {
+    let mut head = Vec::with_capacity(n);
+    reader.take(n as u64).read_to_end(&mut head)?;
     Ok(head)
 }
 

@@ -149,12 +149,15 @@ mod tests {
 
     #[test]
     fn a_closed_pipe_is_success_and_a_full_disk_is_not() {
-        let table = Table::new(vec![Column::numeric("a", vec![1.0; 100])]).unwrap();
         let format = Format::of(Path::new("-")).unwrap();
-        let closed = put(&mut Failing(ErrorKind::BrokenPipe, 10), format, &table);
-        assert!(forgive_closed(closed).is_ok());
-        let full = put(&mut Failing(ErrorKind::StorageFull, 10), format, &table);
-        assert!(forgive_closed(full).is_err());
+        // few rows fail when the buffer is flushed, many while it is filled
+        for n_rows in [100, 100_000] {
+            let table = Table::new(vec![Column::numeric("a", vec![1.0; n_rows])]).unwrap();
+            let closed = put(&mut Failing(ErrorKind::BrokenPipe, 10), format, &table);
+            assert!(forgive_closed(closed).is_ok());
+            let full = put(&mut Failing(ErrorKind::StorageFull, 10), format, &table);
+            assert_eq!(full.unwrap_err().kind(), ErrorKind::StorageFull);
+        }
     }
 
     #[test]
