@@ -31,6 +31,8 @@ pub use fit::{Fit, Progress, Run, Silent, Watch};
 pub use models::any::Family;
 pub use models::file::{model_from_bytes, model_to_bytes, read_model, write_model};
 pub use models::vst::{Leaf, LeafMixing, Prior, Vst, VstParams};
+#[doc(hidden)]
+pub use models::vst::{ProbeShape, StepProbe};
 pub use par::Pool;
 pub use params::{Checked, Kind, Params, Spec};
 pub use posterior::{CurvePoint, Distribution, Posterior, Training, Trial};

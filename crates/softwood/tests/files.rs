@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use softwood::{
     Column, Dataset, Distribution, Error, Family, Key, Pool, Posterior, Roles, Run, Silent, Table,
     model_from_bytes, model_to_bytes, read_model, write_model,
@@ -62,7 +62,7 @@ fn fitted(family: Family, classify: bool) -> Box<dyn Posterior> {
 }
 
 /// Parameters that make a fit short.
-fn quick(family: Family) -> serde_json::Value {
+fn quick(family: Family) -> Value {
     if family == Family::Vst {
         return json!({"depth": 1, "leaf_mixing": "mixture", "n_epochs": 2, "n_members": 3,
                       "scaling": "standard", "rotation": "none"});
@@ -197,7 +197,7 @@ fn every_single_flipped_bit_of_a_model_is_noticed() {
 }
 
 #[test]
-fn arrays_and_metadata_that_are_absent_are_errors() {
+fn absent_arrays_are_errors() {
     let record = fitted(Family::Vst, false).record();
     for at in 0..record.arrays.len() {
         let mut damaged = record.clone();
@@ -207,20 +207,58 @@ fn arrays_and_metadata_that_are_absent_are_errors() {
             Err(Error::Format(_))
         ));
     }
-    let names: Vec<String> = record.meta.as_object().unwrap().keys().cloned().collect();
-    for name in names {
+}
+
+/// Puts `value` in the place of every part of `meta`, one at a time.
+fn replaced_everywhere(meta: &Value, value: &Value) -> Vec<Value> {
+    let mut all = vec![value.clone()];
+    match meta {
+        Value::Object(parts) => {
+            for (name, part) in parts {
+                for inner in replaced_everywhere(part, value) {
+                    let mut damaged = meta.clone();
+                    damaged[name] = inner;
+                    all.push(damaged);
+                }
+            }
+        }
+        Value::Array(parts) => {
+            for (at, part) in parts.iter().enumerate() {
+                for inner in replaced_everywhere(part, value) {
+                    let mut damaged = meta.clone();
+                    damaged[at] = inner;
+                    all.push(damaged);
+                }
+            }
+        }
+        _ => {}
+    }
+    all
+}
+
+#[test]
+fn no_part_of_the_metadata_can_make_reading_panic() {
+    for classify in [false, true] {
+        let record = fitted(Family::Vst, classify).record();
         for value in [
             json!(null),
             json!(-1),
+            json!(0),
+            json!(1_000_000_000_000_000_u64),
+            json!(u64::MAX),
+            json!(1e300),
             json!("x"),
             json!([]),
             json!({}),
-            json!(1e300),
         ] {
-            let mut damaged = record.clone();
-            damaged.meta[&name] = value;
-            // some values may be harmless; none may panic
-            let _ = model_from_bytes(&model_to_bytes(&damaged));
+            for meta in replaced_everywhere(&record.meta, &value) {
+                let mut damaged = record.clone();
+                damaged.meta = meta;
+                // some values are harmless; the others must be refused in an orderly way
+                if let Err(error) = model_from_bytes(&model_to_bytes(&damaged)) {
+                    assert!(matches!(error, Error::Format(_)), "{error:?}");
+                }
+            }
         }
     }
 }

@@ -84,6 +84,10 @@ proptest! {
         prop_assume!(plain > 1e-290);
         prop_assert!((out[0] - (plain / 3.0).ln()).abs() < 1e-10 * out[0].abs().max(1.0));
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn crps_is_the_integral_of_the_squared_cdf_gap(parts in components(1..12), y in 0.0..20.0_f64) {
@@ -100,10 +104,6 @@ proptest! {
         let expected = side(-40.0, y) + side(y, 60.0);
         prop_assert!((out[0] - expected).abs() < 1e-5 * expected.max(0.1), "{} {expected}", out[0]);
     }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn the_mesh_agrees_with_the_pairs(
@@ -130,6 +130,28 @@ proptest! {
             }
         });
     }
+}
+
+#[test]
+fn a_narrow_bulk_within_a_wide_shadow_keeps_its_crps() {
+    let mut parts: Vec<[f64; 3]> = (0..1500)
+        .map(|at| {
+            [
+                1.0,
+                1e-3 * f64::from(at % 37),
+                1e-4 * (1.0 + f64::from(at % 5)),
+            ]
+        })
+        .collect();
+    parts.extend((0..50).map(|at| [1e-3, f64::from(at) / 10.0 - 2.5, 0.5]));
+    row::each_row(&block(&parts), 1e-8, |_, mixture| {
+        let found = mesh::Mesh::default().half_distance(mixture).unwrap();
+        let exact = crps::half_distance(mixture);
+        assert!(
+            (found - exact).abs() < 1e-6 * mixture.summary.sd,
+            "{found} {exact}"
+        );
+    });
 }
 
 #[test]

@@ -4,9 +4,11 @@ mod choose;
 mod learn;
 mod params;
 mod posterior;
+mod probe;
 mod problem;
 mod start;
 mod train;
 
 pub use params::{Leaf, LeafMixing, Prior, VstParams};
 pub use posterior::Vst;
+pub use probe::{ProbeShape, StepProbe};

@@ -108,6 +108,9 @@ impl Vst {
         let headers: Vec<TreeHeader> = record.part("trees")?;
         let schema: Schema = record.part("schema")?;
         let params: VstParams = record.part("params")?;
+        if let Err(error) = crate::params::Params::check(params.clone()) {
+            return Err(Error::Format(error.to_string()));
+        }
         let key: Key = record.part("key")?;
         let n_trees = headers.len();
         if n_trees == 0 || n_trees > params.n_members {
@@ -134,12 +137,12 @@ pub(super) fn draws_key(key: Key, at: usize) -> Key {
 fn restore(header: TreeHeader, record: &Record, schema: &Schema, at: usize, draws: (Key, usize)) -> Result<Tree> {
     let TreeHeader { encoder, layout, law, beta, rank } = header;
     let n_channels = schema.classes().map_or(2, <[String]>::len);
-    let is_sound = layout.depth <= 16
+    let is_sound = encoder.fits(schema)
+        && layout.depth <= 16
         && layout.mixing_levels <= layout.depth
         && layout.n_channels == n_channels
         && layout.n_inputs == encoder.n_inputs()
         && (law == Law::Categorical) == schema.classes().is_some()
-        && encoder.fits(schema)
         && beta.is_finite();
     let n_values = layout.checked_n_weights().and_then(|n| n.checked_mul(rank.checked_add(2)?));
     let (true, Some(n_values)) = (is_sound, n_values) else {

@@ -103,7 +103,7 @@ fn cosine(progress: f64) -> f64 {
 }
 
 /// Everything a step touches; nothing is allocated inside a step.
-struct State {
+pub(super) struct State {
     pass: Pass,
     posterior: LowRank,
     sampler: Sampler,
@@ -121,7 +121,7 @@ struct State {
 }
 
 impl State {
-    fn new(problem: &Problem, params: &VstParams, plan: &Plan, key: Key) -> Self {
+    pub(super) fn new(problem: &Problem, params: &VstParams, plan: &Plan, key: Key) -> Self {
         let layout = Layout {
             n_inputs: problem.encoder.n_inputs(),
             depth: plan.depth,
@@ -151,8 +151,12 @@ impl State {
         }
     }
 
+    pub(super) fn layout(&self) -> Layout {
+        self.pass.layout
+    }
+
     /// One step on the rows given; the mean over draws of their weighted log-likelihood.
-    fn step(&mut self, problem: &Problem, rows: &[usize], learning_rate: f32) -> f64 {
+    pub(super) fn step(&mut self, problem: &Problem, rows: &[usize], learning_rate: f32) -> f64 {
         if let Some(groups) = &self.groups
             && self.n_steps % PRIOR_EVERY == 0
         {
