@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 /// that no amount of data removes) and knowledge (what the model has not seen).
 #[derive(Debug, Parser)]
 #[command(
+    name = "softwood",
     version,
     arg_required_else_help = true,
     after_help = "Example:\n  softwood demo"

@@ -13,7 +13,7 @@ pub(crate) fn is_stream(path: &Path) -> bool {
 /// Refuses an output whose folder is absent or closed to us, a folder, and one of the inputs.
 pub(crate) fn check_output(path: &Path, inputs: &[&Path]) -> Result<()> {
     if path.is_dir() {
-        return Err(Error::file(path, "is a folder; name a file in it"));
+        return Err(Error::file(path, "it is a directory; name a file"));
     }
     let folder = folder_of(path);
     if !folder.is_dir() {

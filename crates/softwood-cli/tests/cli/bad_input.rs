@@ -131,7 +131,7 @@ fn directory_as_table() {
     fs::create_dir(folder.path("data.csv")).unwrap();
     folder.refused(
         &["fit", "data.csv", "--target", "y"],
-        &["data.csv", "folder"],
+        &["data.csv", "directory"],
     );
 }
 
@@ -199,7 +199,7 @@ fn output_folder_that_does_not_exist() {
 
 #[test]
 fn output_that_is_a_folder_or_an_input() {
-    refuse_flags(&["-o", "."], &["folder"]);
+    refuse_flags(&["-o", "."], &["directory"]);
     refuse_flags(&["-o", "good.csv"], &["good.csv", "overwrite"]);
     refuse_flags(&["-o", "-"], &["goes to a file"]);
 }

@@ -73,7 +73,11 @@ fn nothing_typed_shows_the_help_and_wrong_verbs_are_refused() {
 
 #[test]
 fn the_list_of_models() {
-    insta::assert_snapshot!(Folder::new().run(&["models"]).out, @"");
+    insta::assert_snapshot!(Folder::new().run(&["models"]).out, @r"
+    vst  variational soft tree: one soft tree with a Gaussian posterior over all its weights
+
+    softwood models NAME shows a model's parameters, softwood models FILE what a model file holds.
+    ");
 }
 
 #[test]
