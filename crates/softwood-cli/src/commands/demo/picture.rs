@@ -1,0 +1,137 @@
+//! The demonstration's picture: data, truth, prediction, and the two kinds of uncertainty around it.
+
+use softwood::{Distribution, Moments, Pool, Posterior, Result, Table, Values};
+
+use crate::commands::demo::data;
+use crate::plot::axes::Axes;
+use crate::plot::{Anchor, Colour, Scene, Text};
+
+pub(crate) const TITLE: &str = "A tree that knows what it does not know";
+
+const INK: Colour = Colour::hex(0x001f_2733);
+const QUIET: Colour = Colour::hex(0x006b_7686);
+const MEAN: Colour = Colour::hex(0x0014_5da0);
+const DATA_BAND: Colour = Colour::hex(0x0088_b8e3);
+const KNOWLEDGE_BAND: Colour = Colour::hex(0x00fb_c78a);
+const POINT: Colour = Colour::hex(0x0026_3445).with_opacity(0.42);
+const EMPTY: Colour = Colour::hex(0x00f6_f7f9);
+
+/// Half the width of a Normal's central 90% band, in standard deviations.
+const HALF_90: f64 = 1.644_853_626_951_472_8;
+const GRID: usize = 401;
+const X_RANGE: std::ops::RangeInclusive<f64> = -4.8..=6.5;
+
+/// Draws the training rows and the model's answer along a grid.
+pub(crate) fn draw(posterior: &dyn Posterior, train: &Table, pool: &Pool) -> Result<Scene> {
+    let (left, right) = (*X_RANGE.start(), *X_RANGE.end());
+    let xs: Vec<f64> = (0..GRID)
+        .map(|at| left + (right - left) * at as f64 / (GRID - 1) as f64)
+        .collect();
+    let grid = Table::new(vec![softwood::Column::numeric("x", xs.clone())])?;
+    let moments = Distribution::new(posterior, &grid, pool)?.moments()?;
+    let ys = numbers(train, "y")?;
+    let truth: Vec<f64> = xs.iter().map(|x| data::mean(*x)).collect();
+    let axes = Axes {
+        corner: [70.0, 118.0],
+        extent: [850.0, 370.0],
+        x: X_RANGE,
+        y: y_range(ys, &truth),
+    };
+    let mut scene = Scene::new(960.0, 560.0);
+    heading(&mut scene);
+    draw_empty(&mut scene, &axes);
+    axes.draw_grid(&mut scene);
+    draw_bands(&mut scene, &axes, &xs, &moments);
+    for (x, y) in numbers(train, "x")?.iter().zip(ys) {
+        scene.circle(axes.pixel(*x, *y), 2.6, POINT);
+    }
+    for piece in axes.curve(&xs, &moments.mean) {
+        scene.line(piece, MEAN, 2.6);
+    }
+    for piece in axes.curve(&xs, &truth) {
+        scene.dashed(piece, INK, 1.6);
+    }
+    axes.draw_frame(&mut scene, "x", "y");
+    legend(&mut scene);
+    Ok(scene)
+}
+
+fn draw_bands(scene: &mut Scene, axes: &Axes, xs: &[f64], moments: &Moments) {
+    let edges = |variances: &[f64]| {
+        let pairs = moments.mean.iter().zip(variances);
+        let edge = |(mean, variance): (&f64, &f64)| {
+            let half = HALF_90 * variance.sqrt();
+            (mean - half, mean + half)
+        };
+        pairs.map(edge).collect::<(Vec<f64>, Vec<f64>)>()
+    };
+    let (lower, upper) = edges(&moments.variance.total);
+    scene.polygon(axes.band(xs, &lower, &upper), KNOWLEDGE_BAND);
+    let (lower, upper) = edges(&moments.variance.data);
+    scene.polygon(axes.band(xs, &lower, &upper), DATA_BAND);
+}
+
+/// Shades and names the stretches without training rows.
+fn draw_empty(scene: &mut Scene, axes: &Axes) {
+    for range in &data::EMPTY {
+        let [left, top] = axes.pixel(*range.start(), *axes.y.end());
+        let [right, bottom] = axes.pixel(*range.end(), *axes.y.start());
+        scene.rectangle([left, top], [right - left, bottom - top], EMPTY);
+        let note = Text::new(
+            [f32::midpoint(left, right), bottom - 12.0],
+            "no data here",
+            12.5,
+            QUIET,
+        );
+        scene.text(note.anchored(Anchor::Middle));
+    }
+}
+
+fn heading(scene: &mut Scene) {
+    scene.text(Text::new([70.0, 42.0], TITLE, 22.0, INK).bold());
+    let line = "Where it has seen data it knows the noise; where it has not, its band widens.";
+    scene.text(Text::new([70.0, 66.0], line, 14.0, QUIET));
+}
+
+fn legend(scene: &mut Scene) {
+    let y = 96.0;
+    let mut x = 70.0;
+    let entries: [(&str, f32); 5] = [
+        ("training data", 136.0),
+        ("true mean", 125.0),
+        ("predicted mean", 160.0),
+        ("90% band: noise in the data", 239.0),
+        ("plus missing knowledge", 0.0),
+    ];
+    for (at, (name, width)) in entries.into_iter().enumerate() {
+        let middle = y - 4.5;
+        match at {
+            0 => scene.circle([x + 9.0, middle], 3.4, POINT),
+            1 => scene.dashed(vec![[x, middle], [x + 24.0, middle]], INK, 1.6),
+            2 => scene.line(vec![[x, middle], [x + 24.0, middle]], MEAN, 2.6),
+            3 => scene.rectangle([x, middle - 6.0], [24.0, 12.0], DATA_BAND),
+            _ => scene.rectangle([x, middle - 6.0], [24.0, 12.0], KNOWLEDGE_BAND),
+        }
+        let offset = if at == 0 { 20.0 } else { 32.0 };
+        scene.text(Text::new([x + offset, y], name, 13.0, INK));
+        x += width;
+    }
+}
+
+/// The data and the truth with some room around them; bands are cut at the edge.
+fn y_range(ys: &[f64], truth: &[f64]) -> std::ops::RangeInclusive<f64> {
+    let all = || ys.iter().chain(truth).copied();
+    let (least, most) = (
+        all().fold(f64::MAX, f64::min),
+        all().fold(f64::MIN, f64::max),
+    );
+    let room = 0.22 * (most - least);
+    least - room..=most + room
+}
+
+fn numbers<'a>(table: &'a Table, name: &str) -> Result<&'a [f64]> {
+    match &table.column(name)?.values {
+        Values::Numeric(values) => Ok(values),
+        Values::Categorical { .. } => Ok(&[]),
+    }
+}

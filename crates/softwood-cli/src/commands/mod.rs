@@ -1,0 +1,31 @@
+//! What each verb means, one file a verb.
+
+mod demo;
+mod evaluate;
+mod files;
+mod fit;
+mod models;
+mod predict;
+mod score;
+mod settings;
+
+use anyhow::Result;
+
+use crate::args::Command;
+
+pub(crate) use demo::{DemoReport, Region};
+pub(crate) use fit::FitReport;
+pub(crate) use models::{FamilyReport, ParametersReport, SavedReport};
+pub(crate) use score::ScoreReport;
+
+/// Does what was asked.
+pub(crate) fn run(command: &Command) -> Result<()> {
+    match command {
+        Command::Fit(args) => fit::run(args),
+        Command::Predict(args) => predict::run(args),
+        Command::Score(args) => score::run(args),
+        Command::Evaluate(args) => evaluate::run(args),
+        Command::Models(args) => models::run(args),
+        Command::Demo(args) => demo::run(args),
+    }
+}

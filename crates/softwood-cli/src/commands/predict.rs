@@ -1,0 +1,187 @@
+//! `softwood predict`: a model and a table in, a table of predictions out.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::Value;
+use softwood::{Column, Distribution, Error, Key, Pool, Posterior, Table, Values, read_model};
+use softwood_io::{ReadOptions, read_table, write_table};
+
+use crate::args::PredictArgs;
+use crate::commands::files::{check_output, is_stream};
+use crate::print;
+
+/// What was predicted, or where it went.
+#[derive(Debug, Serialize)]
+struct PredictReport {
+    model: PathBuf,
+    data: PathBuf,
+    n_rows: usize,
+    /// The file that was written; none where the predictions are in `predictions`.
+    file: Option<PathBuf>,
+    columns: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    predictions: Option<BTreeMap<String, Vec<Value>>>,
+}
+
+pub(crate) fn run(args: &PredictArgs) -> Result<()> {
+    let output = args.output.as_deref().unwrap_or(Path::new("-"));
+    if !is_stream(output) {
+        check_output(output, &[&args.model, &args.data])?;
+    }
+    let posterior = read_model(&args.model)?;
+    let read = ReadOptions {
+        delimiter: args.format.delimiter,
+        ..ReadOptions::for_schema(posterior.schema())
+    };
+    let table = read_table(&args.data, &read)?;
+    let predictions = predictions_of(posterior.as_ref(), &table, args)
+        .map_err(|error| error.within(&args.data))?;
+    if !args.json || !is_stream(output) {
+        write_table(output, &predictions)?;
+    }
+    if args.json {
+        print::json(&report_of(args, output, &predictions))
+    } else {
+        Ok(())
+    }
+}
+
+fn predictions_of(
+    posterior: &dyn Posterior,
+    table: &Table,
+    args: &PredictArgs,
+) -> softwood::Result<Table> {
+    let pool = Pool::new(args.run.threads.into())?;
+    let distribution = Distribution::new(posterior, table, &pool)?;
+    let found = match posterior.schema().classes() {
+        None => regression(&distribution, args)?,
+        Some(classes) => classification(&distribution, classes)?,
+    };
+    if !args.keep {
+        return Table::new(found);
+    }
+    if let Some(twice) = found
+        .iter()
+        .find(|column| table.names().any(|name| name == column.name))
+    {
+        let problem = "the table and the predictions both have it; rename it or leave --keep out";
+        return Err(Error::column(&twice.name, problem));
+    }
+    Table::new(table.columns().iter().cloned().chain(found).collect())
+}
+
+fn regression(
+    distribution: &Distribution<'_>,
+    args: &PredictArgs,
+) -> softwood::Result<Vec<Column>> {
+    let moments = distribution.moments()?;
+    let root = |variances: &[f64]| variances.iter().map(|variance| variance.sqrt()).collect();
+    let mut columns = vec![
+        Column::numeric("data_sd", root(&moments.variance.data)),
+        Column::numeric("knowledge_sd", root(&moments.variance.knowledge)),
+    ];
+    columns.insert(0, Column::numeric("sd", moments.sd));
+    columns.insert(0, Column::numeric("mean", moments.mean));
+    if !args.quantiles.is_empty() {
+        let quantiles = distribution.quantile(&args.quantiles)?;
+        let names = args.quantiles.iter().map(|level| quantile_name(*level));
+        columns.extend(columns_of(&quantiles, names.collect()));
+    }
+    if args.samples > 0 {
+        let n = args.samples as usize;
+        let draws = distribution.sample(n, Key::from_seed(args.run.seed.unwrap_or(0)))?;
+        columns.extend(columns_of(
+            &draws,
+            (1..=n).map(|draw| format!("sample_{draw}")).collect(),
+        ));
+    }
+    Ok(columns)
+}
+
+fn classification(
+    distribution: &Distribution<'_>,
+    classes: &[String],
+) -> softwood::Result<Vec<Column>> {
+    let labels = distribution.labels()?;
+    let names: Vec<_> = labels
+        .iter()
+        .map(|label| classes.get(*label as usize))
+        .collect();
+    let mut columns = vec![Column::categorical("label", &names)];
+    let probabilities = distribution.probabilities()?;
+    columns.extend(columns_of(
+        &probabilities,
+        classes.iter().map(|class| format!("p_{class}")).collect(),
+    ));
+    let uncertainty = distribution.uncertainty()?;
+    columns.push(Column::numeric("total", uncertainty.total));
+    columns.push(Column::numeric("data", uncertainty.data));
+    columns.push(Column::numeric("knowledge", uncertainty.knowledge));
+    Ok(columns)
+}
+
+/// The columns of a row-major matrix.
+fn columns_of(values: &[f64], names: Vec<String>) -> Vec<Column> {
+    let width = names.len();
+    let column = |(at, name)| {
+        Column::numeric(
+            name,
+            values.iter().skip(at).step_by(width).copied().collect(),
+        )
+    };
+    names.into_iter().enumerate().map(column).collect()
+}
+
+/// `q05` for 0.05, `q50` for 0.5, `q975` for 0.975: the decimals, at least two of them.
+fn quantile_name(level: f64) -> String {
+    let text = level.to_string();
+    format!("q{:0<2}", text.trim_start_matches("0."))
+}
+
+fn report_of(args: &PredictArgs, output: &Path, predictions: &Table) -> PredictReport {
+    let file = (!is_stream(output)).then(|| output.to_owned());
+    let cells = || {
+        predictions
+            .columns()
+            .iter()
+            .map(|column| (column.name.clone(), cells_of(&column.values)))
+    };
+    PredictReport {
+        model: args.model.clone(),
+        data: args.data.clone(),
+        n_rows: predictions.n_rows(),
+        columns: predictions.names().map(str::to_owned).collect(),
+        predictions: file.is_none().then(|| cells().collect()),
+        file,
+    }
+}
+
+fn cells_of(values: &Values) -> Vec<Value> {
+    match values {
+        Values::Numeric(numbers) => numbers.iter().map(|number| Value::from(*number)).collect(),
+        Values::Categorical { codes, levels } => codes
+            .iter()
+            .map(|code| levels.get(*code as usize).cloned().into())
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_have_names_of_their_own() {
+        let names = [0.05, 0.5, 0.95, 0.025, 0.25, 0.975, 0.001].map(quantile_name);
+        assert_eq!(names, ["q05", "q50", "q95", "q025", "q25", "q975", "q001"]);
+    }
+
+    #[test]
+    fn matrices_are_read_by_columns() {
+        let columns = columns_of(&[1.0, 2.0, 3.0, 4.0], vec!["a".to_owned(), "b".to_owned()]);
+        assert_eq!(columns[1], Column::numeric("b", vec![2.0, 4.0]));
+    }
+}

@@ -1,0 +1,175 @@
+//! What flags and configuration file say together: the target, the columns' parts and the parameters.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use softwood::{Dataset, Error, Result, Roles, Schema};
+use softwood_io::{ReadOptions, read_table};
+
+use crate::args::{ColumnArgs, TaskName, delimiter};
+
+/// The family fitted where none is named.
+pub(crate) const DEFAULT_MODEL: &str = "vst";
+
+/// A configuration file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Config {
+    target: Option<String>,
+    model: Option<String>,
+    categorical: Vec<String>,
+    numeric: Vec<String>,
+    ignore: Vec<String>,
+    weight: Option<String>,
+    task: Option<TaskName>,
+    delimiter: Option<String>,
+    seed: Option<u64>,
+    params: toml::Table,
+}
+
+/// Flags and file, merged; flags win.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// Model families named in the file, separated by commas.
+    pub(crate) model: Option<String>,
+    pub(crate) seed: Option<u64>,
+    /// `KEY=VALUE` pairs, each key once.
+    pub(crate) params: Vec<(String, String)>,
+    roles: Roles,
+    read: ReadOptions,
+}
+
+impl Settings {
+    pub(crate) fn gather(args: &ColumnArgs) -> Result<Self> {
+        let config = args
+            .config
+            .as_deref()
+            .map(read_config)
+            .transpose()?
+            .unwrap_or_default();
+        let absent =
+            || parameter("no target: give --target COL, or `target` in the configuration file");
+        let task = args.task.or(config.task);
+        let roles = Roles {
+            target: args.target.clone().or(config.target).ok_or_else(absent)?,
+            weight: args.weight.clone().or(config.weight),
+            ignore: either(&args.ignore, config.ignore),
+            classify: task.map(|task| task == TaskName::Classification),
+        };
+        let from_file = config.delimiter.as_deref().map(delimiter).transpose();
+        let from_file = from_file.map_err(|problem| parameter(&format!("delimiter: {problem}")))?;
+        Ok(Self {
+            model: config.model,
+            seed: config.seed,
+            params: merge(texts_of(&config.params), &args.params),
+            read: ReadOptions {
+                delimiter: args.format.delimiter.or(from_file),
+                categorical: either(&args.categorical, config.categorical),
+                numeric: numbers_among(&roles, either(&args.numeric, config.numeric)),
+                ignore: roles.ignore.clone(),
+                lenient: false,
+            },
+            roles,
+        })
+    }
+
+    /// Reads the table and takes it apart.
+    pub(crate) fn dataset(&self, path: &Path) -> Result<Dataset> {
+        let table = read_table(path, &self.read)?;
+        let named = self.read.check_names(&table);
+        named
+            .and_then(|()| Dataset::from_table(&table, &self.roles))
+            .map_err(|error| error.within(path))
+    }
+
+    /// Reads further rows of the same kind.
+    pub(crate) fn more_rows(&self, path: &Path, schema: &Schema) -> Result<Dataset> {
+        let mut read = ReadOptions::for_schema(schema);
+        read.delimiter = self.read.delimiter;
+        let table = read_table(path, &read)?;
+        Dataset::aligned(schema, &table, self.roles.weight.as_deref())
+            .map_err(|error| error.within(path))
+    }
+}
+
+/// A regression's target and the weights can only be numbers: saying so to the reader lets it name the cell.
+fn numbers_among(roles: &Roles, mut numeric: Vec<String>) -> Vec<String> {
+    let target = (roles.classify == Some(false)).then_some(&roles.target);
+    for name in target.into_iter().chain(&roles.weight) {
+        if !numeric.contains(name) {
+            numeric.push(name.clone());
+        }
+    }
+    numeric
+}
+
+fn read_config(path: &Path) -> Result<Config> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Error::file(path, error.to_string()))?;
+    toml::from_str(&text).map_err(|error| {
+        let line = error
+            .span()
+            .map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+        Error::file(
+            path,
+            format!("line {line}: {}", error.message().replace('\n', " ")),
+        )
+    })
+}
+
+/// Parameters of the file as they would be typed.
+fn texts_of(params: &toml::Table) -> Vec<(String, String)> {
+    let text = |value: &toml::Value| match value {
+        toml::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    params
+        .iter()
+        .map(|(key, value)| (key.clone(), text(value)))
+        .collect()
+}
+
+/// The last value given to each key.
+fn merge(mut pairs: Vec<(String, String)>, later: &[(String, String)]) -> Vec<(String, String)> {
+    for (key, value) in later {
+        pairs.retain(|(earlier, _)| earlier != key);
+        pairs.push((key.clone(), value.clone()));
+    }
+    pairs
+}
+
+fn either(typed: &[String], from_file: Vec<String>) -> Vec<String> {
+    if typed.is_empty() {
+        from_file
+    } else {
+        typed.to_vec()
+    }
+}
+
+fn parameter(problem: &str) -> Error {
+    Error::Parameters(vec![problem.to_owned()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_win_over_the_file() {
+        let config: Config =
+            toml::from_str("[params]\ndepth = 3\nleaf = \"linear\"\nbeta = 1.5\n").unwrap();
+        let typed = [("depth".to_owned(), "4".to_owned())];
+        let mut merged = merge(texts_of(&config.params), &typed);
+        merged.sort();
+        let expected = [("beta", "1.5"), ("depth", "4"), ("leaf", "linear")];
+        assert_eq!(
+            merged,
+            expected.map(|(key, value)| (key.to_owned(), value.to_owned()))
+        );
+    }
+
+    #[test]
+    fn unknown_keys_are_refused() {
+        assert!(toml::from_str::<Config>("targte = \"y\"").is_err());
+    }
+}

@@ -1,0 +1,104 @@
+//! A scene as PNG. Texts are drawn with the stroke font, so that the picture needs no font on the machine.
+
+use anyhow::{Context, Result};
+use tiny_skia::{
+    FillRule, LineCap, LineJoin, Paint, Path, PathBuilder, Pixmap, Stroke, StrokeDash, Transform,
+};
+
+use crate::plot::{Anchor, Colour, Scene, Shape, Text, font};
+
+/// The scene as the bytes of a PNG file, `scale` pixels for each of its own.
+pub(crate) fn write(scene: &Scene, scale: f32) -> Result<Vec<u8>> {
+    let (width, height) = ((scene.width * scale) as u32, (scene.height * scale) as u32);
+    let mut page = Pixmap::new(width, height).context("the picture has no pixels")?;
+    page.fill(tiny_skia::Color::WHITE);
+    let zoom = Transform::from_scale(scale, scale);
+    for shape in &scene.shapes {
+        draw(&mut page, shape, zoom);
+    }
+    page.encode_png().context("encoding the picture")
+}
+
+fn draw(page: &mut Pixmap, shape: &Shape, zoom: Transform) {
+    match shape {
+        Shape::Polygon { points, fill } => {
+            if let Some(path) = polyline(points, true) {
+                page.fill_path(&path, &paint(*fill), FillRule::Winding, zoom, None);
+            }
+        }
+        Shape::Line {
+            points,
+            colour,
+            width,
+            dash,
+        } => {
+            if let Some(path) = polyline(points, false) {
+                let dash = dash.and_then(|lengths| StrokeDash::new(lengths.to_vec(), 0.0));
+                page.stroke_path(&path, &paint(*colour), &pen(*width, dash), zoom, None);
+            }
+        }
+        Shape::Circle {
+            centre: [x, y],
+            radius,
+            fill,
+        } => {
+            if let Some(path) = PathBuilder::from_circle(*x, *y, *radius) {
+                page.fill_path(&path, &paint(*fill), FillRule::Winding, zoom, None);
+            }
+        }
+        Shape::Text(text) => draw_text(page, text, zoom),
+    }
+}
+
+fn draw_text(page: &mut Pixmap, text: &Text, zoom: Transform) {
+    let unit = text.size / font::SIZE;
+    let length = font::width(&text.content);
+    let shift = match text.anchor {
+        Anchor::Start => 0.0,
+        Anchor::Middle => -length / 2.0,
+        Anchor::End => -length,
+    };
+    let Some(path) = font::path(&text.content) else {
+        return;
+    };
+    let turn = if text.upright { -90.0 } else { 0.0 };
+    // the font's y axis points up
+    let place = Transform::from_translate(shift, 0.0)
+        .post_scale(unit, -unit)
+        .post_concat(Transform::from_rotate(turn))
+        .post_translate(text.at[0], text.at[1])
+        .post_concat(zoom);
+    let weight = if text.bold { font::BOLD } else { font::REGULAR };
+    page.stroke_path(&path, &paint(text.colour), &pen(weight, None), place, None);
+}
+
+fn polyline(points: &[[f32; 2]], closed: bool) -> Option<Path> {
+    let mut builder = PathBuilder::new();
+    let (first, rest) = points.split_first()?;
+    builder.move_to(first[0], first[1]);
+    for [x, y] in rest {
+        builder.line_to(*x, *y);
+    }
+    if closed {
+        builder.close();
+    }
+    builder.finish()
+}
+
+fn pen(width: f32, dash: Option<StrokeDash>) -> Stroke {
+    Stroke {
+        width,
+        line_cap: LineCap::Round,
+        line_join: LineJoin::Round,
+        dash,
+        ..Stroke::default()
+    }
+}
+
+fn paint(colour: Colour) -> Paint<'static> {
+    let [red, green, blue] = colour.rgb;
+    let mut paint = Paint::default();
+    paint.set_color_rgba8(red, green, blue, (colour.opacity * 255.0).round() as u8);
+    paint.anti_alias = true;
+    paint
+}

@@ -1,0 +1,368 @@
+//! Reports as texts.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use softwood::{FieldKind, Kind, ModelReport, Report, Schema, Spec};
+
+use crate::commands::{
+    DemoReport, FamilyReport, FitReport, ParametersReport, Region, SavedReport, ScoreReport,
+};
+use crate::print::number::{percent, seconds, short};
+use crate::print::training;
+
+/// Metrics in the order they are read; others follow by name.
+const ORDER: [&str; 17] = [
+    "log_likelihood",
+    "log_likelihood_std",
+    "rmse",
+    "rmse_std",
+    "crps",
+    "coverage_50",
+    "coverage_90",
+    "coverage_95",
+    "nll",
+    "error",
+    "auc",
+    "ece",
+    "prr_total",
+    "prr_knowledge",
+    "fit_seconds",
+    "predict_seconds",
+    "peak_rss_bytes",
+];
+
+/// The report of a fit.
+pub(crate) fn fit(report: &FitReport, verbose: bool) -> String {
+    let task = task(report.classes.as_deref());
+    let n_columns = report.n_numeric + report.n_categorical;
+    let mut lines = vec![
+        (
+            "model",
+            format!("{}, {} posterior draws", report.model, report.n_members),
+        ),
+        ("target", format!("{} ({task})", report.target)),
+        ("rows", report.n_rows.to_string()),
+        (
+            "columns",
+            format!(
+                "{n_columns} ({} numeric, {} categorical)",
+                report.n_numeric, report.n_categorical
+            ),
+        ),
+    ];
+    if !report.training.chosen.is_empty() {
+        lines.push(("chosen", report.training.chosen.clone()));
+    }
+    if let Some((epoch, value)) = training::best(&report.training) {
+        let what = format!(
+            "log-likelihood {} a row at epoch {epoch}, standardised units",
+            short(value)
+        );
+        lines.push(("held out", what));
+    }
+    lines.push(("time", seconds(report.seconds)));
+    lines.push(("written", report.file.display().to_string()));
+    let mut out = aligned(&lines);
+    if verbose {
+        out += &training::trials(&report.training);
+        out += &training::curve(&report.training);
+    }
+    let _ = writeln!(
+        out,
+        "\nNext:\n  {} predict {} NEW.csv",
+        program(),
+        quoted(&report.file)
+    );
+    out
+}
+
+/// The report of `score`.
+pub(crate) fn score(report: &ScoreReport) -> String {
+    let mut out = format!(
+        "{} on {} rows of {}\n",
+        report.model.display(),
+        report.n_rows,
+        report.data.display()
+    );
+    let names = in_order(report.scores.values.keys().map(String::as_str));
+    let lines: Vec<_> = names
+        .into_iter()
+        .map(|name| (name, short(report.scores.values[name])))
+        .collect();
+    out += &aligned(&lines);
+    out
+}
+
+/// The report of `evaluate`: a line a metric, a column a model.
+pub(crate) fn evaluate(report: &Report, verbose: bool) -> String {
+    let n_folds = report.models.first().map_or(0, |model| model.folds.len());
+    let folds = if n_folds == 1 {
+        "1 fold".to_owned()
+    } else {
+        format!("{n_folds} folds, mean ± sd")
+    };
+    let mut out = format!(
+        "{}, {} rows, seed {}, {folds}\n\n",
+        report.protocol, report.n_rows, report.seed
+    );
+    let mut head = format!("{:<20}", "");
+    for model in &report.models {
+        let _ = write!(head, "{:>22}", model.model);
+    }
+    out += head.trim_end();
+    out.push('\n');
+    let names = report
+        .models
+        .iter()
+        .flat_map(|model| model.mean.keys().map(String::as_str));
+    for name in in_order(names) {
+        let _ = write!(out, "{name:<20}");
+        for model in &report.models {
+            let _ = write!(out, "{:>22}", mean_and_sd(model, name));
+        }
+        out.push('\n');
+    }
+    if verbose {
+        out += &chosen_by_fold(&report.models);
+    }
+    out
+}
+
+fn mean_and_sd(model: &ModelReport, name: &str) -> String {
+    let Some(mean) = model.mean.get(name) else {
+        return "-".to_owned();
+    };
+    match model.sd.get(name) {
+        Some(sd) if model.folds.len() > 1 => format!("{} ± {}", short(*mean), short(*sd)),
+        _ => short(*mean),
+    }
+}
+
+fn chosen_by_fold(models: &[ModelReport]) -> String {
+    let mut out = String::new();
+    for model in models {
+        let _ = writeln!(out, "\nChosen by {}", model.model);
+        for fold in &model.folds {
+            let _ = writeln!(out, "  fold {}  {}", fold.fold, fold.chosen);
+        }
+    }
+    out
+}
+
+/// The list of families.
+pub(crate) fn families(report: &[FamilyReport]) -> String {
+    let lines: Vec<_> = report
+        .iter()
+        .map(|family| (family.model, family.summary.to_owned()))
+        .collect();
+    let next = "\nsoftwood models NAME shows a model's parameters, softwood models FILE what a model file holds.\n";
+    aligned(&lines) + next
+}
+
+/// A family's parameters.
+pub(crate) fn parameters(report: &ParametersReport) -> String {
+    let mut out = format!(
+        "{}: {}\n\nParameters, to be set with -p KEY=VALUE:\n",
+        report.model, report.summary
+    );
+    for spec in &report.parameters {
+        let auto = if spec.auto { ", or auto" } else { "" };
+        let _ = writeln!(
+            out,
+            "\n  {} = {}    ({}{auto})",
+            spec.name,
+            default_of(spec),
+            range_of(spec.kind)
+        );
+        let _ = writeln!(out, "      {}", spec.doc);
+    }
+    out
+}
+
+fn default_of(spec: &Spec) -> String {
+    match &spec.default {
+        serde_json::Value::Null => "auto".to_owned(),
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The range as short as it can be said; a message about a wrong value says it at length.
+fn range_of(kind: Kind) -> String {
+    match kind {
+        Kind::Float { min, max } => format!("{min} to {max}"),
+        Kind::Int { min, max } => format!("whole, {min} to {max}"),
+        Kind::Bool => "true or false".to_owned(),
+        Kind::Choice { names } => names.join(", "),
+    }
+}
+
+/// What a model file holds.
+pub(crate) fn saved(report: &SavedReport) -> String {
+    let lines = [
+        ("file", report.file.display().to_string()),
+        (
+            "model",
+            format!("{}, {} posterior draws", report.model, report.n_members),
+        ),
+        (
+            "target",
+            format!(
+                "{} ({})",
+                report.schema.target,
+                task(report.schema.classes())
+            ),
+        ),
+        ("columns", columns(&report.schema)),
+        ("chosen", report.training.chosen.clone()),
+    ];
+    let lines: Vec<_> = lines
+        .into_iter()
+        .filter(|(_, text)| !text.is_empty())
+        .collect();
+    aligned(&lines) + &training::trials(&report.training) + &training::curve(&report.training)
+}
+
+fn columns(schema: &Schema) -> String {
+    let name = |field: &softwood::Field| match &field.kind {
+        FieldKind::Numeric => field.name.clone(),
+        FieldKind::Categorical { levels } => {
+            format!("{} ({} categories)", field.name, levels.len())
+        }
+    };
+    let names: Vec<String> = schema.fields.iter().map(name).collect();
+    names.join(", ")
+}
+
+fn task(classes: Option<&[String]>) -> String {
+    match classes {
+        None => "regression".to_owned(),
+        Some(classes) if classes.len() <= 8 => format!("classification: {}", classes.join(", ")),
+        Some(classes) => format!("classification, {} classes", classes.len()),
+    }
+}
+
+/// Lines of a name and a text, the texts below each other.
+pub(crate) fn aligned(lines: &[(&str, String)]) -> String {
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
+    let mut out = String::new();
+    for (name, text) in lines {
+        let _ = writeln!(out, "{name:<width$}{text}");
+    }
+    out
+}
+
+fn in_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let place = |name: &str| {
+        ORDER
+            .iter()
+            .position(|known| *known == name)
+            .unwrap_or(ORDER.len())
+    };
+    let mut names: Vec<&str> = names.collect();
+    names.sort_by_key(|name| (place(name), *name));
+    names.dedup();
+    names
+}
+
+/// The program as it was called, so that the commands we print work where it is not on the path.
+pub(crate) fn program() -> String {
+    match std::env::args().next() {
+        Some(name) if name.contains('/') => quoted(Path::new(&name)),
+        _ => "softwood".to_owned(),
+    }
+}
+
+/// A path as a shell reads it.
+pub(crate) fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+@%,:=".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// The report of `demo`.
+pub(crate) fn demo(report: &DemoReport) -> String {
+    let mut out = format!(
+        "{} fitted {} rows of y = f(x) + noise(x) in {}: {}\n\n",
+        report.model,
+        report.n_train,
+        seconds(report.seconds),
+        report.chosen
+    );
+    let _ = writeln!(
+        out,
+        "{:<34}{:>14}{:>14}",
+        "fresh rows", "where it saw", "where it saw"
+    );
+    let _ = writeln!(out, "{:<34}{:>14}{:>14}", "", "data", "no data");
+    for (label, inside, outside) in demo_lines(report) {
+        let _ = writeln!(out, "{label:<34}{inside:>14}{outside:>14}");
+    }
+    let _ = write!(out, "\nWritten to {}:", report.folder.display());
+    for file in &report.files {
+        let _ = write!(out, " {}", file.file_name().unwrap_or_default().display());
+    }
+    let _ = writeln!(
+        out,
+        "\nLook at {}\n\nNext:",
+        quoted(&report.folder.join("demo.png"))
+    );
+    for line in demo_next(&report.folder) {
+        let _ = writeln!(out, "  {} {line}", program());
+    }
+    out
+}
+
+fn demo_lines(report: &DemoReport) -> Vec<(&'static str, String, String)> {
+    let of = |name: &str, show: fn(f64) -> String| {
+        let value =
+            |region: &Region| show(region.scores.values.get(name).copied().unwrap_or(f64::NAN));
+        (value(&report.inside), value(&report.outside))
+    };
+    let line = |label, (inside, outside)| (label, inside, outside);
+    let both = |show: fn(&Region) -> String| (show(&report.inside), show(&report.outside));
+    vec![
+        line("log-likelihood", of("log_likelihood", short)),
+        line(
+            "  that of the truth itself",
+            both(|region| short(region.best_log_likelihood)),
+        ),
+        line("RMSE", of("rmse", short)),
+        line("CRPS", of("crps", short)),
+        line("coverage of 50% intervals", of("coverage_50", percent)),
+        line("coverage of 90% intervals", of("coverage_90", percent)),
+        line("coverage of 95% intervals", of("coverage_95", percent)),
+        line(
+            "knowledge share of the variance",
+            both(|region| percent(region.knowledge_share)),
+        ),
+    ]
+}
+
+/// Commands that work as printed.
+fn demo_next(folder: &Path) -> Vec<String> {
+    let file = |name: &str| quoted(&folder.join(name));
+    vec![
+        format!("models {}", file("demo.softwood")),
+        format!("score {} {}", file("demo.softwood"), file("test.csv")),
+        format!(
+            "predict {} {} -o {}",
+            file("demo.softwood"),
+            file("outside.csv"),
+            file("predictions.csv")
+        ),
+        format!(
+            "fit {} --target y -o {}",
+            file("train.csv"),
+            file("mine.softwood")
+        ),
+        format!(
+            "evaluate {} --target y --model vst --protocol cv:3",
+            file("train.csv")
+        ),
+    ]
+}

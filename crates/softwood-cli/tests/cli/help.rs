@@ -1,0 +1,105 @@
+//! Help texts: their examples work as printed; lists that should only change on purpose.
+
+use crate::fold::{Folder, QUICK};
+
+const VERBS: [&str; 6] = ["fit", "predict", "score", "evaluate", "models", "demo"];
+
+/// The commands below `Example:` of a help text.
+fn examples(help: &str) -> Vec<String> {
+    let (_, below) = help
+        .split_once("Example:\n")
+        .expect("every help text ends with an example");
+    below
+        .lines()
+        .map(|line| line.trim().to_owned())
+        .filter(|line| !line.is_empty())
+        .collect()
+}
+
+fn houses(n: usize) -> String {
+    let row = |at: usize| {
+        let (area, rooms) = (40 + at * 53 % 160, 1 + at % 5);
+        let price = 3 * area + 20 * rooms + at * 31 % 13;
+        format!("{area},{rooms},{},{price}\n", ["north", "south"][at % 2])
+    };
+    "area,rooms,side,price\n".to_owned() + &(0..n).map(row).collect::<String>()
+}
+
+#[test]
+fn examples_work_as_printed() {
+    let folder = Folder::new();
+    folder.write("houses.csv", houses(60));
+    folder.write("new_houses.csv", houses(20));
+    for verb in ["fit", "predict", "score", "evaluate", "models"] {
+        for example in examples(&folder.run(&[verb, "--help"]).out) {
+            let mut words = example.split_whitespace();
+            assert_eq!(words.next(), Some("softwood"), "{example}");
+            let ran = folder.run(&words.collect::<Vec<_>>());
+            assert_eq!(ran.code, 0, "{example}: {}", ran.err);
+        }
+    }
+    assert!(folder.names().contains(&"predictions.csv".to_owned()));
+}
+
+#[test]
+fn every_help_text_ends_with_an_example_of_its_verb() {
+    let folder = Folder::new();
+    for verb in VERBS {
+        for flag in ["-h", "--help"] {
+            let ran = folder.run(&[verb, flag]);
+            assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+            let start = format!("softwood {verb}");
+            assert!(
+                examples(&ran.out)
+                    .iter()
+                    .all(|example| example.starts_with(&start)),
+                "{}",
+                ran.out
+            );
+        }
+    }
+    assert_eq!(examples(&folder.run(&["--help"]).out), ["softwood demo"]);
+}
+
+#[test]
+fn nothing_typed_shows_the_help_and_wrong_verbs_are_refused() {
+    let folder = Folder::new();
+    let ran = folder.run(&[]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("evaluate"), "{}", ran.err);
+    folder.refused(&["fti"], &["fti"]);
+    assert!(folder.run(&["--version"]).out.starts_with("softwood "));
+}
+
+#[test]
+fn the_list_of_models() {
+    insta::assert_snapshot!(Folder::new().run(&["models"]).out, @r"
+    vst  variational soft tree: one soft tree with a Gaussian posterior over all its weights
+
+    softwood models NAME shows a model's parameters, softwood models FILE what a model file holds.
+    ");
+}
+
+#[test]
+fn parameters_are_listed_with_default_range_and_explanation() {
+    let folder = Folder::new();
+    let text = folder.run(&["models", "vst"]).out;
+    let report = folder.json(&["models", "vst", "--json"]);
+    for spec in report["parameters"].as_array().unwrap() {
+        for key in ["name", "doc"] {
+            assert!(text.contains(spec[key].as_str().unwrap()), "{spec}");
+        }
+    }
+    for part in [
+        "depth = auto",
+        "whole, 0 to 8, or auto",
+        "mixture, blend, hybrid",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    for pair in QUICK.iter().filter(|word| **word != "-p") {
+        let (name, _) = pair.split_once('=').unwrap();
+        assert!(text.contains(&format!("\n  {name} = ")), "{name}");
+    }
+    assert_eq!(folder.json(&["models", "--json"])[0]["model"], "vst");
+}

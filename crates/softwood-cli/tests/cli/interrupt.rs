@@ -1,0 +1,48 @@
+//! Ctrl-C while a model is fitted.
+
+#![cfg(unix)]
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::fold::{Folder, Ran};
+use crate::regression;
+
+#[test]
+fn ctrl_c_stops_cleanly_and_leaves_nothing() {
+    let folder = Folder::new();
+    folder.write("data.csv", regression(500));
+    let flags = [
+        "-p",
+        "n_epochs=1000000",
+        "-p",
+        "depth=3",
+        "-p",
+        "early_stopping=false",
+    ];
+    // a signal that arrives before the handler stands ends the program the system's way: wait longer then
+    for wait in [500, 2000, 8000, 20_000] {
+        let mut command = folder.command(&["fit", "data.csv", "--target", "y"]);
+        let child = command
+            .args(flags)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(wait));
+        let sent = Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(sent.success(), "the fit ended before it could be stopped");
+        let output = child.wait_with_output().unwrap();
+        if output.status.code().is_some() {
+            let ran = Ran::from(output);
+            assert_eq!((ran.code, ran.out.as_str()), (130, ""));
+            assert_eq!(ran.err, "stopped; nothing was written\n");
+            assert_eq!(folder.names(), ["data.csv"]);
+            return;
+        }
+    }
+    panic!("the handler never stood");
+}
