@@ -8,9 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::schema::Schema;
 use crate::data::table::{Rows, Table};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::par::Pool;
 use crate::predictive::block::{Block, Head};
+use crate::predictive::uncertainty::{Moments, Uncertainty};
+use crate::predictive::{categorical, crps, density, quantile, sample, uncertainty};
+use crate::rng::Key;
 use crate::store::record::Record;
 
 /// One point of the loss curve.
@@ -42,6 +45,9 @@ pub struct Training {
     pub trials: Vec<Trial>,
     /// What was chosen, as a user reads it.
     pub chosen: String,
+    /// Standard deviation of the training target, dividing by n; none for classification.
+    #[serde(default)]
+    pub target_sd: Option<f64>,
 }
 
 /// A fitted model.
@@ -135,4 +141,147 @@ impl<'a> Distribution<'a> {
         }
         Ok(all)
     }
+}
+
+/// Answers in the target's units. Each asks the model anew, block by block.
+///
+/// # Errors
+/// All fail as [`Posterior::members`] does; besides, where the question does not fit the task, where there is not
+/// one target value for each row, and where a level is not a probability.
+#[allow(clippy::missing_errors_doc)]
+impl Distribution<'_> {
+    /// Predictive mean of each row (regression).
+    pub fn mean(&self) -> Result<Vec<f64>> {
+        Ok(self.moments()?.mean)
+    }
+
+    /// Predictive standard deviation of each row (regression).
+    pub fn sd(&self) -> Result<Vec<f64>> {
+        Ok(self.moments()?.sd)
+    }
+
+    /// Total, data and knowledge uncertainty of each row: variances (regression) or entropies in nats
+    /// (classification).
+    pub fn uncertainty(&self) -> Result<Uncertainty> {
+        if matches!(self.head(), Head::Normal { .. }) {
+            return Ok(self.moments()?.variance);
+        }
+        let parts = self.ask(2, |block, _, out| categorical::entropies(block, out))?;
+        let (data, knowledge) = parts.chunks_exact(2).map(|row| (row[0], row[1])).unzip();
+        Ok(Uncertainty::sum_of(data, knowledge))
+    }
+
+    /// Mean, standard deviation and the parts of the variance in one pass (regression).
+    pub fn moments(&self) -> Result<Moments> {
+        self.require_regression("a mean")?;
+        let numbers = self.ask(uncertainty::MOMENTS, |block, _, out| {
+            uncertainty::moments(block, out);
+        })?;
+        Ok(Moments::from_rows(&numbers))
+    }
+
+    /// Quantiles of each row (regression; row-major, rows x levels).
+    pub fn quantile(&self, levels: &[f64]) -> Result<Vec<f64>> {
+        self.require_regression("quantiles")?;
+        if let Some(level) = levels.iter().find(|&&level| !(level > 0.0 && level < 1.0)) {
+            return Err(Error::Parameters(vec![format!(
+                "level {level}: expected a number above 0 and below 1"
+            )]));
+        }
+        self.ask(levels.len(), |block, _, out| {
+            quantile::quantiles(block, levels, out);
+        })
+    }
+
+    /// The central interval that holds the target with probability `level` (regression; row-major, rows x 2).
+    pub fn interval(&self, level: f64) -> Result<Vec<f64>> {
+        if !(level > 0.0 && level < 1.0) {
+            return Err(Error::Parameters(vec![format!(
+                "level {level}: expected a number above 0 and below 1"
+            )]));
+        }
+        self.quantile(&[0.5 - 0.5 * level, 0.5 + 0.5 * level])
+    }
+
+    /// Probability of a target at most `y`, one `y` per row (regression).
+    pub fn cdf(&self, y: &[f64]) -> Result<Vec<f64>> {
+        self.ask_at(y, "a cdf", density::cdf)
+    }
+
+    /// Natural logarithm of the density at `y`, one `y` per row (regression).
+    pub fn log_density(&self, y: &[f64]) -> Result<Vec<f64>> {
+        self.ask_at(y, "a density", density::log_density)
+    }
+
+    /// Continuous ranked probability score at `y`, one `y` per row, in the target's units (regression).
+    pub fn crps(&self, y: &[f64]) -> Result<Vec<f64>> {
+        self.ask_at(y, "a CRPS", crps::crps)
+    }
+
+    /// Independent draws of the target: numbers, or class indices (row-major, rows x n). Row `r` draws from
+    /// `key.child(r)`.
+    pub fn sample(&self, n: usize, key: Key) -> Result<Vec<f64>> {
+        self.ask(n, |block, rows, out| {
+            sample::draws(block, rows.start, n, key, out);
+        })
+    }
+
+    /// Conditional means of `n` sampled members, the same members on every row (regression; row-major, rows x n).
+    /// Members repeat only where `n` exceeds their number.
+    pub fn sample_functions(&self, n: usize, key: Key) -> Result<Vec<f64>> {
+        self.require_regression("sampled functions")?;
+        let members = sample::choose_members(self.n_members(), n, key);
+        self.ask(n, |block, _, out| {
+            uncertainty::member_means(block, &members, out);
+        })
+    }
+
+    /// Class probabilities of each row (classification; row-major, rows x classes).
+    pub fn probabilities(&self) -> Result<Vec<f64>> {
+        let Head::Categorical { classes } = self.head() else {
+            return Err(wrong_task("probabilities", "classification"));
+        };
+        self.ask(classes, |block, _, out| {
+            categorical::probabilities(block, out);
+        })
+    }
+
+    /// The most probable class of each row (classification).
+    pub fn labels(&self) -> Result<Vec<u32>> {
+        let probabilities = self.probabilities()?;
+        let rows = probabilities.chunks_exact(self.head().n_components());
+        Ok(rows.map(categorical::most_probable).collect())
+    }
+
+    pub(crate) fn require_regression(&self, what: &str) -> Result<()> {
+        match self.head() {
+            Head::Normal { .. } => Ok(()),
+            Head::Categorical { .. } => Err(wrong_task(what, "regression")),
+        }
+    }
+
+    pub(crate) fn require_one_per_row(&self, given: usize) -> Result<()> {
+        if given == self.n_rows() {
+            return Ok(());
+        }
+        Err(Error::Table(format!(
+            "{given} target values for {} rows; expected one for each row",
+            self.n_rows()
+        )))
+    }
+
+    fn ask_at(
+        &self,
+        y: &[f64],
+        what: &str,
+        question: impl Fn(&Block, &[f64], &mut [f64]) + Sync,
+    ) -> Result<Vec<f64>> {
+        self.require_regression(what)?;
+        self.require_one_per_row(y.len())?;
+        self.ask(1, |block, rows, out| question(block, &y[rows], out))
+    }
+}
+
+fn wrong_task(what: &str, task: &str) -> Error {
+    Error::Table(format!("{what} can only be asked of a {task} model"))
 }

@@ -1,0 +1,61 @@
+//! Draws from a row's distribution. Streams are addressed by row, so that draws do not depend on blocks or threads.
+
+use rand_distr::{Distribution, StandardNormal};
+
+use crate::predictive::block::{Block, Head};
+use crate::rng::{Key, below, shuffle, uniform};
+
+/// `n` independent draws for each row, in the target's units or as class indices (row-major, rows x n). `first` is
+/// the table row of the block's first row.
+pub(crate) fn draws(block: &Block, first: usize, n: usize, key: Key, out: &mut [f64]) {
+    if n == 0 {
+        return;
+    }
+    for (row, out) in out.chunks_exact_mut(n).enumerate() {
+        let mut rng = key.child((first + row) as u64).rng();
+        for out in out {
+            let member = below(&mut rng, block.n_members);
+            let component = component(block, [member, row], uniform(&mut rng));
+            *out = match block.head {
+                Head::Categorical { .. } => component as f64,
+                Head::Normal { .. } => {
+                    let at = block.at(member, component) + row;
+                    let z: f64 = StandardNormal.sample(&mut rng);
+                    let standardised = z.mul_add(block.sd[at], block.mean[at]);
+                    block.scale.mul_add(standardised, block.shift)
+                }
+            };
+        }
+    }
+}
+
+/// The component at which the cumulative weight of a member passes `level`.
+fn component(block: &Block, [member, row]: [usize; 2], level: f64) -> usize {
+    let mut left = level;
+    let mut last = 0;
+    for component in 0..block.n_components() {
+        let weight = block.weight[block.at(member, component) + row];
+        if weight > 0.0 {
+            if left < weight {
+                return component;
+            }
+            left -= weight;
+            last = component;
+        }
+    }
+    // weights sum to one only up to rounding
+    last
+}
+
+/// `n` members, without repetition as far as there are enough.
+pub(crate) fn choose_members(n_members: usize, n: usize, key: Key) -> Vec<usize> {
+    let mut rng = key.rng();
+    let mut chosen = Vec::with_capacity(n);
+    while chosen.len() < n {
+        let mut round: Vec<usize> = (0..n_members).collect();
+        shuffle(&mut rng, &mut round);
+        round.truncate(n - chosen.len());
+        chosen.extend(round);
+    }
+    chosen
+}

@@ -1,0 +1,134 @@
+//! Answers of random mixtures against slow, plain computations.
+
+use proptest::prelude::*;
+
+use crate::numerics::normal::INV_SQRT_TAU;
+use crate::predictive::block::{Block, Head};
+use crate::predictive::{crps, density, quantile};
+
+/// Components of one row: weight before normalisation, mean, sd.
+fn components(sizes: std::ops::Range<usize>) -> impl Strategy<Value = Vec<[f64; 3]>> {
+    let component = (0.0..1.0_f64, -3.0..3.0_f64, -6.0..1.0_f64)
+        .prop_map(|(weight, mean, log_sd)| [weight + 1e-6, mean, log_sd.exp()]);
+    prop::collection::vec(component, sizes)
+}
+
+/// A block of one member and one row.
+fn block(parts: &[[f64; 3]]) -> Block {
+    let head = Head::Normal {
+        components: parts.len(),
+    };
+    let mut block = Block::new(head, 1, 1);
+    let total: f64 = parts.iter().map(|part| part[0]).sum();
+    block.sd.fill(1.0);
+    for (component, &[weight, mean, sd]) in parts.iter().enumerate() {
+        let at = block.at(0, component);
+        (block.weight[at], block.mean[at], block.sd[at]) = (weight / total, mean, sd);
+    }
+    (block.shift, block.scale) = (10.0, 3.0);
+    block
+}
+
+fn cdf(block: &Block, y: f64) -> f64 {
+    let mut out = [0.0];
+    density::cdf(block, &[y], &mut out);
+    out[0]
+}
+
+fn sd(block: &Block) -> f64 {
+    let mut out = [0.0; 3];
+    crate::predictive::uncertainty::moments(block, &mut out);
+    (out[1] + out[2]).sqrt()
+}
+
+/// The quantile by bisection alone.
+fn bisected(block: &Block, level: f64) -> f64 {
+    let (mut low, mut high) = (-1000.0, 1000.0);
+    for _ in 0..200 {
+        let middle = 0.5 * (low + high);
+        if cdf(block, middle) < level {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    0.5 * (low + high)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn quantiles_invert_the_cdf(parts in components(1..40), level in 1e-4..(1.0 - 1e-4_f64)) {
+        let block = block(&parts);
+        let mut out = [0.0];
+        quantile::quantiles(&block, &[level], &mut out);
+        let expected = bisected(&block, level);
+        // where the cdf is flat, only its value is determined
+        let same_level = (cdf(&block, out[0]) - level).abs() < 1e-9;
+        prop_assert!((out[0] - expected).abs() <= 1e-6 * sd(&block) || same_level, "{} {expected}", out[0]);
+    }
+
+    #[test]
+    fn log_density_is_the_log_of_the_plain_sum(parts in components(1..40), y in 0.0..20.0_f64) {
+        let block = block(&parts);
+        let mut out = [0.0];
+        density::log_density(&block, &[y], &mut out);
+        let z = (y - 10.0) / 3.0;
+        let total: f64 = parts.iter().map(|part| part[0]).sum();
+        let plain: f64 = parts
+            .iter()
+            .map(|[weight, mean, sd]| weight / total / sd * INV_SQRT_TAU * (-0.5 * ((z - mean) / sd).powi(2)).exp())
+            .sum();
+        // the plain sum underflows far out
+        prop_assume!(plain > 1e-290);
+        prop_assert!((out[0] - (plain / 3.0).ln()).abs() < 1e-10 * out[0].abs().max(1.0));
+    }
+
+    #[test]
+    fn crps_is_the_integral_of_the_squared_cdf_gap(parts in components(1..12), y in 0.0..20.0_f64) {
+        let block = block(&parts);
+        let mut out = [0.0];
+        crps::crps(&block, &[y], &mut out);
+        // midpoints on both sides of y, where the integrand jumps
+        let gap = |t: f64| (cdf(&block, t) - f64::from(u8::from(t > y))).powi(2);
+        let side = |from: f64, to: f64| {
+            let n = 40_000;
+            let width = (to - from) / n as f64;
+            (0..n).map(|at| gap(from + (at as f64 + 0.5) * width)).sum::<f64>() * width
+        };
+        let expected = side(-40.0, y) + side(y, 60.0);
+        prop_assert!((out[0] - expected).abs() < 1e-5 * expected.max(0.1), "{} {expected}", out[0]);
+    }
+}
+
+#[test]
+fn far_apart_narrow_modes_have_quantiles_in_the_right_mode() {
+    let block = block(&[[0.3, -3.0, 1e-4], [0.7, 3.0, 1e-4]]);
+    let mut out = [0.0; 4];
+    quantile::quantiles(&block, &[0.1, 0.29, 0.31, 0.999], &mut out);
+    for (found, level) in out.iter().zip([0.1, 0.29, 0.31, 0.999]) {
+        assert!((found - bisected(&block, level)).abs() < 1e-6, "{found}");
+    }
+}
+
+#[test]
+fn far_targets_have_a_finite_log_density() {
+    let block = block(&[[1.0, 0.0, 1e-3], [1e-280, 0.0, 1.0]]);
+    let mut out = [0.0];
+    density::log_density(&block, &[10.0 + 3.0 * 40.0], &mut out);
+    // the wide component of weight 1e-280 dominates there
+    let expected = -280.0 * 10.0_f64.ln() - 0.5 * 40.0 * 40.0 + (INV_SQRT_TAU / 3.0).ln();
+    assert!((out[0] - expected).abs() < 1e-9, "{} {expected}", out[0]);
+}
+
+#[test]
+fn extreme_levels_are_exact() {
+    let block = block(&[[1.0, 0.0, 1.0]]);
+    let mut out = [0.0; 2];
+    quantile::quantiles(&block, &[1e-12, 1.0 - 1e-12], &mut out);
+    // the standard Normal's quantile of 1e-12
+    let expected = 7.034_483_825_264_5;
+    assert!((out[0] - (10.0 - 3.0 * expected)).abs() < 1e-6);
+    assert!((out[1] - (10.0 + 3.0 * expected)).abs() < 1e-3);
+}

@@ -1,0 +1,224 @@
+//! Moments of Normal heads, and how they come apart into data and knowledge uncertainty.
+//!
+//! With `m_s = Σ w μ` and `v_s = Σ w (σ² + μ²) - m_s²` the mean and variance of member `s`:
+//! mean = mean of `m_s`, knowledge = population variance of `m_s`, data = mean of `v_s`, total = knowledge + data.
+
+use multiversion::multiversion;
+
+use crate::predictive::block::Block;
+
+/// Knowledge, data and total uncertainty of each row: variances in the target's squared units (regression), or
+/// entropies in nats (classification).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Uncertainty {
+    /// Knowledge and data together.
+    pub total: Vec<f64>,
+    /// What no amount of data removes.
+    pub data: Vec<f64>,
+    /// What the model has not seen.
+    pub knowledge: Vec<f64>,
+}
+
+/// Mean, standard deviation and the parts of the variance of each row, in the target's units.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moments {
+    /// Predictive mean.
+    pub mean: Vec<f64>,
+    /// Predictive standard deviation: the root of the total variance.
+    pub sd: Vec<f64>,
+    /// The total variance and its parts.
+    pub variance: Uncertainty,
+}
+
+impl Uncertainty {
+    /// Total uncertainty from its parts.
+    pub(crate) fn sum_of(data: Vec<f64>, knowledge: Vec<f64>) -> Self {
+        let total = data.iter().zip(&knowledge).map(|(a, b)| a + b).collect();
+        Self {
+            total,
+            data,
+            knowledge,
+        }
+    }
+}
+
+impl Moments {
+    /// From the answers of [`moments`].
+    pub(crate) fn from_rows(numbers: &[f64]) -> Self {
+        let part = |at: usize| numbers.chunks_exact(MOMENTS).map(move |row| row[at]);
+        let variance = Uncertainty::sum_of(part(1).collect(), part(2).collect());
+        Self {
+            mean: part(0).collect(),
+            sd: variance.total.iter().map(|total| total.sqrt()).collect(),
+            variance,
+        }
+    }
+}
+
+/// Numbers per row of [`moments`]: mean, data variance, knowledge variance.
+pub(crate) const MOMENTS: usize = 3;
+
+/// Mean, data variance and knowledge variance of each row of a Normal block, in the target's units
+/// (row-major, rows x [`MOMENTS`]).
+pub(crate) fn moments(block: &Block, out: &mut [f64]) {
+    let mut sums = Sums::new(block);
+    for member in 0..block.n_members {
+        sums.add_member(block, member);
+    }
+    let n_members = block.n_members as f64;
+    for (row, out) in out.chunks_exact_mut(MOMENTS).enumerate() {
+        let mean = sums.mean[row] / n_members;
+        let knowledge = (sums.mean_squared[row] / n_members - mean * mean).max(0.0);
+        let data = (sums.variance[row] / n_members).max(0.0);
+        let scale = block.scale;
+        out[0] = scale.mul_add(sums.centre[row] + mean, block.shift);
+        out[1] = data * scale * scale;
+        out[2] = knowledge * scale * scale;
+    }
+}
+
+/// Every member's conditional mean of each row in the target's units (row-major, rows x members given).
+pub(crate) fn member_means(block: &Block, members: &[usize], out: &mut [f64]) {
+    let mut sums = Sums::new(block);
+    for (at, &member) in members.iter().enumerate() {
+        sums.add_member(block, member);
+        for (row, out) in out.chunks_exact_mut(members.len()).enumerate() {
+            out[at] = block
+                .scale
+                .mul_add(sums.centre[row] + sums.member_mean[row], block.shift);
+        }
+    }
+}
+
+/// Sums over members. Means are taken from a centre near them, so that squares lose no digits where the means
+/// lie far from zero.
+struct Sums {
+    centre: Vec<f64>,
+    member_mean: Vec<f64>,
+    member_square: Vec<f64>,
+    mean: Vec<f64>,
+    mean_squared: Vec<f64>,
+    variance: Vec<f64>,
+}
+
+impl Sums {
+    fn new(block: &Block) -> Self {
+        let zeros = vec![0.0; block.stride];
+        let mut centre = zeros.clone();
+        for component in 0..block.n_components() {
+            let at = block.at(0, component);
+            let range = at..at + block.stride;
+            let rows = block.weight[range.clone()].iter().zip(&block.mean[range]);
+            for (centre, (weight, mean)) in centre.iter_mut().zip(rows) {
+                *centre += weight * mean;
+            }
+        }
+        Self {
+            centre,
+            member_mean: zeros.clone(),
+            member_square: zeros.clone(),
+            mean: zeros.clone(),
+            mean_squared: zeros.clone(),
+            variance: zeros,
+        }
+    }
+
+    fn add_member(&mut self, block: &Block, member: usize) {
+        self.member_mean.fill(0.0);
+        self.member_square.fill(0.0);
+        let member = block.at(member, 0)..block.at(member + 1, 0);
+        add_components(
+            &block.weight[member.clone()],
+            &block.mean[member.clone()],
+            &block.sd[member],
+            &self.centre,
+            (&mut self.member_mean, &mut self.member_square),
+        );
+        for row in 0..block.stride {
+            let mean = self.member_mean[row];
+            self.mean[row] += mean;
+            self.mean_squared[row] += mean * mean;
+            self.variance[row] += self.member_square[row] - mean * mean;
+        }
+    }
+}
+
+/// Adds `w d` and `w (σ² + d²)`, `d` the mean from the centre, of one member's components to its rows' sums.
+#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+fn add_components(
+    weight: &[f64],
+    mean: &[f64],
+    sd: &[f64],
+    centre: &[f64],
+    sums: (&mut [f64], &mut [f64]),
+) {
+    let rows = centre.len();
+    let (first, second) = (&mut sums.0[..rows], &mut sums.1[..rows]);
+    let components = weight
+        .chunks_exact(rows)
+        .zip(mean.chunks_exact(rows))
+        .zip(sd.chunks_exact(rows));
+    for ((weight, mean), sd) in components {
+        for row in 0..rows {
+            let from_centre = mean[row] - centre[row];
+            first[row] = weight[row].mul_add(from_centre, first[row]);
+            let square = from_centre.mul_add(from_centre, sd[row] * sd[row]);
+            second[row] = weight[row].mul_add(square, second[row]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::predictive::block::Head;
+    use softwood_testkit::close;
+
+    /// A block of one row from (weight, mean, sd) of each member's components.
+    fn block(members: &[&[[f64; 3]]]) -> Block {
+        let components = members[0].len();
+        let mut block = Block::new(Head::Normal { components }, members.len(), 1);
+        block.sd.fill(1.0);
+        for (member, parts) in members.iter().enumerate() {
+            for (component, &[weight, mean, sd]) in parts.iter().enumerate() {
+                let at = block.at(member, component);
+                (block.weight[at], block.mean[at], block.sd[at]) = (weight, mean, sd);
+            }
+        }
+        block
+    }
+
+    #[test]
+    fn decomposition_of_three_members() {
+        // FACTS 17.8
+        let members: Vec<[[f64; 3]; 1]> = [(1.0, 0.5_f64), (1.2, 0.4), (0.9, 0.6)]
+            .iter()
+            .map(|&(mean, variance)| [[1.0, mean, variance.sqrt()]])
+            .collect();
+        let members: Vec<&[[f64; 3]]> = members.iter().map(|member| &member[..]).collect();
+        let mut out = [0.0; MOMENTS];
+        moments(&block(&members), &mut out);
+        close(&out, &[3.1 / 3.0, 0.5, 0.015_555_555_555_555_6], 1e-14);
+    }
+
+    #[test]
+    fn a_soft_tree_of_two_leaves_keeps_its_moments() {
+        // FACTS 17.2: gate 0.5498339973, leaves N(-1, 0.5²) and N(2, 1)
+        let right = 0.549_833_997_312_478;
+        let mut out = [0.0; MOMENTS];
+        moments(
+            &block(&[&[[1.0 - right, -1.0, 0.5], [right, 2.0, 1.0]]]),
+            &mut out,
+        );
+        close(&out, &[0.649_501_991_9, 2.890_024_652_4, 0.0], 1e-9);
+    }
+
+    #[test]
+    fn large_means_lose_no_digits() {
+        let mut far = block(&[&[[1.0, 1e6, 1e-3]], &[[1.0, 1e6 + 1e-3, 1e-3]]]);
+        far.scale = 2.0;
+        let mut out = [0.0; MOMENTS];
+        moments(&far, &mut out);
+        close(&[out[1] * 1e6, out[2] * 1e6], &[4.0, 1.0], 1e-6);
+    }
+}
