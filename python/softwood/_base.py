@@ -81,8 +81,9 @@ class Estimator(BaseEstimator):
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val belong together: give both or neither")
         columns = self._columns(X, reset=True)
-        training: Labelled = (columns, self._target(y, "y"), self._weights(sample_weight, X))
-        check_consistent_length(X, y)
+        target = self._target(y, "y")
+        check_consistent_length(columns[0][1], target[1])
+        training: Labelled = (columns, target, _weights(sample_weight, target[1]))
         held_out: Labelled | None = None
         if X_val is not None:
             held_out = (self._columns(X_val), self._target(y_val, "y_val", reset=False), None)
@@ -129,6 +130,8 @@ class Estimator(BaseEstimator):
         return self._matched(frame)
 
     def _remember(self, frame: _frame.Frame) -> None:
+        if not frame.columns:
+            raise ValueError(f"{type(self).__name__} needs at least one feature: the table has no columns")
         self.n_features_in_ = len(frame.columns)
         if frame.is_named:
             self.feature_names_in_ = np.asarray([name for name, _, _ in frame.columns], dtype=object)
@@ -161,12 +164,6 @@ class Estimator(BaseEstimator):
         if hasattr(self, "feature_names_in_"):
             return list(self.feature_names_in_)
         return _frame.positions(self.n_features_in_)
-
-    def _weights(self, sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
-        if sample_weight is None:
-            return None
-        weights: NDArray[np.float64] = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        return weights
 
     def _threads(self) -> int:
         """Read scikit-learn's `n_jobs`: None and -1 are all cores."""
@@ -346,6 +343,13 @@ def _target_name(y: Any) -> str:
     """Take the target's name from a named column."""
     name = getattr(y, "name", None)
     return name if isinstance(name, str) and name else "target"
+
+
+def _weights(sample_weight: Any, rows: NDArray[Any]) -> NDArray[np.float64] | None:
+    if sample_weight is None:
+        return None
+    weights: NDArray[np.float64] = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+    return weights
 
 
 def _plain(value: Any) -> Any:

@@ -164,6 +164,11 @@ class ClassificationDistribution(_Distribution):
         """Most probable class of each row."""
         return np.asarray(self.classes[self._answer.labels()])
 
+    def sample(self, n: int = 1, random_state: Any = None) -> NDArray[Any]:
+        """Draw `n` independent classes for each row, (n_rows, n)."""
+        codes = self._answer.sample(n, _random.seed_of(random_state))
+        return np.asarray(self.classes[codes.astype(np.intp)])
+
     def logpmf(self, y: ArrayLike) -> Array:
         """Natural logarithm of each row's probability of class `y`; one class for all rows or one for each."""
         place = {_frame.text(label): at for at, label in enumerate(self.classes)}

@@ -103,7 +103,8 @@ def _is_pandas(X: Any) -> bool:
 
 
 def _is_polars(X: Any) -> bool:
-    return type(X).__module__.partition(".")[0] == "polars" and hasattr(X, "columns")
+    is_table = hasattr(X, "get_columns") or hasattr(X, "collect")
+    return is_table and type(X).__module__.partition(".")[0] == "polars"
 
 
 def _is_arrow(X: Any) -> bool:
