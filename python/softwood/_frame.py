@@ -1,7 +1,9 @@
 """Tables of other libraries as the columns that the native module takes.
 
 pandas, polars and pyarrow are recognised by what their tables offer and never imported here. Whatever the library, the
-same cells give the same columns: categories are told apart by their text and sorted by it, as the program does.
+same cells give the same columns, and those that the program reads from a file of the same cells: booleans are
+categories; categories are told apart by their text and sorted by it; dates are days since 1970-01-01, timestamps
+seconds since then, times and durations seconds.
 """
 
 from __future__ import annotations
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 
 MISSING = np.uint32(0xFFFF_FFFF)
 """Code of a missing category."""
+
+SECOND = np.timedelta64(1, "s")
+TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+"""Ticks per second."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +82,11 @@ def categories(name: str, codes: NDArray[Any], values: Iterable[Any]) -> Column:
 
 
 def text(value: Any) -> str:
-    """Name a category or class as the program names it: whole numbers without a point, `true` and `false`."""
-    if isinstance(value, (bool, np.bool_)):
-        return "true" if value else "false"
+    """Name a category or class as the program does: whole numbers without a point, truth values in lower case."""
     if isinstance(value, (float, np.floating)):
         return np.format_float_positional(value, trim="-")
-    return str(value)
+    name = str(value)
+    return name.strip().lower() if name.strip().lower() in {"true", "false"} else name
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -153,10 +158,13 @@ def _pandas_column(name: str, cells: Any) -> Column:
         return categories(name, cells.cat.codes.to_numpy(), dtype.categories)
     if dtype.kind in "iuf" and not hasattr(dtype, "pyarrow_dtype"):
         return name, cells.to_numpy(dtype=np.float64, na_value=np.nan), None
-    if dtype.kind in "mM" or dtype.kind == "c":
-        raise _neither(name, dtype)
     if hasattr(dtype, "pyarrow_dtype"):
         return _arrow_column(name, cells.array.__arrow_array__())
+    if dtype.kind in "mM":
+        ticks = cells.to_numpy(dtype=f"{dtype.kind}8[ns]")
+        return name, ticks.astype("m8[ns]") / SECOND, None
+    if dtype.kind == "c":
+        raise _neither(name, dtype)
     if dtype.kind == "O" and not hasattr(dtype, "storage"):
         return _object_column(name, cells.to_numpy(dtype=object))
     codes, levels = cells.factorize()
@@ -167,6 +175,9 @@ def _polars_column(name: str, cells: Any) -> Column:
     kind = cells.dtype.base_type().__name__
     if cells.dtype.is_numeric() or kind == "Null":
         return name, cells.cast(float).fill_null(np.nan).to_numpy(), None
+    if cells.dtype.is_temporal():
+        ticks = {"Date": 1.0, "Time": TICKS["ns"]}.get(kind) or TICKS[cells.dtype.time_unit]
+        return name, cells.to_physical().cast(float).fill_null(np.nan).to_numpy() / ticks, None
     if kind == "Object":
         return _object_column(name, np.array(cells.to_list(), dtype=object))
     if kind not in {"String", "Categorical", "Enum", "Boolean"}:
@@ -184,6 +195,10 @@ def _arrow_column(name: str, cells: Any) -> Column:
         return name, np.full(len(cells), np.nan), None
     if kind.startswith(("int", "uint", "float", "double", "halffloat", "decimal")):
         return name, np.asarray(cells.cast("float64", safe=False), dtype=np.float64), None
+    if kind.startswith(("date", "time", "duration")):
+        ticks = {"date32[day]": 1.0, "date64[ms]": 86_400_000.0}.get(kind) or TICKS[cells.type.unit]
+        whole = cells.cast("int32" if cells.type.bit_width == 32 else "int64")
+        return name, np.asarray(whole.cast("float64", safe=False), dtype=np.float64) / ticks, None
     raise _neither(name, kind)
 
 

@@ -186,11 +186,28 @@ def test_a_table_without_columns_is_refused(quick):
         VSTRegressor(**quick).fit(pd.DataFrame(index=range(3)), [1.0, 2.0, 3.0])
 
 
-def test_dates_are_neither_numbers_nor_categories(quick):
-    dates = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=4)})
-    for table in (dates, pl.from_pandas(dates), pa.Table.from_pandas(dates)):
-        with pytest.raises(ValueError, match=r"column `day`: .* is neither a number nor a category"):
-            VSTRegressor(**quick).fit(table, [1.0, 2.0, 3.0, 4.0])
+def test_moments_are_seconds_and_dates_days():
+    moments = pd.Series(pd.to_datetime(["1970-01-01 00:00:01.5", None, "1970-01-03"], format="ISO8601"))
+    durations = moments - pd.Timestamp("1970-01-01")
+    frame = pd.DataFrame({"moment": moments, "zoned": moments.dt.tz_localize("UTC"), "duration": durations})
+    polars = pl.from_pandas(frame)
+    for table in (frame, frame.convert_dtypes(dtype_backend="pyarrow"), polars, pa.Table.from_pandas(frame)):
+        for name, cells, levels in columns_of(table):
+            np.testing.assert_array_equal(cells, [1.5, np.nan, 172800.0], err_msg=f"{type(table)} {name}")
+            assert levels is None
+    days = polars.select(pl.col("moment").dt.date().alias("day"))
+    for table in (days, days.to_arrow()):
+        np.testing.assert_array_equal(columns_of(table)[0][1], [0.0, np.nan, 2.0])
+    times = pl.DataFrame({"time": polars["moment"].dt.time()})
+    for table in (times, times.to_arrow()):
+        np.testing.assert_array_equal(columns_of(table)[0][1], [1.5, np.nan, 0.0])
+
+
+def test_nested_cells_are_neither_numbers_nor_categories(quick):
+    lists = pl.DataFrame({"many": [[1, 2], [3]]})
+    for table in (lists, lists.to_arrow()):
+        with pytest.raises(ValueError, match=r"column `many`: .* is neither a number nor a category"):
+            VSTRegressor(**quick).fit(table, [1.0, 2.0])
 
 
 def test_targets_come_from_every_library(classification, quick):
@@ -211,7 +228,16 @@ def test_missing_targets_are_refused_with_their_row(classification, quick):
 
 @pytest.mark.parametrize(
     ("value", "name"),
-    [(True, "true"), (3, "3"), (3.0, "3"), (0.1, "0.1"), (1e22, "1" + 22 * "0"), (1e-7, "0.0000001"), ("a", "a")],
+    [
+        (True, "true"),
+        ("FALSE", "false"),
+        (3, "3"),
+        (3.0, "3"),
+        (0.1, "0.1"),
+        (1e22, "1" + 22 * "0"),
+        (1e-7, "0.0000001"),
+        ("a", "a"),
+    ],
 )
 def test_categories_are_named_as_the_program_names_them(value, name):
     assert _frame.text(value) == name

@@ -67,9 +67,9 @@ impl Answer {
         let found = PyDict::new(py);
         found.set_item("mean", vector(py, moments.mean))?;
         found.set_item("std", vector(py, moments.sd))?;
-        found.set_item("total", vector(py, moments.uncertainty.total))?;
-        found.set_item("data", vector(py, moments.uncertainty.data))?;
-        found.set_item("knowledge", vector(py, moments.uncertainty.knowledge))?;
+        found.set_item("total", vector(py, moments.variance.total))?;
+        found.set_item("data", vector(py, moments.variance.data))?;
+        found.set_item("knowledge", vector(py, moments.variance.knowledge))?;
         Ok(found)
     }
 
@@ -119,7 +119,7 @@ impl Answer {
         Ok(vector(py, self.ask(py, |dist| dist.crps(&y))?))
     }
 
-    /// Independent draws on each row, rows x n.
+    /// Independent draws on each row, rows x n: numbers, or class indices.
     fn sample<'py>(&self, py: Python<'py>, n: usize, seed: u64) -> Matrix<'py> {
         let values = self.ask(py, |dist| dist.sample(n, Key::from_seed(seed)))?;
         matrix(py, values, [self.table.n_rows(), n])
