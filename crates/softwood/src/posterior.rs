@@ -238,10 +238,8 @@ impl Distribution<'_> {
 
     /// Class probabilities of each row (classification; row-major, rows x classes).
     pub fn probabilities(&self) -> Result<Vec<f64>> {
-        let Head::Categorical { classes } = self.head() else {
-            return Err(wrong_task("probabilities", "classification"));
-        };
-        self.ask(classes, |block, _, out| {
+        self.require_classification("probabilities")?;
+        self.ask(self.head().n_components(), |block, _, out| {
             categorical::probabilities(block, out);
         })
     }
@@ -257,6 +255,13 @@ impl Distribution<'_> {
         match self.head() {
             Head::Normal { .. } => Ok(()),
             Head::Categorical { .. } => Err(wrong_task(what, "regression")),
+        }
+    }
+
+    pub(crate) fn require_classification(&self, what: &str) -> Result<()> {
+        match self.head() {
+            Head::Normal { .. } => Err(wrong_task(what, "classification")),
+            Head::Categorical { .. } => Ok(()),
         }
     }
 

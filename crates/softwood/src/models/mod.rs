@@ -1,4 +1,5 @@
 //! The families, one room each.
 
 pub(crate) mod any;
+pub(crate) mod file;
 pub(crate) mod vst;

@@ -1,0 +1,7 @@
+//! Fit and score by a protocol: how rows are split, how folds are run, what is reported.
+
+pub(crate) mod protocol;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod scores;
+mod splits_file;

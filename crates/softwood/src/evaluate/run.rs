@@ -1,0 +1,218 @@
+//! Runs the folds of an evaluation side by side.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::data::dataset::{Dataset, Target};
+use crate::error::{Error, Result};
+use crate::evaluate::protocol::{Split, check};
+use crate::evaluate::report::{FoldReport, ModelReport};
+use crate::evaluate::scores::score;
+use crate::fit::{Progress, Run, Watch};
+use crate::models::any::Family;
+use crate::par::Pool;
+use crate::posterior::Distribution;
+use crate::predictive::block::Head;
+use crate::rng::Key;
+
+/// A model that takes part in an evaluation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entrant {
+    /// Its family.
+    pub family: Family,
+    /// Its parameters, a JSON object; absent names keep their defaults.
+    pub params: Value,
+}
+
+/// Fits and scores every entrant on every split. Folds run side by side, one thread each; a single one gets all threads.
+///
+/// The numbers of fold `k` come from `Key::from_seed(seed).child(k)`, so no result depends on threads.
+///
+/// # Errors
+/// The first failure of a fold, in the order of entrants and folds; messages about the table name the fold.
+pub fn evaluate(
+    entrants: &[Entrant],
+    data: &Dataset,
+    splits: &[Split],
+    seed: u64,
+    pool: &Pool,
+    watch: &dyn Watch,
+) -> Result<Vec<ModelReport>> {
+    check(splits, data.n_rows())?;
+    let n_jobs = entrants.len() * splits.len();
+    let own = Pool::new(1)?;
+    let job = Job {
+        data,
+        key: Key::from_seed(seed),
+        pool: if n_jobs == 1 { pool } else { &own },
+        watch,
+        n_jobs,
+        n_done: AtomicUsize::new(0),
+        is_over: AtomicBool::new(false),
+    };
+    let work = |index: usize| {
+        let (entrant, fold) = (index / splits.len(), index % splits.len());
+        job.run(&entrants[entrant], &splits[fold], fold)
+    };
+    let results = if n_jobs == 1 {
+        vec![work(0)]
+    } else {
+        pool.map(n_jobs, work)
+    };
+    let mut folds = in_order(results)?.into_iter();
+    let report = |entrant: &Entrant| {
+        let folds = folds.by_ref().take(splits.len()).collect();
+        ModelReport::new(entrant.family.name(), entrant.params.clone(), folds)
+    };
+    Ok(entrants.iter().map(report).collect())
+}
+
+/// All results, or the first failure that did not merely follow from another.
+fn in_order(results: Vec<Result<FoldReport>>) -> Result<Vec<FoldReport>> {
+    let mut reports = Vec::with_capacity(results.len());
+    let mut cancelled = None;
+    for result in results {
+        match result {
+            Ok(report) => reports.push(report),
+            Err(Error::Cancelled) => cancelled = Some(Error::Cancelled),
+            Err(error) => return Err(error),
+        }
+    }
+    cancelled.map_or(Ok(reports), Err)
+}
+
+/// What all folds share.
+struct Job<'a> {
+    data: &'a Dataset,
+    key: Key,
+    pool: &'a Pool,
+    watch: &'a dyn Watch,
+    n_jobs: usize,
+    n_done: AtomicUsize,
+    /// Set by the first failure, so that folds not yet begun are not.
+    is_over: AtomicBool,
+}
+
+impl Job<'_> {
+    fn run(&self, entrant: &Entrant, split: &Split, fold: usize) -> Result<FoldReport> {
+        if self.is_over.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        let result = self.fit_and_score(entrant, split, fold);
+        if result.is_err() {
+            self.is_over.store(true, Ordering::Relaxed);
+        }
+        result.map_err(|error| in_fold(error, fold))
+    }
+
+    fn fit_and_score(&self, entrant: &Entrant, split: &Split, fold: usize) -> Result<FoldReport> {
+        let train = self.data.take(&split.train);
+        let held_out = (!split.held_out.is_empty()).then(|| self.data.take(&split.held_out));
+        let test = self.data.take(&split.test);
+        let watch = FoldWatch {
+            outer: self.watch,
+            name: format!("{} fold {fold}", entrant.family.name()),
+        };
+        let run = Run {
+            key: self.key.child(fold as u64),
+            pool: self.pool,
+            watch: &watch,
+            held_out: held_out.as_ref(),
+        };
+        let start = Instant::now();
+        let model = entrant.family.fit(&entrant.params, &train, &run)?;
+        let fit_seconds = start.elapsed().as_secs_f64();
+
+        let distribution = Distribution::new(model.as_ref(), test.features(), self.pool)?;
+        let start = Instant::now();
+        predict(&distribution)?;
+        let predict_seconds = start.elapsed().as_secs_f64();
+        let scores = score(&distribution, test.target(), target_sd(train.target()))?;
+        self.tell()?;
+        Ok(FoldReport {
+            fold,
+            scores,
+            fit_seconds,
+            predict_seconds,
+            peak_rss_bytes: peak_rss_bytes(),
+            chosen: model.training().chosen.clone(),
+        })
+    }
+
+    fn tell(&self) -> Result<()> {
+        let progress = Progress {
+            stage: "folds",
+            done: self.n_done.fetch_add(1, Ordering::Relaxed) + 1,
+            total: self.n_jobs,
+            elbo: None,
+            held_out: None,
+        };
+        match self.watch.step(&progress) {
+            ControlFlow::Break(()) if progress.done < progress.total => Err(Error::Cancelled),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a user would ask of the test rows: the work that `predict_seconds` measures.
+fn predict(distribution: &Distribution<'_>) -> Result<()> {
+    match distribution.head() {
+        Head::Normal { .. } => distribution.moments().map(drop),
+        Head::Categorical { .. } => distribution.probabilities().map(drop),
+    }
+}
+
+fn in_fold(error: Error, fold: usize) -> Error {
+    match error {
+        Error::Table(_) | Error::Column { .. } | Error::Cell { .. } => {
+            Error::Table(format!("fold {fold}: {error}"))
+        }
+        other => other,
+    }
+}
+
+/// Passes a fold's progress on under its name.
+struct FoldWatch<'a> {
+    outer: &'a dyn Watch,
+    name: String,
+}
+
+impl Watch for FoldWatch<'_> {
+    fn step(&self, progress: &Progress<'_>) -> ControlFlow<()> {
+        let stage = format!("{}: {}", self.name, progress.stage);
+        self.outer.step(&Progress {
+            stage: &stage,
+            ..*progress
+        })
+    }
+}
+
+/// Standard deviation of a numeric target, dividing by n.
+fn target_sd(target: &Target) -> Option<f64> {
+    let Target::Numeric(values) = target else {
+        return None;
+    };
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Some((squares / n).sqrt())
+}
+
+/// High-water mark of the process's memory, where the system tells it.
+fn peak_rss_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kibibytes = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|rest| {
+            rest.trim()
+                .trim_end_matches("kB")
+                .trim()
+                .parse::<u64>()
+                .ok()
+        });
+    kibibytes.map_or(0, |number| number * 1024)
+}

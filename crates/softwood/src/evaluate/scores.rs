@@ -1,0 +1,152 @@
+//! All scores of a model on labelled rows, by name.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::data::dataset::Target;
+use crate::error::{Error, Result};
+use crate::posterior::Distribution;
+use crate::predictive::categorical::{entropies, most_probable, probabilities};
+use crate::predictive::uncertainty::{MOMENTS, moments};
+use crate::predictive::{crps, density};
+use crate::score::auroc::class_auroc;
+use crate::score::coverage::coverage;
+use crate::score::ece::calibration_error;
+use crate::score::log_score::negative_log_likelihood;
+use crate::score::prr;
+
+/// Scores by name. One that the rows do not define (a ratio of errors where there are none, an area with one
+/// class) is left out.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[serde(transparent)]
+pub struct Scores {
+    /// Name and value.
+    pub values: BTreeMap<String, f64>,
+}
+
+impl Scores {
+    fn set(&mut self, name: &str, value: impl Into<Option<f64>>) {
+        if let Some(value) = value.into() {
+            self.values.insert(name.to_owned(), value);
+        }
+    }
+}
+
+/// Scores a distribution against the true targets.
+///
+/// Regression: `log_likelihood`, `rmse`, `crps`, `coverage_50`, `coverage_90`, `coverage_95`, `prr_total`,
+/// `prr_knowledge`, and with `target_sd`, the training target's, `log_likelihood_std` and `rmse_std` in its units.
+/// Classification: `nll`, `error`, `auc`, `ece`, `prr_total`, `prr_knowledge`.
+///
+/// # Errors
+/// When the targets do not fit the model's task or the number of rows.
+pub fn score(
+    distribution: &Distribution<'_>,
+    target: &Target,
+    target_sd: Option<f64>,
+) -> Result<Scores> {
+    distribution.require_one_per_row(target.len())?;
+    if target.is_empty() {
+        return Err(Error::Table("there are no rows to score".to_owned()));
+    }
+    match target {
+        Target::Numeric(y) => regression(distribution, y, target_sd),
+        Target::Classes(y) => classification(distribution, y),
+    }
+}
+
+fn regression(
+    distribution: &Distribution<'_>,
+    y: &[f64],
+    target_sd: Option<f64>,
+) -> Result<Scores> {
+    const WIDTH: usize = MOMENTS + 3;
+    distribution.require_regression("scores of numbers")?;
+    let answers = distribution.ask(WIDTH, |block, rows, out| {
+        let y = &y[rows];
+        let mut parts = vec![0.0; y.len() * WIDTH];
+        let (first, rest) = parts.split_at_mut(y.len() * MOMENTS);
+        moments(block, first);
+        let mut rest = rest.chunks_exact_mut(y.len());
+        let mut next = || rest.next().expect("three columns follow the moments");
+        density::log_density(block, y, next());
+        density::cdf(block, y, next());
+        crps::crps(block, y, next());
+        for (row, out) in out.chunks_exact_mut(WIDTH).enumerate() {
+            out[..MOMENTS].copy_from_slice(&parts[row * MOMENTS..][..MOMENTS]);
+            for column in MOMENTS..WIDTH {
+                out[column] = parts[column * y.len() + row];
+            }
+        }
+    })?;
+    let column = |at: usize| answers.chunks_exact(WIDTH).map(move |row| row[at]);
+    let mean_of = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let errors: Vec<f64> = column(0)
+        .zip(y)
+        .map(|(mean, y)| (mean - y).powi(2))
+        .collect();
+    let knowledge: Vec<f64> = column(2).collect();
+    let total: Vec<f64> = column(1).zip(&knowledge).map(|(a, b)| a + b).collect();
+    let cdf: Vec<f64> = column(4).collect();
+    let log_likelihood = mean_of(&column(3).collect::<Vec<_>>());
+    let rmse = mean_of(&errors).sqrt();
+
+    let mut scores = Scores::default();
+    scores.set("log_likelihood", log_likelihood);
+    scores.set("rmse", rmse);
+    scores.set("crps", mean_of(&column(5).collect::<Vec<_>>()));
+    for (name, level) in [
+        ("coverage_50", 0.5),
+        ("coverage_90", 0.9),
+        ("coverage_95", 0.95),
+    ] {
+        scores.set(name, coverage(&cdf, level));
+    }
+    scores.set("prr_total", prr::regression(&errors, &total));
+    scores.set("prr_knowledge", prr::regression(&errors, &knowledge));
+    if let Some(sd) = target_sd.filter(|&sd| sd > 0.0) {
+        scores.set("log_likelihood_std", log_likelihood + sd.ln());
+        scores.set("rmse_std", rmse / sd);
+    }
+    Ok(scores)
+}
+
+fn classification(distribution: &Distribution<'_>, y: &[u32]) -> Result<Scores> {
+    let n_classes = distribution.head().n_components();
+    let width = n_classes + 2;
+    distribution.require_classification("scores of classes")?;
+    if let Some(class) = y.iter().find(|&&class| class as usize >= n_classes) {
+        return Err(Error::Table(format!(
+            "class {class} is not one of the {n_classes} classes of the model"
+        )));
+    }
+    let answers = distribution.ask(width, |block, rows, out| {
+        let mut means = vec![0.0; rows.len() * n_classes];
+        probabilities(block, &mut means);
+        let mut parts = vec![0.0; rows.len() * 2];
+        entropies(block, &mut parts);
+        for (row, out) in out.chunks_exact_mut(width).enumerate() {
+            out[..n_classes].copy_from_slice(&means[row * n_classes..][..n_classes]);
+            out[n_classes..].copy_from_slice(&parts[row * 2..][..2]);
+        }
+    })?;
+    let rows = || answers.chunks_exact(width);
+    let means: Vec<f64> = rows().flat_map(|row| &row[..n_classes]).copied().collect();
+    let labels: Vec<u32> = means.chunks_exact(n_classes).map(most_probable).collect();
+    let knowledge: Vec<f64> = rows().map(|row| row[n_classes + 1]).collect();
+    let total: Vec<f64> = rows()
+        .map(|row| row[n_classes] + row[n_classes + 1])
+        .collect();
+    let is_wrong: Vec<bool> = labels.iter().zip(y).map(|(label, y)| label != y).collect();
+    let n_wrong = is_wrong.iter().filter(|&&wrong| wrong).count();
+
+    let mut scores = Scores::default();
+    scores.set("nll", negative_log_likelihood(&means, n_classes, y));
+    scores.set("error", n_wrong as f64 / y.len() as f64);
+    scores.set("auc", class_auroc(&means, n_classes, y));
+    scores.set("ece", calibration_error(&means, n_classes, &labels, y));
+    scores.set("prr_total", prr::classification(&is_wrong, &total));
+    scores.set("prr_knowledge", prr::classification(&is_wrong, &knowledge));
+    Ok(scores)
+}

@@ -1,0 +1,7 @@
+//! Metrics on plain slices, one per file. Row weights play no part in scores.
+
+pub(crate) mod auroc;
+pub(crate) mod coverage;
+pub(crate) mod ece;
+pub(crate) mod log_score;
+pub(crate) mod prr;

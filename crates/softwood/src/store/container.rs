@@ -1,0 +1,341 @@
+//! A record as bytes and back. Any byte sequence ends in a record or a clear error.
+//!
+//! Layout, all numbers little-endian, every part padded with zeros to a multiple of 8 bytes:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 8 | the letters `SOFTWOOD` |
+//! | 4 | format version |
+//! | 4 | CRC-32 of everything after this field |
+//! | 8 | length of the header |
+//! | | header: JSON with the family, its metadata, and name, type and length of each array |
+//! | | the arrays, in the order of the header |
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::store::record::{Numbers, Record};
+
+/// First bytes of every model file.
+pub(crate) const MAGIC: [u8; 8] = *b"SOFTWOOD";
+/// Version written; every earlier one is still read.
+const VERSION: u32 = 1;
+/// Bytes before the header.
+const PREFIX: usize = 24;
+/// What the checksum covers starts here.
+const CHECKED_FROM: usize = 16;
+const ALIGN: usize = 8;
+
+#[derive(Serialize)]
+struct HeaderOut<'a> {
+    family: &'a str,
+    meta: &'a Value,
+    arrays: Vec<Section>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    family: String,
+    meta: Value,
+    arrays: Vec<Section>,
+}
+
+/// An array's entry in the header.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Section {
+    name: String,
+    #[serde(rename = "type")]
+    kind: Kind,
+    len: u64,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    F32,
+    F64,
+    U32,
+}
+
+impl Kind {
+    fn bytes(self) -> u64 {
+        match self {
+            Self::F32 | Self::U32 => 4,
+            Self::F64 => 8,
+        }
+    }
+}
+
+/// The bytes of a model file.
+pub(crate) fn to_bytes(record: &Record) -> Vec<u8> {
+    let header = HeaderOut {
+        family: &record.family,
+        meta: &record.meta,
+        arrays: record.arrays.iter().map(section_of).collect(),
+    };
+    let header =
+        serde_json::to_vec(&header).expect("names, lengths and JSON values can always be written");
+    let mut bytes = Vec::with_capacity(PREFIX + header.len());
+    bytes.extend(MAGIC);
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend((header.len() as u64).to_le_bytes());
+    bytes.extend(header);
+    pad(&mut bytes);
+    for (_, numbers) in &record.arrays {
+        match numbers {
+            Numbers::F32(values) => values
+                .iter()
+                .for_each(|value| bytes.extend(value.to_le_bytes())),
+            Numbers::F64(values) => values
+                .iter()
+                .for_each(|value| bytes.extend(value.to_le_bytes())),
+            Numbers::U32(values) => values
+                .iter()
+                .for_each(|value| bytes.extend(value.to_le_bytes())),
+        }
+        pad(&mut bytes);
+    }
+    let checksum = crc32fast::hash(&bytes[CHECKED_FROM..]);
+    bytes[12..CHECKED_FROM].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+fn section_of((name, numbers): &(String, Numbers)) -> Section {
+    let (kind, len) = match numbers {
+        Numbers::F32(values) => (Kind::F32, values.len()),
+        Numbers::F64(values) => (Kind::F64, values.len()),
+        Numbers::U32(values) => (Kind::U32, values.len()),
+    };
+    Section {
+        name: name.clone(),
+        kind,
+        len: len as u64,
+    }
+}
+
+fn pad(bytes: &mut Vec<u8>) {
+    bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
+}
+
+/// The record in the bytes of a model file.
+///
+/// # Errors
+/// [`Error::Format`] says what is wrong with the bytes.
+pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Record> {
+    check_start(bytes)?;
+    let prefix = bytes.get(..PREFIX).ok_or_else(cut_short)?;
+    let version = u32_at(prefix, 8);
+    if version != VERSION {
+        return Err(bad(format!(
+            "it has format version {version}, and this program reads version {VERSION}; use a newer Softwood"
+        )));
+    }
+    if crc32fast::hash(&bytes[CHECKED_FROM..]) != u32_at(prefix, 12) {
+        return Err(bad(
+            "the checksum does not match: the file is damaged or was cut short; copy or fit it again",
+        ));
+    }
+    let mut rest = Rest(&bytes[PREFIX..]);
+    let header_len = u64::from_le_bytes(prefix[16..24].try_into().expect("eight bytes"));
+    let header: Header = serde_json::from_slice(rest.take(header_len)?)
+        .map_err(|error| bad(format!("its header cannot be read: {error}")))?;
+    let arrays = header
+        .arrays
+        .into_iter()
+        .map(|section| rest.array(section))
+        .collect::<Result<_>>()?;
+    if !rest.0.is_empty() {
+        return Err(bad(format!(
+            "{} bytes follow where it should end",
+            rest.0.len()
+        )));
+    }
+    Ok(Record {
+        family: header.family,
+        meta: header.meta,
+        arrays,
+    })
+}
+
+/// Refuses bytes that do not begin like a model.
+pub(crate) fn check_start(bytes: &[u8]) -> Result<()> {
+    if bytes.is_empty() {
+        return Err(bad("the file is empty"));
+    }
+    let known = bytes.len().min(MAGIC.len());
+    if bytes[..known] != MAGIC[..known] {
+        return Err(bad(
+            "it does not begin like a model written by `softwood fit`",
+        ));
+    }
+    Ok(())
+}
+
+/// Bytes not yet read.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    /// The next `len` bytes and their padding, which must be zeros.
+    fn take(&mut self, len: u64) -> Result<&'a [u8]> {
+        let len = usize::try_from(len).map_err(|_| cut_short())?;
+        let padded = len
+            .checked_next_multiple_of(ALIGN)
+            .filter(|&padded| padded <= self.0.len())
+            .ok_or_else(cut_short)?;
+        let (taken, rest) = self.0.split_at(padded);
+        let (content, padding) = taken.split_at(len);
+        if padding.iter().any(|&byte| byte != 0) {
+            return Err(bad("bytes between its parts are not zero"));
+        }
+        self.0 = rest;
+        Ok(content)
+    }
+
+    fn array(&mut self, section: Section) -> Result<(String, Numbers)> {
+        let n_bytes = section
+            .len
+            .checked_mul(section.kind.bytes())
+            .ok_or_else(cut_short)?;
+        let bytes = self.take(n_bytes)?;
+        let numbers = match section.kind {
+            Kind::F32 => Numbers::F32(words(bytes).map(f32::from_le_bytes).collect()),
+            Kind::F64 => Numbers::F64(words(bytes).map(f64::from_le_bytes).collect()),
+            Kind::U32 => Numbers::U32(words(bytes).map(u32::from_le_bytes).collect()),
+        };
+        Ok((section.name, numbers))
+    }
+}
+
+fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u8; N]> {
+    bytes.as_chunks::<N>().0.iter().copied()
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+fn bad(problem: impl Into<String>) -> Error {
+    Error::Format(problem.into())
+}
+
+fn cut_short() -> Error {
+    bad("it ends before all of its parts: the file was cut short; copy or fit it again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn record() -> Record {
+        Record {
+            family: "vst".to_owned(),
+            meta: json!({"a": [1, 2.5, null], "b": "ü"}),
+            arrays: vec![
+                ("w".to_owned(), Numbers::F32(vec![1.5, -0.0, f32::INFINITY])),
+                ("v".to_owned(), Numbers::F64(vec![1e300, 0.1])),
+                ("n".to_owned(), Numbers::U32(vec![7])),
+                ("none".to_owned(), Numbers::F64(Vec::new())),
+            ],
+        }
+    }
+
+    /// Bytes whose checksum is right whatever they say.
+    fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
+        let checksum = crc32fast::hash(&bytes[CHECKED_FROM..]);
+        bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    fn with_header(header: &str) -> Vec<u8> {
+        let mut bytes = to_bytes(&record())[..16].to_vec();
+        bytes.extend((header.len() as u64).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        pad(&mut bytes);
+        resealed(bytes)
+    }
+
+    #[test]
+    fn round_trip_keeps_every_bit() {
+        assert_eq!(from_bytes(&to_bytes(&record())).unwrap(), record());
+    }
+
+    #[test]
+    fn lengths_beyond_the_file_are_refused_before_allocation() {
+        for len in [1_u64 << 40, 1 << 62, u64::MAX, u64::MAX / 8 + 1] {
+            let header = format!(
+                r#"{{"family":"vst","meta":null,"arrays":[{{"name":"w","type":"f64","len":{len}}}]}}"#
+            );
+            let message = from_bytes(&with_header(&header)).unwrap_err().to_string();
+            assert!(message.contains("cut short"), "{message}");
+        }
+        let mut bytes = to_bytes(&record());
+        bytes[16..24].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert!(from_bytes(&resealed(bytes)).is_err());
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let header = format!(r#"{{"family":"vst","meta":{deep},"arrays":[]}}"#);
+        assert!(from_bytes(&with_header(&header)).is_err());
+    }
+
+    #[test]
+    fn messages_name_what_is_wrong() {
+        let good = to_bytes(&record());
+        let mut newer = good.clone();
+        newer[8] = 9;
+        let mut longer = good.clone();
+        longer.extend([0; 8]);
+        for (bytes, expected) in [
+            (Vec::new(), "empty"),
+            (b"PAR1 and more".to_vec(), "does not begin"),
+            (newer, "version 9"),
+            (longer.clone(), "checksum"),
+            (resealed(longer), "8 bytes follow"),
+            (good[..12].to_vec(), "cut short"),
+        ] {
+            let message = from_bytes(&bytes).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_flipped_bit_is_noticed(at in any::<prop::sample::Index>(), bit in 0..8_u8) {
+            let mut bytes = to_bytes(&record());
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1 << bit;
+            prop_assert!(matches!(from_bytes(&bytes), Err(Error::Format(_))));
+        }
+
+        #[test]
+        fn a_truncated_file_is_noticed(at in any::<prop::sample::Index>()) {
+            let bytes = to_bytes(&record());
+            prop_assert!(matches!(from_bytes(&bytes[..at.index(bytes.len())]), Err(Error::Format(_))));
+        }
+
+        #[test]
+        fn flipped_bits_under_a_right_checksum_never_panic(
+            flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8_u8), 1..8),
+        ) {
+            let mut bytes = to_bytes(&record());
+            for (at, bit) in flips {
+                let at = at.index(bytes.len() - CHECKED_FROM) + CHECKED_FROM;
+                bytes[at] ^= 1 << bit;
+            }
+            let _ = from_bytes(&resealed(bytes));
+        }
+
+        #[test]
+        fn random_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(from_bytes(&bytes).is_err());
+        }
+    }
+}
