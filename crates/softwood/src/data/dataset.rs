@@ -1,5 +1,7 @@
 //! A labelled table: features in schema order, the target, and row weights.
 
+use std::cmp::Ordering;
+
 use crate::data::column::{MISSING, Values};
 use crate::data::schema::{Schema, Task};
 use crate::data::table::Table;
@@ -182,6 +184,40 @@ impl Dataset {
                 .as_ref()
                 .map(|weights| rows.iter().map(|&row| weights[row]).collect()),
         }
+    }
+
+    /// Rows in a canonical order, equal rows merged into one whose weight is the sum, rows of weight zero dropped.
+    ///
+    /// What is fitted to it depends neither on the order of rows nor on whether a row is repeated or weighted.
+    #[must_use]
+    pub fn merged(&self) -> Self {
+        let weight = |row: usize| self.weights.as_ref().map_or(1.0, |weights| weights[row]);
+        let mut rows: Vec<usize> = (0..self.n_rows()).filter(|&row| weight(row) > 0.0).collect();
+        rows.sort_by(|&a, &b| self.compare(a, b).then(weight(a).total_cmp(&weight(b))));
+        let mut firsts: Vec<usize> = Vec::new();
+        let mut weights: Vec<f64> = Vec::new();
+        for row in rows {
+            match (firsts.last(), weights.last_mut()) {
+                (Some(&first), Some(sum)) if self.compare(first, row).is_eq() => *sum += weight(row),
+                _ => {
+                    firsts.push(row);
+                    weights.push(weight(row));
+                }
+            }
+        }
+        Self { weights: Some(weights), ..self.take(&firsts) }
+    }
+
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        let cells = self.features.columns().iter().map(|column| match &column.values {
+            Values::Numeric(values) => values[a].total_cmp(&values[b]),
+            Values::Categorical { codes, .. } => codes[a].cmp(&codes[b]),
+        });
+        let target = || match &self.target {
+            Target::Numeric(values) => values[a].total_cmp(&values[b]),
+            Target::Classes(codes) => codes[a].cmp(&codes[b]),
+        };
+        cells.into_iter().find(|order| order.is_ne()).unwrap_or_else(target)
     }
 
     /// Refuses what no model can be fitted to: too few rows, a constant target.

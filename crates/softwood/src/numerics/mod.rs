@@ -1,4 +1,9 @@
-//! Shared mathematics, each piece once, in a file named after it.
+//! Shared mathematics, each once, in a file named after it.
 
+pub(crate) mod cholesky;
+pub(crate) mod eigen;
+pub(crate) mod gaussian;
+pub(crate) mod gemm;
 pub(crate) mod normal;
+pub(crate) mod real;
 pub(crate) mod special;

@@ -1,33 +1,110 @@
-//! Fitting.
+//! Fitting: merge equal rows, set rows aside, choose a shape, train the winner.
 
 use crate::data::dataset::{Dataset, Target};
 use crate::error::Result;
-use crate::fit::{Fit, Run};
-use crate::models::vst::{Vst, VstParams};
+use crate::fit::{Fit, Progress, Run};
+use crate::models::vst::choose::{Ground, choose};
+use crate::models::vst::params::VstParams;
+use crate::models::vst::posterior::{Tree, Vst, draws_key, members_of};
+use crate::models::vst::problem::Scale;
+use crate::models::vst::train::{Plan, Trained, train};
 use crate::params::Checked;
 use crate::posterior::Training;
+use crate::rng::{Key, shuffle};
+
+/// Fewest rows of which a part is held out.
+const LEAST_ROWS_TO_SPLIT: usize = 40;
+/// Steps of a full run, unless epochs are given.
+const N_STEPS: usize = 12_000;
+/// Fewest and most passes over the rows, unless given.
+const EPOCHS: (usize, usize) = (40, 1500);
 
 impl Fit for VstParams {
     type Model = Vst;
 
-    fn learn(_: &Checked<Self>, data: &Dataset, _: &Run<'_>) -> Result<Vst> {
-        let (shift, scale) = match data.target() {
-            Target::Numeric(values) => {
-                let mean = values.iter().sum::<f64>() / values.len() as f64;
-                let variance = values
-                    .iter()
-                    .map(|value| (value - mean).powi(2))
-                    .sum::<f64>()
-                    / values.len() as f64;
-                (mean, variance.sqrt())
-            }
-            Target::Classes(_) => (0.0, 1.0),
+    fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vst> {
+        let whole = data.merged();
+        let split = if run.held_out.is_none() { set_aside(&whole, params, run.key.child(1)) } else { None };
+        let (train_rows, spare) = match &split {
+            Some((train_rows, spare)) => (train_rows, Some(spare)),
+            None => (&whole, run.held_out),
         };
-        Ok(Vst {
-            schema: data.schema().clone(),
-            training: Training::default(),
-            shift,
-            scale,
+        let ground = Ground {
+            params,
+            data: train_rows,
+            held_out: spare,
+            scale: Scale::of(train_rows, params),
+            plan: full_plan(params, train_rows.n_rows()),
+            run,
+        };
+        fit(&ground, data)
+    }
+}
+
+fn fit(ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
+    let (params, run) = (ground.params, ground.run);
+    let (winner, trials) = choose(ground)?;
+    let problem = ground.problem(winner.encoding);
+    let plan = ground.plan(&winner, 1.0);
+    let n_fits = params.n_fits.min(params.n_members);
+    let fits = run.pool.map(n_fits, |at| {
+        train(&problem, params, &plan, run.key.child(20).child(at as u64), &mut |epoch, point| {
+            let (done, total) = (at * plan.n_epochs + epoch, n_fits * plan.n_epochs);
+            run.watch.step(&Progress { stage: "fitting", done, total, elbo: Some(point.elbo), held_out: point.held_out })
         })
+    });
+    let fits = fits.into_iter().collect::<Result<Vec<Trained>>>()?;
+    let target_sd = match data.target() {
+        Target::Numeric(_) => Some(ground.scale.standard.scale),
+        Target::Classes(_) => None,
+    };
+    let training = Training { curve: fits[0].curve.clone(), trials, chosen: winner.describe(), target_sd };
+    let key = run.key.child(30);
+    let tree = |(at, fit): (usize, Trained)| {
+        let n_draws = members_of(params.n_members, n_fits, at);
+        Tree::new(problem.encoder.clone(), fit.pass, fit.posterior, n_draws, draws_key(key, at))
+    };
+    Ok(Vst {
+        schema: data.schema().clone(),
+        params: params.clone(),
+        training,
+        standard: ground.scale.standard,
+        key,
+        trees: fits.into_iter().enumerate().map(tree).collect(),
+    })
+}
+
+/// Splits off the held-out part; `None` where there are too few rows to spare any.
+fn set_aside(data: &Dataset, params: &VstParams, key: Key) -> Option<(Dataset, Dataset)> {
+    let n_rows = data.n_rows();
+    if n_rows < LEAST_ROWS_TO_SPLIT {
+        return None;
+    }
+    let mut order: Vec<usize> = (0..n_rows).collect();
+    shuffle(&mut key.rng(), &mut order);
+    let n_spare = ((n_rows as f64 * params.validation_fraction).round() as usize).clamp(1, n_rows - 1);
+    let (spare, kept) = order.split_at_mut(n_spare);
+    spare.sort_unstable();
+    kept.sort_unstable();
+    let (train_rows, spare) = (data.take(kept), data.take(spare));
+    train_rows.check_fit().ok()?;
+    Some((train_rows, spare))
+}
+
+fn full_plan(params: &VstParams, n_rows: usize) -> Plan {
+    let batch_size = params.batch_size.unwrap_or(match n_rows {
+        ..2_000 => 64,
+        2_000..10_000 => 128,
+        _ => 256,
+    });
+    let steps_per_epoch = n_rows.div_ceil(batch_size);
+    let n_epochs = params.n_epochs.unwrap_or((N_STEPS / steps_per_epoch).clamp(EPOCHS.0, EPOCHS.1));
+    Plan {
+        depth: 0,
+        mixing_levels: 0,
+        n_epochs,
+        batch_size,
+        n_draws: params.n_draws.unwrap_or(2),
+        learning_rate: params.learning_rate.unwrap_or(0.01),
     }
 }

@@ -1,5 +1,6 @@
 //! The parameter table of the variational soft tree.
 
+use crate::data::encode::{Rotation, Scaling};
 use crate::params::{choices, params};
 
 choices! {
@@ -33,28 +34,6 @@ choices! {
         Kind = "kind",
         /// `prior_scale` squared for every weight.
         Fixed = "fixed",
-    }
-}
-
-choices! {
-    /// Rotation of the numeric inputs.
-    Rotation {
-        /// The columns as they are.
-        None = "none",
-        /// Their whitened principal components.
-        Pca = "pca",
-        /// Both side by side.
-        Both = "both",
-    }
-}
-
-choices! {
-    /// Scaling of the numeric inputs.
-    Scaling {
-        /// Mean 0 and standard deviation 1.
-        Standard = "standard",
-        /// Mapped through their ranks to a standard Normal.
-        Quantile = "quantile",
     }
 }
 

@@ -1,66 +1,225 @@
-//! The fitted variational soft tree.
+//! The fitted variational soft tree: its posterior, the draws that are its members, and their distributions.
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::data::encode::Encoder;
 use crate::data::schema::Schema;
+use crate::data::standardise::Standard;
 use crate::data::table::Rows;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::infer::lowrank::{LowRank, Sampler};
+use crate::models::vst::params::VstParams;
+use crate::numerics::gaussian::Gaussian;
+use crate::numerics::gemm::Matrix;
 use crate::posterior::{Posterior, Training};
-use crate::predictive::block::{Block, Head};
-use crate::store::record::Record;
+use crate::predictive::block::{Block, Head, LANES};
+use crate::rng::Key;
+use crate::soft::forward::{Components, ForwardScratch, components};
+use crate::soft::kernel::Pass;
+use crate::soft::law::Law;
+use crate::soft::layout::Layout;
+use crate::soft::tree::activate;
+use crate::store::record::{Numbers, Record};
 
-/// A fitted variational soft tree.
+/// A fitted variational soft tree: one posterior, or several averaged.
 #[derive(Debug, Clone)]
 pub struct Vst {
     pub(super) schema: Schema,
+    pub(super) params: VstParams,
     pub(super) training: Training,
-    pub(super) shift: f64,
-    pub(super) scale: f64,
+    pub(super) standard: Standard,
+    pub(super) key: Key,
+    pub(super) trees: Vec<Tree>,
+}
+
+/// One posterior over the weights of one tree, and its draws.
+#[derive(Debug, Clone)]
+pub(super) struct Tree {
+    encoder: Encoder,
+    pass: Pass,
+    posterior: LowRank,
+    /// Draws, one after the other.
+    draws: Vec<f32>,
+}
+
+/// What of a tree is not an array.
+#[derive(Debug, Serialize, Deserialize)]
+struct TreeHeader {
+    encoder: Encoder,
+    layout: Layout,
+    law: Law,
+    beta: f64,
+    rank: usize,
+}
+
+impl Tree {
+    pub(super) fn new(encoder: Encoder, pass: Pass, posterior: LowRank, n_draws: usize, key: Key) -> Self {
+        let mut sampler = Sampler::new(&posterior, n_draws);
+        sampler.draw(&posterior, &mut Gaussian::new(key));
+        Self { encoder, pass, posterior, draws: sampler.draws }
+    }
+
+    fn n_draws(&self) -> usize {
+        self.draws.len() / self.pass.layout.n_weights()
+    }
+
+    /// Writes the components of every draw, from member `first` on.
+    fn fill(&self, rows: &Rows<'_>, first: usize, out: &mut Block) {
+        let layout = &self.pass.layout;
+        let n_rows = rows.len().next_multiple_of(LANES);
+        let mut inputs = self.encoder.encode(rows);
+        inputs.resize(n_rows * layout.width(), 0.0);
+        let size = layout.n_activations() * n_rows;
+        let mut activations = vec![0.0; self.n_draws() * size];
+        activate(&self.pass, Matrix::new(&inputs, n_rows, layout.width()), &self.draws, &mut activations);
+        let mut scratch = ForwardScratch::new(&self.pass);
+        for (draw, activations) in activations.chunks_exact(size).enumerate() {
+            let start = out.at(first + draw, 0);
+            let end = out.at(first + draw + 1, 0);
+            let has_moments = !out.mean.is_empty();
+            let moments = if has_moments { start..end } else { 0..0 };
+            let mut parts = Components {
+                weight: &mut out.weight[start..end],
+                mean: &mut out.mean[moments.clone()],
+                sd: &mut out.sd[moments],
+                stride: out.stride,
+            };
+            components(&self.pass, activations, n_rows, &mut scratch, &mut parts);
+        }
+    }
 }
 
 impl Vst {
-    pub(crate) fn from_record(record: &Record) -> Result<Self> {
-        Ok(Self {
-            schema: record.part("schema")?,
-            training: record.part("training")?,
-            shift: record.part("shift")?,
-            scale: record.part("scale")?,
-        })
+    /// Parameters it was fitted with.
+    pub fn params(&self) -> &VstParams {
+        &self.params
     }
+
+    /// Mean and covariance (row-major) of the weights of tree `tree`, leaf by leaf after the gates; inputs are encoded
+    /// and standardised, the bias is the last weight of each row.
+    pub fn weights(&self, tree: usize) -> Option<(Vec<f64>, Vec<f64>)> {
+        let posterior = &self.trees.get(tree)?.posterior;
+        let n = posterior.n_weights;
+        let mut covariance = vec![0.0; n * n];
+        for (at, &log_sd) in posterior.log_sd().iter().enumerate() {
+            covariance[at * n + at] = f64::from(2.0 * log_sd).exp();
+        }
+        for column in posterior.factors().chunks_exact(n) {
+            for i in 0..n {
+                for j in 0..n {
+                    covariance[i * n + j] += f64::from(column[i]) * f64::from(column[j]);
+                }
+            }
+        }
+        Some((posterior.mean().iter().map(|&mean| f64::from(mean)).collect(), covariance))
+    }
+
+    /// Builds the model from its record.
+    pub(crate) fn from_record(record: &Record) -> Result<Self> {
+        let headers: Vec<TreeHeader> = record.part("trees")?;
+        let schema: Schema = record.part("schema")?;
+        let params: VstParams = record.part("params")?;
+        let key: Key = record.part("key")?;
+        let n_trees = headers.len();
+        if n_trees == 0 || n_trees > params.n_members {
+            return Err(Error::Format(format!("{n_trees} trees for {} members", params.n_members)));
+        }
+        let mut trees = Vec::with_capacity(n_trees);
+        for (at, header) in headers.into_iter().enumerate() {
+            trees.push(restore(header, record, &schema, at, (key, members_of(params.n_members, n_trees, at)))?);
+        }
+        Ok(Self { schema, params, training: record.part("training")?, standard: record.part("standard")?, key, trees })
+    }
+}
+
+/// Members that tree `at` of `n_trees` contributes.
+pub(super) fn members_of(n_members: usize, n_trees: usize, at: usize) -> usize {
+    n_members / n_trees + usize::from(at < n_members % n_trees)
+}
+
+/// Key of the draws of tree `at`.
+pub(super) fn draws_key(key: Key, at: usize) -> Key {
+    key.child(at as u64)
+}
+
+fn restore(header: TreeHeader, record: &Record, schema: &Schema, at: usize, draws: (Key, usize)) -> Result<Tree> {
+    let TreeHeader { encoder, layout, law, beta, rank } = header;
+    let n_channels = schema.classes().map_or(2, <[String]>::len);
+    let is_sound = layout.depth <= 16
+        && layout.mixing_levels <= layout.depth
+        && layout.n_channels == n_channels
+        && layout.n_inputs == encoder.n_inputs()
+        && (law == Law::Categorical) == schema.classes().is_some()
+        && encoder.fits(schema)
+        && beta.is_finite();
+    let n_values = layout.checked_n_weights().and_then(|n| n.checked_mul(rank.checked_add(2)?));
+    let (true, Some(n_values)) = (is_sound, n_values) else {
+        return Err(Error::Format(format!("tree {at} has an impossible shape")));
+    };
+    let values = record.f32s(&format!("tree{at}"), n_values)?;
+    if values.iter().any(|value| !value.is_finite()) {
+        return Err(Error::Format(format!("tree {at} has weights that are not finite")));
+    }
+    let posterior = LowRank { n_weights: layout.n_weights(), rank, values: values.to_vec() };
+    Ok(Tree::new(encoder, Pass { layout, law, beta }, posterior, draws.1, draws_key(draws.0, at)))
 }
 
 impl Posterior for Vst {
     fn schema(&self) -> &Schema {
         &self.schema
     }
+
     fn head(&self) -> Head {
         match self.schema.classes() {
-            None => Head::Normal { components: 1 },
-            Some(classes) => Head::Categorical {
-                classes: classes.len(),
-            },
+            Some(classes) => Head::Categorical { classes: classes.len() },
+            None => {
+                let components = self.trees.iter().map(|tree| tree.pass.layout.n_components()).max();
+                Head::Normal { components: components.unwrap_or(1) }
+            }
         }
     }
+
     fn n_members(&self) -> usize {
-        2
+        self.params.n_members
     }
-    fn members(&self, _: &Rows<'_>, out: &mut Block) -> Result<()> {
-        let share = 1.0 / out.n_components() as f64;
-        out.weight.fill(share);
+
+    fn members(&self, rows: &Rows<'_>, out: &mut Block) -> Result<()> {
+        out.shift = self.standard.shift;
+        out.scale = self.standard.scale;
+        // a tree with fewer components than the widest leaves the rest at weight zero
+        out.weight.fill(0.0);
         out.sd.fill(1.0);
-        out.shift = self.shift;
-        out.scale = self.scale;
+        let mut first = 0;
+        for tree in &self.trees {
+            tree.fill(rows, first, out);
+            first += tree.n_draws();
+        }
         Ok(())
     }
+
     fn training(&self) -> &Training {
         &self.training
     }
+
     fn record(&self) -> Record {
-        let meta = json!({"schema": self.schema, "training": self.training, "shift": self.shift, "scale": self.scale});
-        Record {
-            family: "vst".to_owned(),
-            meta,
-            arrays: Vec::new(),
-        }
+        let headers: Vec<TreeHeader> = self
+            .trees
+            .iter()
+            .map(|tree| TreeHeader {
+                encoder: tree.encoder.clone(),
+                layout: tree.pass.layout,
+                law: tree.pass.law,
+                beta: tree.pass.beta,
+                rank: tree.posterior.rank,
+            })
+            .collect();
+        let meta = json!({
+            "schema": self.schema, "params": self.params, "training": self.training,
+            "standard": self.standard, "key": self.key, "trees": headers,
+        });
+        let arrays = self.trees.iter().enumerate();
+        let arrays = arrays.map(|(at, tree)| (format!("tree{at}"), Numbers::F32(tree.posterior.values.clone())));
+        Record { family: "vst".to_owned(), meta, arrays: arrays.collect() }
     }
 }

@@ -1,0 +1,174 @@
+//! The choice of shape and encoding by held-out log-likelihood: short runs of many, longer runs of the best.
+
+use std::ops::ControlFlow;
+
+use crate::data::dataset::Dataset;
+use crate::data::encode::{Encoding, Rotation, Scaling};
+use crate::error::Result;
+use crate::fit::{Progress, Run};
+use crate::models::vst::params::{LeafMixing, VstParams};
+use crate::models::vst::problem::{Problem, Scale};
+use crate::models::vst::train::{Plan, Trained, train};
+use crate::posterior::Trial;
+
+/// A shape and an encoding.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Candidate {
+    pub(super) depth: usize,
+    pub(super) mixing_levels: usize,
+    pub(super) encoding: Encoding,
+}
+
+impl Candidate {
+    /// As a user reads it.
+    pub(super) fn describe(&self) -> String {
+        let mixing = match self.mixing_levels {
+            0 => "blend".to_owned(),
+            levels if levels == self.depth => "mixture".to_owned(),
+            levels => format!("hybrid({levels})"),
+        };
+        let scaling = if self.encoding.scaling == Scaling::Quantile { ", quantile scaling" } else { "" };
+        let rotation = match self.encoding.rotation {
+            Rotation::None => "",
+            Rotation::Pca => ", rotation pca",
+            Rotation::Both => ", rotation both",
+        };
+        format!("{mixing}, depth {}{scaling}{rotation}", self.depth)
+    }
+}
+
+/// (depth, mixing levels) tried by default.
+const SHAPES: &[(usize, usize)] = &[(2, 0), (3, 0), (4, 0), (5, 0), (4, 1), (4, 2), (5, 3), (5, 5), (6, 4), (7, 5)];
+/// Shape where nothing is held out to choose by.
+const SAFE_SHAPE: (usize, usize) = (2, 1);
+/// Rows that a leaf's worth of weights needs at the least.
+const ROWS_PER_LEAF: usize = 4;
+
+/// What a choice works with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ground<'a> {
+    pub(super) params: &'a VstParams,
+    pub(super) data: &'a Dataset,
+    pub(super) held_out: Option<&'a Dataset>,
+    pub(super) scale: Scale,
+    /// Plan of a full run; shape apart.
+    pub(super) plan: Plan,
+    pub(super) run: &'a Run<'a>,
+}
+
+impl Ground<'_> {
+    pub(super) fn plan(&self, candidate: &Candidate, share: f64) -> Plan {
+        let n_epochs = (self.plan.n_epochs as f64 * share).ceil().max(1.0) as usize;
+        Plan { depth: candidate.depth, mixing_levels: candidate.mixing_levels, n_epochs, ..self.plan }
+    }
+
+    pub(super) fn problem(&self, encoding: Encoding) -> Problem {
+        Problem::new(self.data, self.held_out, self.scale, encoding)
+    }
+}
+
+/// The winner, and what was tried.
+pub(super) fn choose(ground: &Ground<'_>) -> Result<(Candidate, Vec<Trial>)> {
+    let params = ground.params;
+    let encoding = Encoding {
+        scaling: params.scaling.unwrap_or(Scaling::Standard),
+        rotation: params.rotation.unwrap_or(Rotation::None),
+        max_categories: params.max_categories,
+    };
+    let mut field: Vec<Candidate> = shapes(ground)
+        .into_iter()
+        .map(|(depth, mixing_levels)| Candidate { depth, mixing_levels, encoding })
+        .collect();
+    let mut trials = Vec::new();
+    if ground.held_out.is_none() {
+        return Ok((field[0], trials));
+    }
+    if field.len() > 1 {
+        field = best(ground, field, 0.1, "choosing", &mut trials)?;
+        field.truncate(3);
+    }
+    let encodings = encodings(params, encoding);
+    if encodings.len() > 1 || field.len() > 1 {
+        let leader = field[0];
+        field.extend(encodings.into_iter().skip(1).map(|encoding| Candidate { encoding, ..leader }));
+        field = best(ground, field, 0.25, "choosing again", &mut trials)?;
+    }
+    Ok((field[0], trials))
+}
+
+/// Shapes that the parameters leave open.
+fn shapes(ground: &Ground<'_>) -> Vec<(usize, usize)> {
+    let params = ground.params;
+    let levels = |depth: usize| match params.leaf_mixing {
+        Some(LeafMixing::Blend) => Some(0),
+        Some(LeafMixing::Mixture) => Some(depth),
+        Some(LeafMixing::Hybrid) => Some(params.mixing_levels.unwrap_or(depth.div_ceil(2))),
+        None => None,
+    };
+    let enough = |depth: usize| ground.data.n_rows() >= ROWS_PER_LEAF << depth;
+    let mut shapes: Vec<(usize, usize)> = match (params.depth, params.leaf_mixing) {
+        (Some(depth), Some(_)) => vec![(depth, levels(depth).unwrap_or(0))],
+        (Some(depth), None) => (0..=depth).map(|levels| (depth, levels)).collect(),
+        (None, Some(_)) => (1..=6).filter(|&d| enough(d)).map(|d| (d, levels(d).unwrap_or(0).min(d))).collect(),
+        (None, None) => SHAPES.iter().copied().filter(|&(depth, _)| enough(depth)).collect(),
+    };
+    if shapes.is_empty() {
+        shapes.push((1, 0));
+    }
+    if ground.held_out.is_none() && shapes.len() > 1 {
+        let (depth, mixing) = SAFE_SHAPE;
+        let depth = params.depth.unwrap_or(if enough(depth) { depth } else { 1 });
+        shapes = vec![(depth, levels(depth).unwrap_or(mixing.min(depth)))];
+    }
+    shapes
+}
+
+/// Encodings that the parameters leave open, the plain one first.
+fn encodings(params: &VstParams, plain: Encoding) -> Vec<Encoding> {
+    let mut all = vec![plain];
+    if params.rotation.is_none() {
+        all.push(Encoding { rotation: Rotation::Pca, ..plain });
+        all.push(Encoding { rotation: Rotation::Both, ..plain });
+    }
+    if params.scaling.is_none() {
+        all.push(Encoding { scaling: Scaling::Quantile, ..plain });
+    }
+    all
+}
+
+/// Candidates after runs of `share` of the full length, best first. A run that diverges comes last.
+fn best(
+    ground: &Ground<'_>,
+    field: Vec<Candidate>,
+    share: f64,
+    stage: &str,
+    trials: &mut Vec<Trial>,
+) -> Result<Vec<Candidate>> {
+    let runs = ground.run.pool.map(field.len(), |at| attempt(ground, &field[at], share, (stage, at, field.len())));
+    let mut scored = Vec::with_capacity(field.len());
+    for (candidate, run) in field.into_iter().zip(runs) {
+        let held_out = match run {
+            Ok(trained) => trained.held_out,
+            Err(crate::error::Error::Diverged { .. }) => f64::NEG_INFINITY,
+            Err(error) => return Err(error),
+        };
+        if held_out.is_finite() {
+            trials.push(Trial { what: candidate.describe(), held_out });
+        }
+        scored.push((held_out, candidate));
+    }
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    Ok(scored.into_iter().map(|(_, candidate)| candidate).collect())
+}
+
+fn attempt(ground: &Ground<'_>, candidate: &Candidate, share: f64, (stage, at, n): (&str, usize, usize)) -> Result<Trained> {
+    let problem = ground.problem(candidate.encoding);
+    let plan = ground.plan(candidate, share);
+    // all candidates of a stage share their random numbers: differences are then due to the candidates
+    let key = ground.run.key.child(10);
+    let watch = ground.run.watch;
+    train(&problem, ground.params, &plan, key, &mut |epoch, point| -> ControlFlow<()> {
+        let done = at * plan.n_epochs + epoch;
+        watch.step(&Progress { stage, done, total: n * plan.n_epochs, elbo: Some(point.elbo), held_out: point.held_out })
+    })
+}

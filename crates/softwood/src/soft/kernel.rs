@@ -1,0 +1,302 @@
+//! One fused pass over a block of activations: gates, path probabilities, component densities, responsibilities, and
+//! the gradient with respect to every activation, written over it.
+//!
+//! With t_n = beta a_n, g_n = sigmoid(t_n), components c at level m, conditional reach q below c, blended channels
+//! F_n = (1 - g_n) F_left + g_n F_right, responsibilities r_c and their subtree sums R:
+//!
+//! - levels above m: d ll/d t_n = R_right - g_n R_n
+//! - levels below m: d ll/d t_n = q_n g_n (1 - g_n) sum_k delta_k (F_right,k - F_left,k), delta = r_c d log f_c/d F_c
+//! - leaves: d ll/d leaf_k = delta_k q_leaf
+//!
+//! Activations are activations x rows, rows contiguous. Lanes are rows.
+
+use multiversion::multiversion;
+
+use crate::numerics::real::{LANES, Lanes, Real, gate, sigmoid};
+use crate::soft::law::Law;
+use crate::soft::layout::Layout;
+
+/// What a pass needs to know of the model.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pass {
+    pub(crate) layout: Layout,
+    pub(crate) law: Law,
+    /// Inverse temperature of the gates.
+    pub(crate) beta: f64,
+}
+
+/// Room for one chunk of lanes; made once per worker.
+#[derive(Debug, Clone)]
+pub(crate) struct Scratch<T> {
+    /// sigmoid of every gate.
+    gates: Vec<Lanes<T>>,
+    /// Log reach above the mixing level, reach below it.
+    reach: Vec<Lanes<T>>,
+    /// Blended channels, node-major: node * n_channels + channel.
+    blended: Vec<Lanes<T>>,
+    /// Gradient of each component's log density, component-major.
+    slopes: Vec<Lanes<T>>,
+    /// Responsibilities and their subtree sums, by heap node.
+    shares: Vec<Lanes<T>>,
+}
+
+impl<T: Real> Scratch<T> {
+    pub(crate) fn new(layout: &Layout) -> Self {
+        let n_nodes = 2 * layout.n_leaves() - 1;
+        let zeros = |len: usize| vec![[T::ZERO; LANES]; len];
+        Self {
+            gates: zeros(layout.n_gates()),
+            reach: zeros(n_nodes),
+            blended: zeros(n_nodes * layout.n_channels),
+            slopes: zeros(layout.n_components() * layout.n_channels),
+            shares: zeros(n_nodes),
+        }
+    }
+}
+
+/// Rows of a block: `activations` is n_activations x n_rows; `target` and `weight` have n_rows values. The number of
+/// rows is a multiple of the lanes; padding rows have weight 0.
+#[derive(Debug)]
+pub(crate) struct BlockRows<'a, T> {
+    pub(crate) activations: &'a mut [T],
+    pub(crate) target: &'a [T],
+    pub(crate) weight: &'a [T],
+    /// Log-likelihood of each row, unweighted: an answer.
+    pub(crate) scores: &'a mut [T],
+}
+
+/// [`gradient`] in single precision, compiled for the processor at hand.
+#[multiversion(targets = "simd")]
+pub(crate) fn gradient_f32(pass: &Pass, rows: &mut BlockRows<'_, f32>, scratch: &mut Scratch<f32>) {
+    gradient(pass, rows, scratch);
+}
+
+/// Replaces activations by weighted gradients of the log-likelihood, and writes each row's log-likelihood.
+#[inline(always)]
+pub(crate) fn gradient<T: Real>(pass: &Pass, rows: &mut BlockRows<'_, T>, scratch: &mut Scratch<T>) {
+    let n_rows = rows.target.len();
+    for start in (0..n_rows).step_by(LANES) {
+        let mut view = View { activations: rows.activations, n_rows, start };
+        let target = lanes_at(rows.target, start);
+        let weight = lanes_at(rows.weight, start);
+        let scores = chunk(pass, &mut view, &target, &weight, scratch);
+        rows.scores[start..start + LANES].copy_from_slice(&scores);
+    }
+}
+
+/// One chunk of lanes of the activations.
+struct View<'a, T> {
+    activations: &'a mut [T],
+    n_rows: usize,
+    start: usize,
+}
+
+impl<T: Real> View<'_, T> {
+    #[inline(always)]
+    fn get(&self, activation: usize) -> Lanes<T> {
+        lanes_at(self.activations, activation * self.n_rows + self.start)
+    }
+    #[inline(always)]
+    fn set(&mut self, activation: usize, value: &Lanes<T>) {
+        let at = activation * self.n_rows + self.start;
+        self.activations[at..at + LANES].copy_from_slice(value);
+    }
+}
+
+#[inline(always)]
+fn lanes_at<T: Real>(values: &[T], at: usize) -> Lanes<T> {
+    let mut out = [T::ZERO; LANES];
+    out.copy_from_slice(&values[at..at + LANES]);
+    out
+}
+
+#[inline(always)]
+fn chunk<T: Real>(
+    pass: &Pass,
+    view: &mut View<'_, T>,
+    target: &Lanes<T>,
+    weight: &Lanes<T>,
+    scratch: &mut Scratch<T>,
+) -> Lanes<T> {
+    descend(pass, view, scratch);
+    blend_up(pass, view, scratch);
+    let scores = components(pass, target, weight, scratch);
+    choosing_gates(pass, view, scratch);
+    blending_gates(pass, view, scratch);
+    scores
+}
+
+/// Gates and reach, from the root down.
+#[inline(always)]
+fn descend<T: Real>(pass: &Pass, view: &View<'_, T>, scratch: &mut Scratch<T>) {
+    let beta = T::of(pass.beta);
+    let n_choosing = pass.layout.n_components() - 1;
+    scratch.reach[0] = [T::ZERO; LANES];
+    for node in 0..n_choosing {
+        let a = view.get(node);
+        let up = scratch.reach[node];
+        let (mut left, mut right) = (up, up);
+        let g = &mut scratch.gates[node];
+        for lane in 0..LANES {
+            let (value, above, below) = gate(beta * a[lane]);
+            g[lane] = value;
+            left[lane] = up[lane] - above;
+            right[lane] = up[lane] - below;
+        }
+        scratch.reach[2 * node + 1] = left;
+        scratch.reach[2 * node + 2] = right;
+    }
+    for node in n_choosing..pass.layout.n_gates() {
+        let a = view.get(node);
+        let is_top = node < 2 * n_choosing + 1;
+        let up = if is_top { [T::ONE; LANES] } else { scratch.reach[node] };
+        let (mut left, mut right) = (up, up);
+        let g = &mut scratch.gates[node];
+        for lane in 0..LANES {
+            let value = sigmoid(beta * a[lane]);
+            g[lane] = value;
+            right[lane] = up[lane] * value;
+            left[lane] = up[lane] - right[lane];
+        }
+        scratch.reach[2 * node + 1] = left;
+        scratch.reach[2 * node + 2] = right;
+    }
+}
+
+/// Blended channels, from the leaves up to the mixing level.
+#[inline(always)]
+fn blend_up<T: Real>(pass: &Pass, view: &View<'_, T>, scratch: &mut Scratch<T>) {
+    let layout = &pass.layout;
+    let (n_gates, n_leaves, n_channels) = (layout.n_gates(), layout.n_leaves(), layout.n_channels);
+    for leaf in 0..n_leaves {
+        for channel in 0..n_channels {
+            let value = view.get(n_gates + channel * n_leaves + leaf);
+            scratch.blended[(n_gates + leaf) * n_channels + channel] = value;
+        }
+    }
+    for node in (layout.n_components() - 1..n_gates).rev() {
+        let g = scratch.gates[node];
+        for channel in 0..n_channels {
+            let left = scratch.blended[(2 * node + 1) * n_channels + channel];
+            let right = scratch.blended[(2 * node + 2) * n_channels + channel];
+            let out = &mut scratch.blended[node * n_channels + channel];
+            for lane in 0..LANES {
+                out[lane] = g[lane].fma(right[lane] - left[lane], left[lane]);
+            }
+        }
+    }
+}
+
+/// Densities of the components, their log-sum-exp, and weighted responsibilities.
+#[inline(always)]
+fn components<T: Real>(pass: &Pass, target: &Lanes<T>, weight: &Lanes<T>, scratch: &mut Scratch<T>) -> Lanes<T> {
+    let n_channels = pass.layout.n_channels;
+    let first = pass.layout.n_components() - 1;
+    let last = 2 * first + 1;
+    let mut top = [T::of(-1e30); LANES];
+    for node in first..last {
+        let z = &scratch.blended[node * n_channels..(node + 1) * n_channels];
+        let slopes = &mut scratch.slopes[(node - first) * n_channels..(node - first + 1) * n_channels];
+        let density = pass.law.log_density(z, target, slopes);
+        let joint = &mut scratch.shares[node];
+        for lane in 0..LANES {
+            // a component at the root has reach one
+            let log_reach = if first == 0 { T::ZERO } else { scratch.reach[node][lane] };
+            joint[lane] = density[lane] + log_reach;
+            top[lane] = top[lane].largest(joint[lane]);
+        }
+    }
+    if first == 0 {
+        let scores = scratch.shares[0];
+        scratch.shares[0] = *weight;
+        return scores;
+    }
+    let mut sum = [T::ZERO; LANES];
+    for node in first..last {
+        let joint = &mut scratch.shares[node];
+        for lane in 0..LANES {
+            joint[lane] = (joint[lane] - top[lane]).exp();
+            sum[lane] += joint[lane];
+        }
+    }
+    let mut scores = top;
+    let mut factor = *weight;
+    for lane in 0..LANES {
+        scores[lane] += sum[lane].ln();
+        factor[lane] = factor[lane] / sum[lane];
+    }
+    for node in first..last {
+        let share = &mut scratch.shares[node];
+        for lane in 0..LANES {
+            share[lane] = share[lane] * factor[lane];
+        }
+    }
+    scores
+}
+
+/// Gradients of the gates that choose a component.
+#[inline(always)]
+fn choosing_gates<T: Real>(pass: &Pass, view: &mut View<'_, T>, scratch: &mut Scratch<T>) {
+    let beta = T::of(pass.beta);
+    for node in (0..pass.layout.n_components() - 1).rev() {
+        let (left, right) = (scratch.shares[2 * node + 1], scratch.shares[2 * node + 2]);
+        let g = scratch.gates[node];
+        let mut out = [T::ZERO; LANES];
+        let share = &mut scratch.shares[node];
+        for lane in 0..LANES {
+            let sum = left[lane] + right[lane];
+            share[lane] = sum;
+            out[lane] = beta * (right[lane] - g[lane] * sum);
+        }
+        view.set(node, &out);
+    }
+}
+
+/// Gradients of the gates that blend, and of the leaves. `shares` of a node below a component is not used: the reach
+/// inside the component and the component's slopes carry everything.
+#[inline(always)]
+fn blending_gates<T: Real>(pass: &Pass, view: &mut View<'_, T>, scratch: &mut Scratch<T>) {
+    let layout = &pass.layout;
+    let (n_gates, n_leaves, n_channels) = (layout.n_gates(), layout.n_leaves(), layout.n_channels);
+    let beta = T::of(pass.beta);
+    let first = layout.n_components() - 1;
+    for component in 0..=first {
+        let share = scratch.shares[first + component];
+        for slope in &mut scratch.slopes[component * n_channels..(component + 1) * n_channels] {
+            for lane in 0..LANES {
+                slope[lane] = slope[lane] * share[lane];
+            }
+        }
+    }
+    for level in layout.mixing_levels..layout.depth {
+        let below = level - layout.mixing_levels;
+        for node in (1 << level) - 1..(2 << level) - 1 {
+            let component = (node + 1 - (1 << level)) >> below;
+            let slopes = &scratch.slopes[component * n_channels..(component + 1) * n_channels];
+            let (lefts, rights) = scratch.blended[(2 * node + 1) * n_channels..(2 * node + 3) * n_channels].split_at(n_channels);
+            let mut pull = [T::ZERO; LANES];
+            for channel in 0..n_channels {
+                for lane in 0..LANES {
+                    pull[lane] = slopes[channel][lane].fma(rights[channel][lane] - lefts[channel][lane], pull[lane]);
+                }
+            }
+            let (g, right) = (&scratch.gates[node], &scratch.reach[2 * node + 2]);
+            for lane in 0..LANES {
+                pull[lane] = beta * pull[lane] * right[lane] * (T::ONE - g[lane]);
+            }
+            view.set(node, &pull);
+        }
+    }
+    let below = layout.depth - layout.mixing_levels;
+    for leaf in 0..n_leaves {
+        let component = leaf >> below;
+        let reach = if below == 0 { [T::ONE; LANES] } else { scratch.reach[n_gates + leaf] };
+        for channel in 0..n_channels {
+            let mut out = scratch.slopes[component * n_channels + channel];
+            for lane in 0..LANES {
+                out[lane] = out[lane] * reach[lane];
+            }
+            view.set(n_gates + channel * n_leaves + leaf, &out);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The soft-tree kernel: gates, path probabilities, leaf laws and their gradients, for blocks of rows.
+//!
+//! A complete tree of depth D has gates in heap order (children of gate n: 2n+1 left, 2n+2 right); a gate gives the
+//! probability sigmoid(beta (w.x + b)) of going right. Every leaf holds channels (mean and raw scale, or logits). The
+//! top `mixing_levels` levels choose a component of a mixture; the levels below blend channels inside a component.
+
+pub(crate) mod forward;
+pub(crate) mod kernel;
+pub(crate) mod law;
+pub(crate) mod layout;
+pub(crate) mod tree;
