@@ -1,6 +1,7 @@
 """scikit-learn's own checks, and what it expects of estimators beyond them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import GridSearchCV, cross_val_predict
@@ -73,6 +74,19 @@ def test_held_out_class_must_be_known(classification, quick):
     X, y = classification
     with pytest.raises(ValueError, match="`huge` is not a class of the model"):
         VSTClassifier(**quick).fit(X, y, X_val=X[:2], y_val=["low", "huge"])
+
+
+@pytest.mark.parametrize("kind", [VSTRegressor, VSTClassifier])
+def test_weights_are_repetition_and_rows_have_no_order(mixed, quick, kind):
+    cells, y = mixed
+    X = pd.DataFrame(cells)
+    y = y if kind is VSTRegressor else y > 4
+    rng = np.random.default_rng(3)
+    weights, order = rng.integers(0, 4, size=len(y)), rng.permutation(len(y))
+    repeated = kind(**quick).fit(X.loc[X.index.repeat(weights)], y.repeat(weights)).predict_dist(X)
+    weighted = kind(**quick).fit(X.iloc[order], y[order], sample_weight=weights[order]).predict_dist(X)
+    np.testing.assert_allclose(weighted.total, repeated.total, rtol=1e-7)
+    np.testing.assert_allclose(weighted.knowledge, repeated.knowledge, rtol=1e-7)
 
 
 def test_training_report_is_there(regression, quick):
