@@ -222,7 +222,7 @@ fn unreadable(spec: &Spec, found: &str) -> String {
 }
 
 fn read_text(spec: &Spec, text: &str) -> Option<Value> {
-    if spec.auto && matches!(text, "auto" | "none" | "null") {
+    if spec.auto && text == "auto" {
         return Some(Value::Null);
     }
     match spec.kind {

@@ -39,7 +39,7 @@ pub enum Protocol {
 }
 
 /// Label of the stream that orders the rows.
-const ORDER: u64 = 0x6f72_6465_72;
+const ORDER: u64 = 0x006f_7264_6572;
 
 impl Protocol {
     /// Reads a protocol as typed by a user.

@@ -79,9 +79,14 @@ fn given_train(table: &Table) -> Result<Option<usize>> {
         return Ok(None);
     };
     let found = whole_numbers(column)?.first().copied().unwrap_or(0);
-    Ok(usize::try_from(found)
-        .ok()
-        .filter(|&found| found < table.n_rows()))
+    match usize::try_from(found) {
+        Ok(n_train) if n_train < table.n_rows() => Ok(Some(n_train)),
+        _ => Err(Error::cell(
+            "n_train",
+            1,
+            format!("{found}: expected fewer training rows than there are rows"),
+        )),
+    }
 }
 
 fn ordered(column: &Column, n_train: Option<usize>, several: bool) -> Result<Split> {

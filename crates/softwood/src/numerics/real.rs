@@ -43,7 +43,7 @@ pub(crate) trait Real:
     fn largest(self, other: Self) -> Self;
     fn abs(self) -> Self;
     fn sqrt(self) -> Self;
-    /// e^x; f32: clamped to e^-87 below.
+    /// e^x; f32: held above e^-40.
     fn exp(self) -> Self;
     /// Natural logarithm of a positive, normal number.
     fn ln(self) -> Self;
@@ -130,10 +130,14 @@ const ROUNDER: f32 = 12_582_912.0;
 const LN2_HIGH: f32 = 0.693_359_4;
 const LN2_LOW: f32 = -2.121_944_4e-4;
 
+/// Arguments are held above this. e^-40 = 4e-18 is nothing beside any sum of probabilities, and products of a few such
+/// numbers stay normal: subnormal numbers would slow a loop a hundredfold.
+const EXP_FLOOR: f32 = -40.0;
+
 /// e^x = 2^n e^r with n = round(x / ln 2), |r| <= ln(2)/2, and the series of e^r to degree 7.
 #[inline(always)]
 fn exp_f32(x: f32) -> f32 {
-    let x = if x > -87.0 { x } else { -87.0 };
+    let x = if x > EXP_FLOOR { x } else { EXP_FLOOR };
     let x = if x < 88.0 { x } else { 88.0 };
     let shifted = x.mul_add(std::f32::consts::LOG2_E, ROUNDER);
     let n = shifted - ROUNDER;
@@ -229,7 +233,7 @@ mod tests {
     fn exp_is_within_two_ulp() {
         let mut worst = 0.0_f64;
         for step in 0..1_000_000 {
-            let x = -86.9 + 174.0 * (step as f32) / 1e6;
+            let x = -39.9 + 127.0 * (step as f32) / 1e6;
             worst = worst.max(ulps(exp_f32(x), f64::from(x).exp()));
         }
         assert!(worst <= 2.0, "{worst}");
@@ -261,7 +265,7 @@ mod tests {
 
     #[test]
     fn gate_and_softplus_agree_with_their_definitions() {
-        for step in -800..800 {
+        for step in -380..380 {
             let t = f64::from(step) / 10.0;
             let (g, above, below) = gate(t as f32);
             assert!((f64::from(g) - 1.0 / (1.0 + (-t).exp())).abs() < 2e-7);

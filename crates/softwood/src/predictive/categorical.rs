@@ -1,6 +1,6 @@
 //! Categorical heads: probabilities, labels and entropies.
 //!
-//! With `p_s` the class probabilities of member `s` and `p` their mean: total = H(p), data = mean of H(p_s),
+//! With `p_s` the class probabilities of member `s` and `p` their mean: total = `H(p)`, data = mean of `H(p_s)`,
 //! knowledge = total - data, the mutual information of label and member.
 
 use crate::predictive::block::Block;

@@ -1,28 +1,40 @@
-//! Continuous ranked probability score of a Normal mixture, in closed form.
+//! Continuous ranked probability score of a Normal mixture.
 //!
-//! `CRPS(y) = E|X - y| - E|X - X'| / 2` with `X`, `X'` independent draws; for Normals `E|X|` is `mean_distance`. The
-//! second part is a sum over pairs of components.
+//! `CRPS(y) = E|X - y| - E|X - X'| / 2` with `X`, `X'` independent draws. The first part is a sum over components of
+//! the closed form `mean_distance`. The second is a sum over pairs of components in the same form; where those are too many, it is
+//! computed as `∫ F (1 - F)` on a mesh, which agrees with the pairs to 1e-6 standard deviations.
 
 use multiversion::multiversion;
 
 use crate::numerics::normal::mean_distance;
 use crate::predictive::block::Block;
 use crate::predictive::density::distance;
+use crate::predictive::mesh::Mesh;
 use crate::predictive::row::{CHUNK, RowMixture, each_row};
 
-/// Weight left out of the pairs.
-const NEGLIGIBLE: f64 = 1e-10;
+/// Weight left out of the pairs: it changes the second part by at most this share of the mean distance between
+/// what is left out and the rest.
+const NEGLIGIBLE: f64 = 1e-8;
+/// Components up to which the pairs are summed one by one.
+const PAIRS_UP_TO: usize = 96;
 
 /// CRPS of each row at `y`, in the target's units.
 pub(crate) fn crps(block: &Block, y: &[f64], out: &mut [f64]) {
     distance(block, y, out);
+    let mut mesh = Mesh::default();
     each_row(block, NEGLIGIBLE, |row, mixture| {
-        out[row] = block.scale * (out[row] - half_distance(mixture)).max(0.0);
+        let spread = if mixture.len <= PAIRS_UP_TO {
+            None
+        } else {
+            mesh.half_distance(mixture)
+        };
+        let spread = spread.unwrap_or_else(|| half_distance(mixture));
+        out[row] = block.scale * (out[row] - spread).max(0.0);
     });
 }
 
 /// `E|X - X'| / 2`: the sum over pairs of different components, each once, and half of each with itself.
-fn half_distance(mixture: &RowMixture) -> f64 {
+pub(crate) fn half_distance(mixture: &RowMixture) -> f64 {
     (0..mixture.len)
         .map(|at| {
             // a component and its copy differ by a Normal of mean 0 and √2 times the sd

@@ -4,6 +4,7 @@ pub(crate) mod block;
 pub(crate) mod categorical;
 pub(crate) mod crps;
 pub(crate) mod density;
+pub(crate) mod mesh;
 pub(crate) mod quantile;
 pub(crate) mod row;
 pub(crate) mod sample;

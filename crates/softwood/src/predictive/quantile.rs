@@ -9,7 +9,7 @@ use multiversion::multiversion;
 
 use crate::numerics::normal::{INV_SQRT_TAU, cdf_and_kernel, rough_quantile};
 use crate::predictive::block::Block;
-use crate::predictive::row::{CHUNK, RowMixture, each_row};
+use crate::predictive::row::{CHUNK, RowMixture, Summary, each_row};
 
 /// Weight left out, relative to the least tail probability asked for: what comes out is the exact quantile of a
 /// level within this share of the level.
@@ -36,7 +36,7 @@ pub(crate) fn quantiles(block: &Block, levels: &[f64], out: &mut [f64]) {
         let search = Search::new(mixture);
         let out = &mut out[row * levels.len()..][..levels.len()];
         for (out, &level) in out.iter_mut().zip(levels) {
-            *out = block.scale.mul_add(search.quantile(level), block.shift);
+            *out = block.shift + block.scale * search.quantile(level);
         }
         restore_order(levels, out);
     });
@@ -53,24 +53,17 @@ fn restore_order(levels: &[f64], out: &mut [f64]) {
 
 struct Search<'a> {
     mixture: &'a RowMixture,
-    mean: f64,
-    sd: f64,
-    least_sd: f64,
+    /// Components of the first root and their weight, where there are enough.
+    part: Option<(usize, f64)>,
 }
 
 impl<'a> Search<'a> {
     fn new(mixture: &'a RowMixture) -> Self {
-        let (mean, sd) = mixture.mean_and_sd();
-        let greatest_inverse = mixture.inverse_sd[..mixture.len]
-            .iter()
-            .copied()
-            .fold(0.0, f64::max);
-        Self {
-            mixture,
-            mean,
-            sd,
-            least_sd: 1.0 / greatest_inverse,
-        }
+        let part = (mixture.len >= PART_FROM).then(|| {
+            let len = (mixture.len / PART).next_multiple_of(CHUNK);
+            (len, mixture.weight[..len].iter().sum())
+        });
+        Self { mixture, part }
     }
 
     fn quantile(&self, level: f64) -> f64 {
@@ -78,52 +71,32 @@ impl<'a> Search<'a> {
         let sign = if level > 0.5 { -1.0 } else { 1.0 };
         let tail = level.min(1.0 - level);
         let z = rough_quantile(tail);
-        let mut bracket = self.bracket(z, sign);
-        let mut start = (sign * self.mean + z * self.sd).clamp(bracket.0, bracket.1);
-        let len = self.mixture.len;
-        if len >= PART_FROM {
-            let part = (len / PART).next_multiple_of(CHUNK);
-            start = self.root(part, [tail, sign], start, &mut bracket.clone(), ROUGH);
+        let Summary {
+            mean, sd, weight, ..
+        } = self.mixture.summary;
+        let bracket = bracket(&self.mixture.mean, &self.mixture.inverse_sd, [z, sign]);
+        let mut start = (sign * mean + z * sd).clamp(bracket.0, bracket.1);
+        if let Some((len, weight)) = self.part {
+            start = self.root(len, [tail * weight, sign], start, (bracket, ROUGH));
         }
-        sign * self.root(len, [tail, sign], start, &mut bracket, TOLERANCE)
+        let len = self.mixture.weight.len();
+        sign * self.root(len, [tail * weight, sign], start, (bracket, TOLERANCE))
     }
 
-    /// Least and greatest quantile of the components, a little apart.
-    fn bracket(&self, z: f64, sign: f64) -> (f64, f64) {
-        let len = self.mixture.len;
-        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for (mean, inverse) in self.mixture.mean[..len]
-            .iter()
-            .zip(&self.mixture.inverse_sd[..len])
-        {
-            let sd = 1.0 / inverse;
-            let quantile = sign * mean + z * sd;
-            low = low.min(quantile - ROUGH_QUANTILE_ERROR * sd);
-            high = high.max(quantile + ROUGH_QUANTILE_ERROR * sd);
-        }
-        (low, high)
-    }
-
-    /// The root of `G(u) = tail` on the first `len` components, from `start`.
+    /// The root of `G(u) = target` on the first `len` components, from `start`, within a bracket and to a tolerance.
     fn root(
         &self,
         len: usize,
-        [tail, sign]: [f64; 2],
+        [target, sign]: [f64; 2],
         start: f64,
-        bracket: &mut (f64, f64),
-        tolerance: f64,
+        (mut bracket, tolerance): ((f64, f64), f64),
     ) -> f64 {
-        let padded = len.next_multiple_of(CHUNK);
-        let weight = &self.mixture.weight[..padded];
-        let (mean, inverse_sd) = (
-            &self.mixture.mean[..padded],
-            &self.mixture.inverse_sd[..padded],
-        );
-        let whole: f64 = weight.iter().sum();
-        let target = tail * whole;
-        let enough = tolerance * self.sd;
+        let weight = &self.mixture.weight[..len];
+        let (mean, inverse_sd) = (&self.mixture.mean[..len], &self.mixture.inverse_sd[..len]);
+        let Summary { sd, least_sd, .. } = self.mixture.summary;
+        let enough = tolerance * sd;
         // a Halley step of this length leaves an error below the tolerance even at the sharpest component
-        let last_step = (enough * self.least_sd).sqrt().max(enough);
+        let last_step = (enough * least_sd).sqrt().max(enough);
         let mut u = start;
         for _ in 0..MAX_STEPS {
             let [below, density, slope] = tail_at(weight, mean, inverse_sd, [u, sign]);
@@ -148,6 +121,32 @@ impl<'a> Search<'a> {
         }
         u
     }
+}
+
+/// Least and greatest quantile of the components, a little apart.
+#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+fn bracket(mean: &[f64], inverse_sd: &[f64], [z, sign]: [f64; 2]) -> (f64, f64) {
+    let (mut low, mut high) = ([f64::INFINITY; CHUNK], [f64::NEG_INFINITY; CHUNK]);
+    let chunks = mean
+        .as_chunks::<CHUNK>()
+        .0
+        .iter()
+        .zip(inverse_sd.as_chunks::<CHUNK>().0);
+    for (mean, inverse_sd) in chunks {
+        for lane in 0..CHUNK {
+            let sd = 1.0 / inverse_sd[lane];
+            let below = sd.mul_add(z - ROUGH_QUANTILE_ERROR, sign * mean[lane]);
+            let above = sd.mul_add(z + ROUGH_QUANTILE_ERROR, sign * mean[lane]);
+            low[lane] = if below < low[lane] { below } else { low[lane] };
+            high[lane] = if above > high[lane] {
+                above
+            } else {
+                high[lane]
+            };
+        }
+    }
+    let low = low.iter().copied().fold(f64::INFINITY, f64::min);
+    (low, high.iter().copied().fold(f64::NEG_INFINITY, f64::max))
 }
 
 /// Halley's step for `ln G = ln target`, given `G` and its first two derivatives; NaN where `G` is flat.

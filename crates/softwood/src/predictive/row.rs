@@ -1,5 +1,7 @@
 //! One row's mixture of all members and components, contiguous, for questions that look at a row many times.
 
+use multiversion::multiversion;
+
 use crate::predictive::block::Block;
 
 /// Components are padded to a multiple of this.
@@ -9,7 +11,7 @@ const ROWS: usize = 8;
 
 /// The mixture `Σ weight N(mean, sd²)` of one row, in standardised units.
 ///
-/// Padded to whole chunks by components of weight zero; `inverse_sd` is `1 / sd`.
+/// Padded to whole chunks by copies of the last component with weight zero; `inverse_sd` is `1 / sd`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RowMixture {
     pub(crate) weight: Vec<f64>,
@@ -17,6 +19,19 @@ pub(crate) struct RowMixture {
     pub(crate) inverse_sd: Vec<f64>,
     /// Components in use, the padding apart.
     pub(crate) len: usize,
+    /// Totals over components.
+    pub(crate) summary: Summary,
+}
+
+/// What a search wants to know of a mixture before it starts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Summary {
+    pub(crate) weight: f64,
+    pub(crate) mean: f64,
+    pub(crate) sd: f64,
+    /// Least and greatest sd of a component.
+    pub(crate) least_sd: f64,
+    pub(crate) greatest_sd: f64,
 }
 
 impl RowMixture {
@@ -37,32 +52,61 @@ impl RowMixture {
 
     fn finish(&mut self) {
         let padded = self.len.next_multiple_of(CHUNK).max(CHUNK);
-        for sd in &mut self.inverse_sd[..self.len] {
-            *sd = 1.0 / *sd;
-        }
+        let last = self.len.saturating_sub(1);
+        let (mean, sd) = (self.mean[last], self.inverse_sd[last]);
         for (values, neutral) in [
             (&mut self.weight, 0.0),
-            (&mut self.mean, 0.0),
-            (&mut self.inverse_sd, 1.0),
+            (&mut self.mean, mean),
+            (&mut self.inverse_sd, sd),
         ] {
-            values.resize(padded, neutral);
+            values.truncate(padded);
             values[self.len..].fill(neutral);
         }
+        self.summary = summarise(&self.weight, &self.mean, &mut self.inverse_sd);
     }
+}
 
-    /// Mean and standard deviation.
-    pub(crate) fn mean_and_sd(&self) -> (f64, f64) {
-        let parts = self.weight.iter().zip(&self.mean).zip(&self.inverse_sd);
-        let total: f64 = self.weight.iter().sum();
-        let mean = parts
-            .clone()
-            .map(|((weight, mean), _)| weight * mean)
-            .sum::<f64>()
-            / total;
-        let square: f64 = parts
-            .map(|((weight, m), inverse)| weight * ((m - mean).powi(2) + 1.0 / (inverse * inverse)))
-            .sum();
-        (mean, (square / total).sqrt())
+/// Inverts the sds and sums up. Means are taken from the first one, so that squares lose no digits.
+#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+fn summarise(weight: &[f64], mean: &[f64], sd: &mut [f64]) -> Summary {
+    let centre = mean[0];
+    let mut sums = [[0.0; CHUNK]; 3];
+    let mut least = [f64::INFINITY; CHUNK];
+    let mut greatest = [0.0; CHUNK];
+    let chunks = weight
+        .as_chunks::<CHUNK>()
+        .0
+        .iter()
+        .zip(mean.as_chunks::<CHUNK>().0)
+        .zip(sd.as_chunks_mut::<CHUNK>().0);
+    for ((weight, mean), sd) in chunks {
+        for lane in 0..CHUNK {
+            let from_centre = mean[lane] - centre;
+            let square = from_centre.mul_add(from_centre, sd[lane] * sd[lane]);
+            sums[0][lane] += weight[lane];
+            sums[1][lane] = weight[lane].mul_add(from_centre, sums[1][lane]);
+            sums[2][lane] = weight[lane].mul_add(square, sums[2][lane]);
+            least[lane] = if sd[lane] < least[lane] {
+                sd[lane]
+            } else {
+                least[lane]
+            };
+            greatest[lane] = if sd[lane] > greatest[lane] {
+                sd[lane]
+            } else {
+                greatest[lane]
+            };
+            sd[lane] = 1.0 / sd[lane];
+        }
+    }
+    let [weight, first, second] = sums.map(|lanes| lanes.iter().sum::<f64>());
+    let mean = first / weight;
+    Summary {
+        weight,
+        mean: centre + mean,
+        sd: (second / weight - mean * mean).max(0.0).sqrt(),
+        least_sd: least.iter().copied().fold(f64::INFINITY, f64::min),
+        greatest_sd: greatest.iter().copied().fold(0.0, f64::max),
     }
 }
 

@@ -21,8 +21,8 @@ pub(crate) fn draws(block: &Block, first: usize, n: usize, key: Key, out: &mut [
                 Head::Normal { .. } => {
                     let at = block.at(member, component) + row;
                     let z: f64 = StandardNormal.sample(&mut rng);
-                    let standardised = z.mul_add(block.sd[at], block.mean[at]);
-                    block.scale.mul_add(standardised, block.shift)
+                    let standardised = block.mean[at] + z * block.sd[at];
+                    block.shift + block.scale * standardised
                 }
             };
         }

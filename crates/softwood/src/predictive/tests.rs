@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::numerics::normal::INV_SQRT_TAU;
 use crate::predictive::block::{Block, Head};
-use crate::predictive::{crps, density, quantile};
+use crate::predictive::{crps, density, mesh, quantile, row};
 
 /// Components of one row: weight before normalisation, mean, sd.
 fn components(sizes: std::ops::Range<usize>) -> impl Strategy<Value = Vec<[f64; 3]>> {
@@ -99,6 +99,36 @@ proptest! {
         };
         let expected = side(-40.0, y) + side(y, 60.0);
         prop_assert!((out[0] - expected).abs() < 1e-5 * expected.max(0.1), "{} {expected}", out[0]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn the_mesh_agrees_with_the_pairs(
+        parts in components(97..400),
+        narrow in -8.0..0.0_f64,
+        far in 0.0..5.0_f64,
+    ) {
+        // some components made narrower, some moved away
+        let mut parts = parts;
+        for (at, part) in parts.iter_mut().enumerate() {
+            if at % 3 == 0 {
+                part[2] *= narrow.exp();
+            }
+            if at % 5 == 0 {
+                part[1] += far.exp();
+            }
+        }
+        let block = block(&parts);
+        row::each_row(&block, 1e-8, |_, mixture| {
+            let exact = crps::half_distance(mixture);
+            let sd = mixture.summary.sd;
+            if let Some(found) = mesh::Mesh::default().half_distance(mixture) {
+                assert!((found - exact).abs() < 1e-6 * sd, "{found} {exact} {sd}");
+            }
+        });
     }
 }
 

@@ -71,7 +71,7 @@ pub(crate) fn moments(block: &Block, out: &mut [f64]) {
         let knowledge = (sums.mean_squared[row] / n_members - mean * mean).max(0.0);
         let data = (sums.variance[row] / n_members).max(0.0);
         let scale = block.scale;
-        out[0] = scale.mul_add(sums.centre[row] + mean, block.shift);
+        out[0] = block.shift + scale * (sums.centre[row] + mean);
         out[1] = data * scale * scale;
         out[2] = knowledge * scale * scale;
     }
@@ -83,9 +83,7 @@ pub(crate) fn member_means(block: &Block, members: &[usize], out: &mut [f64]) {
     for (at, &member) in members.iter().enumerate() {
         sums.add_member(block, member);
         for (row, out) in out.chunks_exact_mut(members.len()).enumerate() {
-            out[at] = block
-                .scale
-                .mul_add(sums.centre[row] + sums.member_mean[row], block.shift);
+            out[at] = block.shift + block.scale * (sums.centre[row] + sums.member_mean[row]);
         }
     }
 }

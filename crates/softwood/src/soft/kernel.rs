@@ -16,6 +16,9 @@ use crate::numerics::real::{LANES, Lanes, Real, gate, sigmoid};
 use crate::soft::law::Law;
 use crate::soft::layout::Layout;
 
+/// Reach probabilities are held above this, so that their products with gradients stay normal numbers.
+const LEAST_REACH: f64 = 1e-12;
+
 /// What a pass needs to know of the model.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pass {
@@ -155,8 +158,8 @@ fn descend<T: Real>(pass: &Pass, view: &View<'_, T>, scratch: &mut Scratch<T>) {
         for lane in 0..LANES {
             let value = sigmoid(beta * a[lane]);
             g[lane] = value;
-            right[lane] = up[lane] * value;
-            left[lane] = up[lane] - right[lane];
+            right[lane] = (up[lane] * value).largest(T::of(LEAST_REACH));
+            left[lane] = (up[lane] - up[lane] * value).largest(T::of(LEAST_REACH));
         }
         scratch.reach[2 * node + 1] = left;
         scratch.reach[2 * node + 2] = right;

@@ -100,19 +100,7 @@ impl Vst {
     /// and standardised, the bias is the last weight of each row.
     pub fn weights(&self, tree: usize) -> Option<(Vec<f64>, Vec<f64>)> {
         let posterior = &self.trees.get(tree)?.posterior;
-        let n = posterior.n_weights;
-        let mut covariance = vec![0.0; n * n];
-        for (at, &log_sd) in posterior.log_sd().iter().enumerate() {
-            covariance[at * n + at] = f64::from(2.0 * log_sd).exp();
-        }
-        for column in posterior.factors().chunks_exact(n) {
-            for i in 0..n {
-                for j in 0..n {
-                    covariance[i * n + j] += f64::from(column[i]) * f64::from(column[j]);
-                }
-            }
-        }
-        Some((posterior.mean().iter().map(|&mean| f64::from(mean)).collect(), covariance))
+        Some((posterior.mean().iter().map(|&mean| f64::from(mean)).collect(), posterior.covariance()))
     }
 
     /// Builds the model from its record.

@@ -40,6 +40,8 @@ pub(super) struct Trained {
 
 /// Spread of the posterior at the start, for a prior scale of one or more.
 const START_SD: f64 = 0.05;
+/// Spread of the low-rank part at the start, relative to the diagonal; zero would be a saddle.
+const START_CORRELATION: f64 = 0.1;
 /// Steps between two looks at the prior.
 const PRIOR_EVERY: usize = 8;
 /// Draws by which held-out rows are scored.
@@ -189,7 +191,7 @@ fn start_posterior(problem: &Problem, params: &VstParams, layout: &Layout, key: 
     values.resize(2 * n_weights, sd.ln() as f32);
     let mut factors = vec![0.0; rank * n_weights];
     Gaussian::new(key.child(2)).fill(&mut factors);
-    let spread = (sd / (rank as f64).sqrt()) as f32;
+    let spread = (START_CORRELATION / (rank as f64).sqrt()) as f32;
     values.extend(factors.iter().map(|factor| spread * factor));
     LowRank { n_weights, rank, values }
 }

@@ -1,0 +1,251 @@
+//! Delimited text, in and out.
+
+use std::io::{self, Read, Write};
+
+use csv::{ByteRecord, Reader, ReaderBuilder, WriterBuilder};
+use softwood::{Column, Error, Result, Table, Values};
+
+use crate::cell::shown;
+use crate::infer::{Builder, Outcome, Place};
+use crate::options::{ReadOptions, Rule};
+use crate::read::{check_header, no_rows};
+use crate::source::{Source, reading_problem};
+
+const BUFFER: usize = 1 << 16;
+
+/// Reads a table. The rows are parsed once; a second time only for columns that begin with numbers and turn out to hold
+/// categories, so that those numbers keep their spelling without every spelling having been kept.
+pub(crate) fn read(source: &Source<'_>, delimiter: u8, options: &ReadOptions) -> Result<Table> {
+    let names = Records::open(source, delimiter)?.header()?;
+    let builder = |name: &String| Builder::new(name, options.rule(name));
+    let mut open: Vec<_> = names.iter().map(builder).enumerate().collect();
+    let mut columns: Vec<(usize, Column)> = Vec::with_capacity(open.len());
+    while !open.is_empty() {
+        let mut records = Records::open(source, delimiter)?;
+        records.header()?;
+        records.fill(names.len(), &mut open)?;
+        open = settle(open, &mut columns)?;
+    }
+    columns.sort_by_key(|(field, _)| *field);
+    Table::new(columns.into_iter().map(|(_, column)| column).collect())
+}
+
+/// Moves finished columns over; gives builders of those that are to be read again, now as categories.
+fn settle(
+    open: Vec<(usize, Builder)>,
+    columns: &mut Vec<(usize, Column)>,
+) -> Result<Vec<(usize, Builder)>> {
+    let mut again = Vec::new();
+    for (field, builder) in open {
+        match builder.finish()? {
+            Outcome::Ready(column) => columns.push((field, column)),
+            Outcome::ReadAgain(name) => {
+                again.push((field, Builder::new(&name, Rule::Categorical)));
+            }
+        }
+    }
+    Ok(again)
+}
+
+/// The records of a text, the header first.
+struct Records<'a> {
+    reader: Reader<Box<dyn Read + 'a>>,
+    record: ByteRecord,
+    gzip: bool,
+    /// Lines the parser's count lags behind: a record ends at `\r`, and the `\n` after it counts for the next one.
+    lag: u64,
+}
+
+impl<'a> Records<'a> {
+    fn open(source: &'a Source<'_>, delimiter: u8) -> Result<Self> {
+        let text = source.text()?;
+        let reader = ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .delimiter(delimiter)
+            .buffer_capacity(BUFFER)
+            .from_reader(text.reader);
+        Ok(Self {
+            reader,
+            record: ByteRecord::new(),
+            gzip: text.gzip,
+            lag: 0,
+        })
+    }
+
+    fn advance(&mut self) -> Result<bool> {
+        let gzip = self.gzip;
+        self.reader
+            .read_byte_record(&mut self.record)
+            .map_err(|error| Error::Table(reading_problem(&io_error(error), gzip)))
+    }
+
+    fn header(&mut self) -> Result<Vec<String>> {
+        if !self.advance()? {
+            let problem =
+                "the file is empty; it needs a header with the names of the columns, then rows";
+            return Err(Error::Table(problem.to_owned()));
+        }
+        let breaks = self.record.as_slice().iter().filter(|&&b| b == b'\n');
+        let next_line = 2 + breaks.count() as u64;
+        self.lag = next_line.saturating_sub(self.reader.position().line());
+        let name = |(at, bytes): (usize, &[u8])| {
+            let name = std::str::from_utf8(bytes).map_err(|_| {
+                let problem = format!("the name of column {} is not UTF-8 text", at + 1);
+                Error::Table(format!("{problem}; save the file as UTF-8"))
+            })?;
+            Ok(name.to_owned())
+        };
+        let names = self.record.iter().enumerate().map(name);
+        let names = names.collect::<Result<Vec<_>>>()?;
+        check_header(&names)?;
+        Ok(names)
+    }
+
+    /// Hands every row's cells to the builders of their columns.
+    fn fill(&mut self, n_fields: usize, open: &mut [(usize, Builder)]) -> Result<()> {
+        let mut row = 0;
+        while self.advance()? {
+            row += 1;
+            let line = self.record.position().map_or(0, csv::Position::line) + self.lag;
+            let place = Place { row, line };
+            if self.record.len() != n_fields {
+                return Err(ragged(self.record.len(), n_fields, place));
+            }
+            for (field, builder) in open.iter_mut() {
+                let bytes = &self.record[*field];
+                match std::str::from_utf8(bytes) {
+                    Ok(text) => builder.push(text, place)?,
+                    Err(_) => return Err(not_utf8(builder.name(), bytes, place)),
+                }
+            }
+        }
+        if row == 0 { Err(no_rows()) } else { Ok(()) }
+    }
+}
+
+fn ragged(found: usize, wanted: usize, place: Place) -> Error {
+    Error::Table(format!(
+        "row {} (line {}) has {found} fields where the header has {wanted}; check its delimiters and quotes",
+        place.row, place.line
+    ))
+}
+
+fn not_utf8(column: &str, bytes: &[u8], place: Place) -> Error {
+    let text = shown(&String::from_utf8_lossy(bytes));
+    let problem = format!(
+        "{text} (line {}) is not UTF-8 text; save the file as UTF-8",
+        place.line
+    );
+    Error::cell(column, place.row, problem)
+}
+
+/// The system's own error, whose kind the conversion of the `csv` crate would hide.
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
+/// Writes a table with its header. Missing cells are empty; numbers have the fewest digits that give them back.
+pub(crate) fn write(out: &mut dyn Write, delimiter: u8, table: &Table) -> io::Result<()> {
+    let mut writer = WriterBuilder::new()
+        .delimiter(delimiter)
+        .buffer_capacity(BUFFER)
+        .from_writer(out);
+    writer.write_record(table.names()).map_err(io_error)?;
+    let mut text = String::new();
+    for row in 0..table.n_rows() {
+        for column in table.columns() {
+            let cell = cell_text(&column.values, row, &mut text);
+            writer.write_field(cell).map_err(io_error)?;
+        }
+        writer.write_record(None::<&[u8]>).map_err(io_error)?;
+    }
+    writer.flush()
+}
+
+fn cell_text<'a>(values: &'a Values, row: usize, scratch: &'a mut String) -> &'a str {
+    match values {
+        Values::Categorical { codes, levels } => {
+            levels.get(codes[row] as usize).map_or("", String::as_str)
+        }
+        Values::Numeric(numbers) => {
+            scratch.clear();
+            if !numbers[row].is_nan() {
+                push_number(numbers[row], scratch);
+            }
+            scratch
+        }
+    }
+}
+
+/// Plain digits, or an exponent where plain digits would be a row of zeros.
+fn push_number(number: f64, text: &mut String) {
+    use std::fmt::Write;
+    let size = number.abs();
+    let plain = size == 0.0 || (1e-5..1e16).contains(&size);
+    if plain {
+        write!(text, "{number}").expect("a string takes every text");
+    } else {
+        write!(text, "{number:e}").expect("a string takes every text");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table_of(text: &str) -> Result<Table> {
+        let source = Source::Memory(text.as_bytes().into());
+        read(&source, b',', &ReadOptions::default())
+    }
+
+    #[test]
+    fn numbers_are_written_short_and_come_back() {
+        for (number, wanted) in [
+            (0.1 + 0.2, "0.30000000000000004"),
+            (3.0, "3"),
+            (-0.0, "-0"),
+            (1e300, "1e300"),
+            (-2.5e-9, "-2.5e-9"),
+            (123_456.75, "123456.75"),
+        ] {
+            let mut text = String::new();
+            push_number(number, &mut text);
+            assert_eq!(text, wanted);
+            assert_eq!(text.parse::<f64>().unwrap().to_bits(), number.to_bits());
+        }
+    }
+
+    #[test]
+    fn quoted_cells_keep_delimiters_quotes_and_line_breaks() {
+        let table = table_of("a,b\n\"x, \"\"y\"\"\",1\n\"two\nlines\",2\n").unwrap();
+        let wanted = [Some("x, \"y\""), Some("two\nlines")];
+        assert_eq!(table.columns()[0], Column::categorical("a", &wanted));
+    }
+
+    #[test]
+    fn numbers_before_words_keep_their_spelling() {
+        let table = table_of("a,b\n007,1\n7,2\nseven,3\n").unwrap();
+        let wanted = [Some("007"), Some("7"), Some("seven")];
+        assert_eq!(table.columns()[0], Column::categorical("a", &wanted));
+        assert_eq!(
+            table.columns()[1],
+            Column::numeric("b", vec![1.0, 2.0, 3.0])
+        );
+    }
+
+    #[test]
+    fn lines_are_told_right_with_either_line_end() {
+        for end in ["\n", "\r\n"] {
+            let text = ["a,b", "1,2", "3,4", "5"].join(end);
+            let message = table_of(&text).unwrap_err().to_string();
+            assert!(
+                message.starts_with("row 3 (line 4) has 1 field"),
+                "{message}"
+            );
+        }
+    }
+}

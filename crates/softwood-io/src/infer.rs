@@ -1,0 +1,295 @@
+//! One text column, built cell by cell: decides whether it holds numbers or categories.
+
+use std::collections::BTreeSet;
+
+use softwood::{Column, Error, Result};
+
+use crate::cell::{Cell, category, is_missing, read_cell, shown};
+use crate::levels::Levels;
+use crate::options::Rule;
+
+/// Distinct numbers beyond which a column of almost only numbers is no set of categories.
+const MOST_NUMBER_CATEGORIES: usize = 20;
+
+/// Where a cell stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    /// Data row, from 1.
+    pub row: usize,
+    /// Line of the file, from 1.
+    pub line: u64,
+}
+
+/// A column in the making.
+#[derive(Debug)]
+pub(crate) struct Builder {
+    name: String,
+    rule: Rule,
+    cells: Cells,
+    tally: Tally,
+}
+
+/// What has been kept of the cells.
+#[derive(Debug)]
+enum Cells {
+    /// No words so far.
+    Numbers(Vec<f64>),
+    /// Categories; words came before any number.
+    Names(Levels),
+    /// Words came after numbers whose spelling is gone: only the tally goes on.
+    Lost,
+}
+
+/// What the column looks like so far; kept from the first words on.
+#[derive(Debug, Default)]
+struct Tally {
+    n_present: usize,
+    n_numbers: usize,
+    distinct: BTreeSet<u64>,
+    first_words: Option<(Place, String)>,
+}
+
+/// What became of a column.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// It is whole.
+    Ready(Column),
+    /// It holds categories, and its texts have to be read again.
+    ReadAgain(String),
+}
+
+impl Builder {
+    /// A column without cells.
+    pub(crate) fn new(name: &str, rule: Rule) -> Self {
+        let cells = match rule {
+            Rule::Categorical => Cells::Names(Levels::default()),
+            _ => Cells::Numbers(Vec::new()),
+        };
+        Self {
+            name: name.to_owned(),
+            rule,
+            cells,
+            tally: Tally::default(),
+        }
+    }
+
+    /// The column's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Adds a cell.
+    pub(crate) fn push(&mut self, text: &str, place: Place) -> Result<()> {
+        if self.rule == Rule::Categorical {
+            self.push_name(text);
+            return Ok(());
+        }
+        let cell = read_cell(text);
+        if let Cells::Numbers(numbers) = &mut self.cells {
+            match cell {
+                Cell::Number(number) => numbers.push(number),
+                Cell::Missing => numbers.push(f64::NAN),
+                Cell::Words => return self.first_words(text, place),
+            }
+            return Ok(());
+        }
+        self.tally.add(cell);
+        self.push_name(text);
+        Ok(())
+    }
+
+    fn push_name(&mut self, text: &str) {
+        if let Cells::Names(levels) = &mut self.cells {
+            levels.push(Some(text).filter(|text| !is_missing(text)).map(category));
+        }
+    }
+
+    /// The first words in what may have been a column of numbers.
+    fn first_words(&mut self, text: &str, place: Place) -> Result<()> {
+        if self.rule == Rule::Numeric {
+            let problem = format!(
+                "{} (line {}) is not a number; leave the cell empty if it is missing, or declare the column categorical",
+                shown(text),
+                place.line
+            );
+            return Err(Error::cell(&self.name, place.row, problem));
+        }
+        let Cells::Numbers(numbers) = std::mem::replace(&mut self.cells, Cells::Lost) else {
+            return Ok(());
+        };
+        for &number in numbers.iter().filter(|number| !number.is_nan()) {
+            self.tally.add(Cell::Number(number));
+        }
+        if self.tally.n_numbers == 0 {
+            self.cells = Cells::Names(Levels::after_missing(numbers.len()));
+        }
+        self.tally.add(Cell::Words);
+        self.tally.first_words = Some((place, text.to_owned()));
+        self.push_name(text);
+        Ok(())
+    }
+
+    /// Settles what the column is.
+    pub(crate) fn finish(self) -> Result<Outcome> {
+        if self.rule == Rule::Infer {
+            self.tally.check(&self.name)?;
+        }
+        let lenient = self.rule == Rule::Lenient;
+        Ok(match self.cells {
+            Cells::Numbers(numbers) if lenient && numbers.iter().any(|n| n.is_infinite()) => {
+                Outcome::ReadAgain(self.name)
+            }
+            Cells::Numbers(numbers) => Outcome::Ready(Column::numeric(self.name, numbers)),
+            Cells::Names(levels) => Outcome::Ready(Column {
+                name: self.name,
+                values: levels.finish(),
+            }),
+            Cells::Lost => Outcome::ReadAgain(self.name),
+        })
+    }
+}
+
+impl Tally {
+    fn add(&mut self, cell: Cell) {
+        match cell {
+            Cell::Missing => return,
+            Cell::Words => {}
+            Cell::Number(number) => {
+                self.n_numbers += 1;
+                if self.distinct.len() <= MOST_NUMBER_CATEGORIES {
+                    self.distinct.insert(number.to_bits());
+                }
+            }
+        }
+        self.n_present += 1;
+    }
+
+    /// Refuses words that look like a slip in a column of numbers: nine cells in ten are numbers, and many different ones.
+    fn check(&self, name: &str) -> Result<()> {
+        let Some((place, text)) = &self.first_words else {
+            return Ok(());
+        };
+        let mostly_numbers = self.n_numbers * 10 >= self.n_present * 9;
+        if !mostly_numbers || self.distinct.len() <= MOST_NUMBER_CATEGORIES {
+            return Ok(());
+        }
+        let problem = format!(
+            "{} (line {}) is not a number, but {} of the column's {} cells are; leave the cell empty if it is missing, \
+             or declare the column categorical (--categorical {name})",
+            shown(text),
+            place.line,
+            self.n_numbers,
+            self.n_present
+        );
+        Err(Error::cell(name, place.row, problem))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use softwood::Values;
+
+    fn build(rule: Rule, texts: &[&str]) -> Result<Outcome> {
+        let mut builder = Builder::new("x", rule);
+        for (at, text) in texts.iter().enumerate() {
+            let line = at as u64 + 2;
+            builder.push(text, Place { row: at + 1, line })?;
+        }
+        builder.finish()
+    }
+
+    fn ready(rule: Rule, texts: &[&str]) -> Values {
+        match build(rule, texts).unwrap() {
+            Outcome::Ready(column) => column.values,
+            Outcome::ReadAgain(_) => panic!("the column should be whole"),
+        }
+    }
+
+    fn names(texts: &[Option<&str>]) -> Values {
+        Column::categorical("x", texts).values
+    }
+
+    #[test]
+    fn numbers_and_missing_cells_are_numeric() {
+        let Values::Numeric(numbers) = ready(Rule::Infer, &["1", "NA", " 2.5"]) else {
+            panic!("numbers expected")
+        };
+        assert!(numbers[1].is_nan());
+        assert_eq!((numbers[0], numbers[2]), (1.0, 2.5));
+    }
+
+    #[test]
+    fn all_missing_is_numeric() {
+        let values = ready(Rule::Infer, &["", "?", "null"]);
+        assert!(
+            matches!(values, Values::Numeric(n) if n.len() == 3 && n.iter().all(|n| n.is_nan()))
+        );
+    }
+
+    #[test]
+    fn words_first_keep_every_spelling() {
+        let found = ready(Rule::Infer, &["", "a", "007", "True", "na", "a"]);
+        let wanted = names(&[None, Some("a"), Some("007"), Some("true"), None, Some("a")]);
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn words_after_numbers_ask_for_a_second_reading() {
+        let outcome = build(Rule::Infer, &["007", "a", "b"]).unwrap();
+        assert!(matches!(outcome, Outcome::ReadAgain(_)));
+    }
+
+    #[test]
+    fn declared_categories_keep_the_spelling_of_numbers() {
+        let found = ready(Rule::Categorical, &["1.0", "1", "NA"]);
+        assert_eq!(found, names(&[Some("1.0"), Some("1"), None]));
+    }
+
+    #[test]
+    fn a_slip_among_many_numbers_is_told_unless_it_does_not_matter() {
+        let mut texts: Vec<String> = (0..30).map(|n| n.to_string()).collect();
+        texts.insert(10, "oops".to_owned());
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let message = build(Rule::Infer, &texts).unwrap_err().to_string();
+        for part in [
+            "column `x`, row 11",
+            "`oops` (line 12)",
+            "30 of the column's 31",
+            "--categorical x",
+        ] {
+            assert!(message.contains(part), "{message}");
+        }
+        assert!(build(Rule::Lenient, &texts).is_ok());
+        let message = build(Rule::Numeric, &texts).unwrap_err().to_string();
+        assert!(
+            message.contains("row 11") && message.contains("`oops`"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn few_distinct_numbers_or_many_words_are_categories() {
+        let mut few: Vec<String> = (0..100).map(|n| (n % 20).to_string()).collect();
+        few.push("other".to_owned());
+        let mut many: Vec<String> = (0..89).map(|n| n.to_string()).collect();
+        many.extend((0..11).map(|n| format!("w{n}")));
+        for texts in [few, many] {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            assert!(matches!(
+                build(Rule::Infer, &texts),
+                Ok(Outcome::ReadAgain(_))
+            ));
+        }
+    }
+
+    #[test]
+    fn infinities_become_text_only_where_nobody_looks() {
+        let texts = ["1", "inf"];
+        assert!(matches!(ready(Rule::Infer, &texts), Values::Numeric(n) if n[1].is_infinite()));
+        assert!(matches!(
+            build(Rule::Lenient, &texts),
+            Ok(Outcome::ReadAgain(_))
+        ));
+    }
+}

@@ -1,0 +1,158 @@
+//! Walks the messages of Arrow IPC bytes before they are read: the reader allocates and slices by lengths that the bytes
+//! state, so every stated length is first held against the bytes that are there.
+
+use std::io::{Read, Seek, SeekFrom};
+
+use arrow_ipc::reader::read_footer_length;
+use arrow_ipc::{Block, Message, root_as_footer, root_as_message};
+use arrow_schema::ArrowError;
+
+type Checked<T> = std::result::Result<T, ArrowError>;
+
+const CONTINUATION: [u8; 4] = [0xff; 4];
+/// Neither zstd nor LZ4 packs better than this.
+const BEST_RATIO: u64 = 1 << 16;
+
+fn bad(what: &str) -> ArrowError {
+    ArrowError::IpcError(what.to_owned())
+}
+
+/// Checks the lengths that a file's footer and its blocks state; leaves the reader at the beginning.
+pub(crate) fn check_file(file: &mut (impl Read + Seek)) -> Checked<()> {
+    let len = file.seek(SeekFrom::End(0))?;
+    let mut end = [0; 10];
+    if len < end.len() as u64 {
+        return Err(bad("there is no footer"));
+    }
+    file.seek(SeekFrom::End(-10))?;
+    file.read_exact(&mut end)?;
+    let footer_len = read_footer_length(end)? as u64;
+    let start = (len - 10)
+        .checked_sub(footer_len)
+        .ok_or_else(|| bad("the footer is longer than the file"))?;
+    let bytes = bytes_at(file, start, footer_len)?;
+    let footer = root_as_footer(&bytes).map_err(|error| bad(&format!("footer: {error}")))?;
+    if footer.schema().is_none() {
+        return Err(bad("the footer has no schema"));
+    }
+    let blocks = footer.dictionaries().into_iter().flatten();
+    for block in blocks.chain(footer.recordBatches().into_iter().flatten()) {
+        check_block(file, block, len)?;
+    }
+    file.rewind()?;
+    Ok(())
+}
+
+fn check_block(file: &mut (impl Read + Seek), block: &Block, len: u64) -> Checked<()> {
+    let stated = (
+        u64::try_from(block.offset()),
+        u64::try_from(block.metaDataLength()),
+        u64::try_from(block.bodyLength()),
+    );
+    let (Ok(offset), Ok(meta_len @ 8..), Ok(body_len)) = stated else {
+        return Err(bad("a block has an impossible length"));
+    };
+    let body = offset.saturating_add(meta_len);
+    if body.saturating_add(body_len) > len {
+        return Err(bad("a block ends beyond the file"));
+    }
+    let bytes = bytes_at(file, offset, meta_len)?;
+    let skip = if bytes[..4] == CONTINUATION { 8 } else { 4 };
+    let message = message_of(&bytes[skip..])?;
+    check_buffers(file, &message, body, body_len)
+}
+
+/// Checks the lengths that the messages of a stream state; leaves the reader at the beginning.
+pub(crate) fn check_stream(file: &mut (impl Read + Seek)) -> Checked<()> {
+    let len = file.seek(SeekFrom::End(0))?;
+    let mut at = 0;
+    while at + 4 <= len {
+        let mut word: [u8; 4] = word_at(file, at)?;
+        at += 4;
+        if word == CONTINUATION {
+            word = word_at(file, at)?;
+            at += 4;
+        }
+        let meta_len = u64::try_from(i32::from_le_bytes(word))
+            .map_err(|_| bad("a message has a negative length"))?;
+        if meta_len == 0 {
+            break;
+        }
+        if meta_len > len - at {
+            return Err(bad("a message ends beyond the file"));
+        }
+        let bytes = bytes_at(file, at, meta_len)?;
+        at += meta_len;
+        let message = message_of(&bytes)?;
+        let body_len = u64::try_from(message.bodyLength()).unwrap_or(u64::MAX);
+        if body_len > len - at {
+            return Err(bad("a message ends beyond the file"));
+        }
+        check_buffers(file, &message, at, body_len)?;
+        at += body_len;
+    }
+    file.rewind()?;
+    Ok(())
+}
+
+/// Every buffer lies in its message's body, and unpacks to a length its bytes can hold.
+fn check_buffers(
+    file: &mut (impl Read + Seek),
+    message: &Message<'_>,
+    body: u64,
+    body_len: u64,
+) -> Checked<()> {
+    let dictionary = message.header_as_dictionary_batch();
+    let batch = message
+        .header_as_record_batch()
+        .or_else(|| dictionary.and_then(|dictionary| dictionary.data()));
+    let Some(batch) = batch else { return Ok(()) };
+    for buffer in batch.buffers().into_iter().flatten() {
+        let (Ok(offset), Ok(len)) = (
+            u64::try_from(buffer.offset()),
+            u64::try_from(buffer.length()),
+        ) else {
+            return Err(bad("a buffer has a negative length"));
+        };
+        if offset.saturating_add(len) > body_len {
+            return Err(bad("a buffer ends beyond its message"));
+        }
+        if batch.compression().is_some() && len > 0 {
+            check_unpacked(file, body + offset, len)?;
+        }
+    }
+    Ok(())
+}
+
+/// A packed buffer begins with its unpacked length; -1 says that it is not packed after all.
+fn check_unpacked(file: &mut (impl Read + Seek), at: u64, len: u64) -> Checked<()> {
+    if len < 8 {
+        return Err(bad("a packed buffer lacks its length"));
+    }
+    let unpacked = i64::from_le_bytes(word_at(file, at)?);
+    let most = BEST_RATIO.saturating_mul(len).min(i64::MAX as u64) as i64;
+    if (-1..=most).contains(&unpacked) {
+        Ok(())
+    } else {
+        Err(bad("a packed buffer states an impossible length"))
+    }
+}
+
+fn message_of(bytes: &[u8]) -> Checked<Message<'_>> {
+    root_as_message(bytes).map_err(|error| bad(&format!("message: {error}")))
+}
+
+fn word_at<const N: usize>(file: &mut (impl Read + Seek), at: u64) -> Checked<[u8; N]> {
+    let mut word = [0; N];
+    file.seek(SeekFrom::Start(at))?;
+    file.read_exact(&mut word)?;
+    Ok(word)
+}
+
+/// Bytes whose length has been held against the file's.
+fn bytes_at(file: &mut (impl Read + Seek), at: u64, len: u64) -> Checked<Vec<u8>> {
+    let mut bytes = vec![0; len as usize];
+    file.seek(SeekFrom::Start(at))?;
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,289 @@
+//! Every bad input gets a message that names the file, the place and what would be right.
+#![allow(clippy::unwrap_used)] // what only helps tests may fail as tests do
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use softwood::{Column, Table};
+use softwood_io::{ReadOptions, read_csv, read_table, write_table};
+use tempfile::TempDir;
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn with(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+/// The message of reading `path`, which must begin with the file's name and hold all of `parts`.
+fn refused(path: &Path, options: &ReadOptions, parts: &[&str]) {
+    let message = read_table(path, options).unwrap_err().to_string();
+    assert!(
+        message.starts_with(&path.display().to_string()),
+        "{message}"
+    );
+    for part in parts {
+        assert!(message.contains(part), "`{part}` is not in: {message}");
+    }
+}
+
+fn refused_text(text: impl AsRef<[u8]>, parts: &[&str]) {
+    let folder = Folder::new();
+    refused(&folder.with("a.csv", text), &ReadOptions::default(), parts);
+}
+
+fn small() -> Table {
+    let city = Column::categorical("city", &[Some("Oslo"), None]);
+    Table::new(vec![Column::numeric("age", vec![1.0, 2.0]), city]).unwrap()
+}
+
+#[test]
+fn absent_files_folders_and_unknown_suffixes() {
+    let folder = Folder::new();
+    let options = ReadOptions::default();
+    for name in ["no.csv", "no.parquet", "no.arrow"] {
+        refused(&folder.path(name), &options, &["no such file"]);
+    }
+    for name in ["d.csv", "d.parquet", "d.feather"] {
+        fs::create_dir(folder.path(name)).unwrap();
+        refused(&folder.path(name), &options, &["is a directory"]);
+    }
+    refused(
+        &folder.with("a.xlsx", "x"),
+        &options,
+        &[".csv.gz", ".parquet", ".feather"],
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn files_without_permission() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    let path = folder.with("a.csv", "a\n1\n");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::File::open(&path).is_ok() {
+        eprintln!("skipped: this user may read everything");
+        return;
+    }
+    refused(&path, &ReadOptions::default(), &["no permission to read"]);
+    fs::set_permissions(folder.0.path(), fs::Permissions::from_mode(0o555)).unwrap();
+    let message = write_table(&folder.path("b.csv"), &small()).unwrap_err();
+    fs::set_permissions(folder.0.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(
+        message.to_string().contains("no permission to write"),
+        "{message}"
+    );
+}
+
+#[test]
+fn empty_files_and_tables_without_rows() {
+    let folder = Folder::new();
+    let options = ReadOptions::default();
+    for name in ["a.csv", "a.tsv", "a.csv.gz", "a.parquet", "a.arrow"] {
+        refused(&folder.with(name, ""), &options, &["the file is empty"]);
+    }
+    refused_text("\n\n", &["the file is empty"]);
+    refused_text("a,b\n", &["the table has no rows"]);
+    let none = small().take(&[]);
+    for name in ["a.csv", "a.parquet", "a.arrow"] {
+        let path = folder.path(name);
+        write_table(&path, &none).unwrap();
+        refused(&path, &options, &["the table has no rows"]);
+    }
+}
+
+#[test]
+fn ragged_rows() {
+    refused_text(
+        "a,b\n1,2\n3\n",
+        &["row 2 (line 3) has 1 fields where the header has 2"],
+    );
+    refused_text("a,b\n1,2\n3,4,5\n", &["row 2 (line 3) has 3 fields"]);
+    refused_text(
+        "a,b\n\"1,2\n3,4\n",
+        &["row 1 (line 2) has 1 fields", "quotes"],
+    );
+}
+
+#[test]
+fn names_doubled_or_absent() {
+    refused_text("a,b,a\n1,2,3\n", &["column `a`", "twice"]);
+    refused_text("a,,c\n1,2,3\n", &["column 2 has no name"]);
+}
+
+#[test]
+fn text_that_is_not_utf8() {
+    refused_text(
+        b"a,b\n1,2\n3,caf\xe9\n",
+        &["column `b`, row 2", "line 3", "not UTF-8"],
+    );
+    refused_text(
+        b"\xff\xfea\x00,\x00",
+        &["column 1 is not UTF-8", "save the file as UTF-8"],
+    );
+}
+
+#[test]
+fn infinities_and_words_among_numbers() {
+    refused_text(
+        "a,b\n1,2\n3,inf\n",
+        &["column `b`, row 2", "not a finite number"],
+    );
+    let age = |row: usize| match row {
+        17 => "old".to_owned(),
+        _ => row.to_string(),
+    };
+    let rows = (1..=40).map(|row| format!("{row},{}\n", age(row)));
+    let text = format!("id,age\n{}", rows.collect::<String>());
+    refused_text(
+        &text,
+        &[
+            "column `age`, row 17",
+            "`old` (line 18)",
+            "--categorical age",
+        ],
+    );
+    let options = ReadOptions {
+        categorical: vec!["age".to_owned()],
+        ..ReadOptions::default()
+    };
+    assert!(read_csv(text.as_bytes(), &options).is_ok());
+}
+
+#[test]
+fn words_in_a_column_declared_numeric() {
+    let folder = Folder::new();
+    let options = ReadOptions {
+        numeric: vec!["city".to_owned()],
+        ..ReadOptions::default()
+    };
+    for name in ["a.csv", "a.parquet", "a.ipc"] {
+        let path = folder.path(name);
+        write_table(&path, &small()).unwrap();
+        refused(
+            &path,
+            &options,
+            &["column `city`, row 1", "`Oslo`", "not a number"],
+        );
+    }
+}
+
+#[test]
+fn columns_nobody_uses_cause_no_error() {
+    let row = |row: usize| match row {
+        2 => "2,2,-inf\n".to_owned(),
+        30 => "30,x,01\n".to_owned(),
+        _ => format!("{row},{row},01\n"),
+    };
+    let text = format!("y,odd,far\n{}", (1..=40).map(row).collect::<String>());
+    let named = ReadOptions {
+        ignore: vec!["odd".to_owned(), "far".to_owned()],
+        ..ReadOptions::default()
+    };
+    let lenient = ReadOptions {
+        numeric: vec!["y".to_owned()],
+        lenient: true,
+        ..ReadOptions::default()
+    };
+    for options in [named, lenient] {
+        let table = read_csv(text.as_bytes(), &options).unwrap();
+        assert_eq!(table.names().collect::<Vec<_>>(), ["y", "odd", "far"]);
+        assert_eq!(table.n_rows(), 40);
+    }
+}
+
+#[test]
+fn files_cut_short() {
+    let folder = Folder::new();
+    let rows: Vec<usize> = (0..5000).map(|row| row % 2).collect();
+    let table = small().take(&rows);
+    for (name, part) in [
+        ("a.csv.gz", "truncated"),
+        ("a.parquet", "truncated"),
+        ("a.arrow", "truncated"),
+    ] {
+        let path = folder.path(name);
+        write_table(&path, &table).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        for keep in [bytes.len() / 2, bytes.len() - 1] {
+            fs::write(&path, &bytes[..keep]).unwrap();
+            refused(&path, &ReadOptions::default(), &[part]);
+        }
+    }
+}
+
+#[test]
+fn files_that_are_something_else() {
+    let folder = Folder::new();
+    let options = ReadOptions::default();
+    let text = "a,b\n1,2\n3,4\n5,6\n";
+    refused(
+        &folder.with("a.parquet", text),
+        &options,
+        &["not a Parquet file"],
+    );
+    refused(
+        &folder.with("a.feather", text),
+        &options,
+        &["not an Arrow IPC file"],
+    );
+    refused(&folder.with("a.csv.gz", text), &options, &["not gzip"]);
+    refused(
+        &folder.with("b.feather", "FEA1...."),
+        &options,
+        &["version 1"],
+    );
+}
+
+#[test]
+fn targets_that_cannot_be_written() {
+    let folder = Folder::new();
+    let table = small();
+    let told = |name: &str| {
+        write_table(&folder.path(name), &table)
+            .unwrap_err()
+            .to_string()
+    };
+    let message = told("no/such/out.csv");
+    assert!(
+        message.contains("out.csv") && message.contains("does not exist"),
+        "{message}"
+    );
+    fs::create_dir(folder.path("d.parquet")).unwrap();
+    assert!(told("d.parquet").contains("is a directory"));
+    folder.with("file", "");
+    assert!(told("file/out.csv").contains("file"));
+    assert!(told("out.txt").contains(".tsv.gz"));
+    let mut left: Vec<_> = fs::read_dir(folder.0.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    left.sort();
+    assert_eq!(
+        left,
+        ["d.parquet", "file"],
+        "nothing half-written may be left"
+    );
+}
+
+#[test]
+fn delimiters_that_cannot_be() {
+    let options = ReadOptions {
+        delimiter: Some(b'\n'),
+        ..ReadOptions::default()
+    };
+    let message = read_csv(b"a\n1\n", &options).unwrap_err().to_string();
+    assert!(message.contains("delimiter `\\n`"), "{message}");
+}

@@ -1,0 +1,257 @@
+//! Model files: round trips, damage, and what is left when writing fails.
+
+// a failed unwrap is a failed test, in helper functions too
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use serde_json::json;
+use softwood::{
+    Column, Dataset, Distribution, Error, Family, Key, Pool, Posterior, Roles, Run, Silent, Table,
+    model_from_bytes, model_to_bytes, read_model, write_model,
+};
+
+fn features() -> Table {
+    let x = (0..40).map(|row| f64::from(row) / 40.0).collect();
+    let colour: Vec<_> = (0..40)
+        .map(|row| Some(["red", "green", "blue"][row % 3]))
+        .collect();
+    Table::new(vec![
+        Column::numeric("x", x),
+        Column::categorical("colour", &colour),
+    ])
+    .unwrap()
+}
+
+fn labelled(classify: bool) -> Dataset {
+    let mut columns = features().columns().to_vec();
+    columns.push(if classify {
+        let y: Vec<_> = (0..40)
+            .map(|row| Some(["no", "yes"][usize::from(row * 7 % 10 > 4)]))
+            .collect();
+        Column::categorical("y", &y)
+    } else {
+        Column::numeric(
+            "y",
+            (0..40)
+                .map(|row| (f64::from(row) / 7.0).sin() + f64::from(row % 5) / 10.0)
+                .collect(),
+        )
+    });
+    let roles = Roles {
+        target: "y".to_owned(),
+        ..Roles::default()
+    };
+    Dataset::from_table(&Table::new(columns).unwrap(), &roles).unwrap()
+}
+
+/// A small fitted model of a family.
+fn fitted(family: Family, classify: bool) -> Box<dyn Posterior> {
+    let pool = Pool::new(1).unwrap();
+    let run = Run {
+        key: Key::from_seed(5),
+        pool: &pool,
+        watch: &Silent,
+        held_out: None,
+    };
+    family
+        .fit(&quick(family), &labelled(classify), &run)
+        .unwrap()
+}
+
+/// Parameters that make a fit short.
+fn quick(family: Family) -> serde_json::Value {
+    if family == Family::Vst {
+        return json!({"depth": 1, "leaf_mixing": "mixture", "n_epochs": 2, "n_members": 3,
+                      "scaling": "standard", "rotation": "none"});
+    }
+    json!({})
+}
+
+fn some_bytes() -> Vec<u8> {
+    model_to_bytes(&fitted(Family::Vst, false).record())
+}
+
+/// Numbers that two equal models agree on bit for bit.
+fn answers(model: &dyn Posterior) -> Vec<u64> {
+    let pool = Pool::new(1).unwrap();
+    let distribution = Distribution::new(model, &features(), &pool).unwrap();
+    let parts = distribution.uncertainty().unwrap();
+    let mut numbers = distribution.sample(2, Key::from_seed(1)).unwrap();
+    numbers.extend(parts.total.iter().chain(&parts.knowledge));
+    numbers.into_iter().map(f64::to_bits).collect()
+}
+
+#[test]
+fn every_family_comes_back_with_the_same_answers_and_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    for &family in Family::ALL {
+        for classify in [false, true] {
+            let model = fitted(family, classify);
+            let path = folder.path().join(format!("{}.softwood", family.name()));
+            write_model(&path, &model.record()).unwrap();
+            let back = read_model(&path).unwrap();
+            assert_eq!(answers(back.as_ref()), answers(model.as_ref()));
+            assert_eq!(back.schema(), model.schema());
+            assert_eq!(back.training(), model.training());
+            assert_eq!(model_to_bytes(&back.record()), fs::read(&path).unwrap());
+        }
+    }
+    assert_eq!(
+        names_in(folder.path()).len(),
+        Family::ALL.len(),
+        "no temporary file is left"
+    );
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
+}
+
+#[test]
+fn writing_replaces_a_file_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.softwood");
+    fs::write(&path, "something else").unwrap();
+    write_model(&path, &fitted(Family::Vst, false).record()).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), some_bytes());
+}
+
+#[test]
+fn a_failed_write_names_the_folder_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = fitted(Family::Vst, false).record();
+    let absent = folder.path().join("absent/model.softwood");
+    let error = write_model(&absent, &record).unwrap_err();
+    assert!(matches!(error, Error::File { .. }) && error.is_users());
+    assert!(
+        error.to_string().contains("does not exist; make it first"),
+        "{error}"
+    );
+    let error = write_model(folder.path(), &record).unwrap_err();
+    assert!(error.to_string().contains("folder"), "{error}");
+    assert!(names_in(folder.path()).is_empty());
+}
+
+#[test]
+fn unreadable_files_are_named_with_their_problem() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let bytes = some_bytes();
+    fs::write(at("short"), &bytes[..bytes.len() / 2]).unwrap();
+    fs::write(at("csv"), "a,b\n1,2\n").unwrap();
+    fs::write(at("empty"), "").unwrap();
+    for (name, expected) in [
+        ("short", "checksum does not match"),
+        ("csv", "does not begin like a model"),
+        ("empty", "the file is empty"),
+        ("absent", "there is no such file"),
+        ("", "this is a folder"),
+    ] {
+        let error = read_model(&at(name)).unwrap_err();
+        let message = error.to_string();
+        assert!(
+            message.contains(expected) && message.contains(&at(name).display().to_string()),
+            "{message}"
+        );
+        assert!(error.is_users());
+    }
+}
+
+#[test]
+fn an_unknown_family_is_named() {
+    let mut record = fitted(Family::Vst, false).record();
+    record.family = "oak".to_owned();
+    let message = model_from_bytes(&model_to_bytes(&record))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        message.contains("`oak`") && message.contains("vst"),
+        "{message}"
+    );
+}
+
+/// Makes the checksum right again, as someone who means harm would.
+fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let checksum = crc32fast::hash(&bytes[16..]);
+    bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn every_single_flipped_bit_of_a_model_is_noticed() {
+    let bytes = some_bytes();
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        assert!(
+            matches!(model_from_bytes(&damaged), Err(Error::Format(_))),
+            "byte {at}"
+        );
+    }
+}
+
+#[test]
+fn arrays_and_metadata_that_are_absent_are_errors() {
+    let record = fitted(Family::Vst, false).record();
+    for at in 0..record.arrays.len() {
+        let mut damaged = record.clone();
+        damaged.arrays.remove(at);
+        assert!(matches!(
+            model_from_bytes(&model_to_bytes(&damaged)),
+            Err(Error::Format(_))
+        ));
+    }
+    let names: Vec<String> = record.meta.as_object().unwrap().keys().cloned().collect();
+    for name in names {
+        for value in [
+            json!(null),
+            json!(-1),
+            json!("x"),
+            json!([]),
+            json!({}),
+            json!(1e300),
+        ] {
+            let mut damaged = record.clone();
+            damaged.meta[&name] = value;
+            // some values may be harmless; none may panic
+            let _ = model_from_bytes(&model_to_bytes(&damaged));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn truncated_models_are_refused(at in any::<prop::sample::Index>()) {
+        let bytes = some_bytes();
+        let cut = at.index(bytes.len());
+        prop_assert!(matches!(model_from_bytes(&bytes[..cut]), Err(Error::Format(_))));
+    }
+
+    #[test]
+    fn flipped_bits_under_a_right_checksum_never_panic(
+        flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8_u8), 1..6),
+    ) {
+        let mut bytes = some_bytes();
+        for (at, bit) in flips {
+            let at = 16 + at.index(bytes.len() - 16);
+            bytes[at] ^= 1 << bit;
+        }
+        if let Err(error) = model_from_bytes(&resealed(bytes)) {
+            prop_assert!(matches!(error, Error::Format(_)), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn random_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        prop_assert!(matches!(model_from_bytes(&bytes), Err(Error::Format(_))));
+        let mut headed = b"SOFTWOOD\x01\0\0\0\0\0\0\0".to_vec();
+        headed.extend(bytes);
+        prop_assert!(matches!(model_from_bytes(&resealed(headed)), Err(Error::Format(_))));
+    }
+}

@@ -1,0 +1,171 @@
+//! Imports follow the data: a module may use what stands to its left, never what stands to its right.
+
+// a failed unwrap is a failed test, in helper functions too
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Modules from left to right; those in one group may use each other.
+const LAYERS: &[&[&str]] = &[
+    &["error", "rng", "par", "params"],
+    &["numerics"],
+    &["data", "predictive", "store"],
+    &["likelihood", "score", "soft", "hard", "infer", "boost"],
+    &["posterior", "fit"],
+    &["models"],
+    &["evaluate", "bandit", "causal"],
+];
+
+/// Names that say that a module's content has no home yet.
+const HOMELESS: &[&str] = &[
+    "utils", "util", "helpers", "helper", "common", "misc", "base", "core",
+];
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|suffix| suffix == "rs") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files
+}
+
+/// The file's path below `src`, as module names.
+fn modules(file: &Path) -> Vec<String> {
+    let below = file.strip_prefix(source()).unwrap().with_extension("");
+    below
+        .iter()
+        .map(|part| part.to_str().unwrap().to_owned())
+        .collect()
+}
+
+fn layer(module: &str) -> usize {
+    LAYERS
+        .iter()
+        .position(|layer| layer.contains(&module))
+        .unwrap_or_else(|| {
+            panic!("the module `{module}` has no place in tests/layers.rs and STYLE")
+        })
+}
+
+/// Paths below `crate::` that a text mentions outside comments, in `use` lines and elsewhere.
+fn crate_paths(text: &str) -> Vec<Vec<String>> {
+    let mut paths = Vec::new();
+    for line in text.lines() {
+        let code = line.split("//").next().unwrap_or("");
+        for rest in code.split("crate::").skip(1) {
+            let end = rest
+                .find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'))
+                .unwrap_or(rest.len());
+            let parts = rest[..end].split("::").filter(|part| !part.is_empty());
+            paths.push(parts.map(str::to_owned).collect());
+        }
+    }
+    paths
+}
+
+/// What is wrong with one import, if anything.
+fn problem(from: &[String], to: &[String]) -> Option<String> {
+    let (ours, theirs) = (from.first()?, to.first()?);
+    if !theirs.starts_with(char::is_lowercase) || theirs.ends_with('!') {
+        return None;
+    }
+    if layer(ours) < layer(theirs) {
+        return Some(format!(
+            "`{ours}` uses `{theirs}`, which stands to its right"
+        ));
+    }
+    // a family imports no other family; `any` and `file` enumerate them all
+    let is_family = |path: &[String]| {
+        path[0] == "models"
+            && path
+                .get(1)
+                .is_some_and(|name| name != "any" && name != "file" && name != "mod")
+    };
+    let may_enter = from[0] != "models"
+        || !is_family(from)
+        || from.get(1) == to.get(1)
+        || (from[1] == "gp_rnn_tree" && to.get(1).is_some_and(|name| name == "rnn_tree"));
+    (is_family(to) && !may_enter)
+        .then(|| format!("the family `{}` uses the family `{}`", from[1], to[1]))
+}
+
+#[test]
+fn imports_point_left() {
+    let mut broken = Vec::new();
+    for file in rust_files(&source()) {
+        let from = modules(&file);
+        if from == ["lib"] {
+            continue;
+        }
+        for to in crate_paths(&fs::read_to_string(&file).unwrap()) {
+            if let Some(problem) = problem(&from, &to) {
+                broken.push(format!("{}: {problem}", file.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn no_module_is_homeless() {
+    for file in rust_files(&source()) {
+        for module in modules(&file) {
+            assert!(
+                !HOMELESS.contains(&module.as_str()),
+                "{}: name it after what it holds",
+                file.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn one_file_names_rayon_and_only_numerics_is_unsafe() {
+    for file in rust_files(&source()) {
+        let from = modules(&file);
+        let text = fs::read_to_string(&file).unwrap();
+        let code = || {
+            text.lines()
+                .map(|line| line.split("//").next().unwrap_or(""))
+        };
+        if from != ["par"] {
+            assert!(
+                !code().any(|line| line.contains("rayon")),
+                "{}: threads belong to par.rs",
+                file.display()
+            );
+        }
+        if from[0] != "numerics" {
+            assert!(
+                !code().any(|line| line.contains("unsafe ")),
+                "{}: unsafe belongs to numerics/",
+                file.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_wrong_import_would_be_found() {
+    let path = |text: &str| text.split("::").map(str::to_owned).collect::<Vec<_>>();
+    assert!(problem(&path("predictive::row"), &path("posterior::Posterior")).is_some());
+    assert!(problem(&path("models::vst::learn"), &path("models::tree::Tree")).is_some());
+    assert!(problem(&path("models::vst::learn"), &path("models::vst::Vst")).is_none());
+    assert!(problem(&path("models::any"), &path("models::vst::Vst")).is_none());
+    assert!(problem(&path("evaluate::run"), &path("score::prr")).is_none());
+    let found = crate_paths(
+        "use crate::data::table::{Table};\n// crate::no::such\nlet x = crate::rng::Key(1);",
+    );
+    assert_eq!(found, [path("data::table"), path("rng::Key")]);
+}
