@@ -1,0 +1,65 @@
+//! Python's columns to the library's, and numbers back.
+
+use std::sync::Arc;
+
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use pyo3::prelude::*;
+use softwood::{Column, Table, Values};
+
+use crate::errors::to_python;
+
+/// A column as `softwood._frame` hands it over: numbers with NaN for missing cells and no levels, or codes into levels.
+pub(crate) struct RawColumn(Column);
+
+impl<'py> FromPyObject<'_, 'py> for RawColumn {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let (name, cells, levels) =
+            object.extract::<(String, Bound<'py, PyAny>, Option<Vec<String>>)>()?;
+        let values = match levels {
+            None => Values::Numeric(numbers(&cells)?),
+            Some(levels) => Values::Categorical {
+                codes: cells
+                    .extract::<PyReadonlyArray1<'_, u32>>()?
+                    .as_array()
+                    .to_vec(),
+                levels: Arc::new(levels),
+            },
+        };
+        Ok(Self(Column { name, values }))
+    }
+}
+
+impl RawColumn {
+    pub(crate) fn into_column(self) -> Column {
+        self.0
+    }
+}
+
+/// A table of these columns.
+pub(crate) fn table(columns: Vec<RawColumn>) -> PyResult<Table> {
+    Table::new(columns.into_iter().map(RawColumn::into_column).collect()).map_err(to_python)
+}
+
+/// A one-dimensional array of 64-bit floats.
+pub(crate) fn numbers(array: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+    Ok(array
+        .extract::<PyReadonlyArray1<'_, f64>>()?
+        .as_array()
+        .to_vec())
+}
+
+/// One number per row.
+pub(crate) fn vector<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyArray1<T>> {
+    PyArray1::from_vec(py, values)
+}
+
+/// Several numbers per row, row-major.
+pub(crate) fn matrix(
+    py: Python<'_>,
+    values: Vec<f64>,
+    shape: [usize; 2],
+) -> PyResult<Bound<'_, PyArray2<f64>>> {
+    PyArray1::from_vec(py, values).reshape(shape)
+}

@@ -1,0 +1,171 @@
+//! Fitting, and the fitted model: made by `fit` or read from a file, asked through `answer`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use numpy::PyReadonlyArray1;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde_json::{Value, json};
+use softwood::{
+    Dataset, Family, Key, Pool, Posterior, Result, Run, Schema, Table, Task, Values,
+    model_from_bytes, model_to_bytes, read_model, write_model,
+};
+
+use crate::convert::{RawColumn, table};
+use crate::dist::Answer;
+use crate::errors::to_python;
+use crate::run::{outside_gil, stoppable};
+
+/// The families with their parameter tables, as JSON.
+#[pyfunction]
+pub(crate) fn families() -> String {
+    let all = Family::ALL.iter().map(|family| {
+        json!({"name": family.name(), "summary": family.summary(), "params": family.table()})
+    });
+    Value::Array(all.collect()).to_string()
+}
+
+/// A labelled table as Python hands it over: feature columns, target column, row weights.
+#[derive(FromPyObject)]
+pub(crate) struct Labelled<'py>(
+    Vec<RawColumn>,
+    RawColumn,
+    Option<PyReadonlyArray1<'py, f64>>,
+);
+
+impl Labelled<'_> {
+    fn into_parts(self) -> PyResult<Parts> {
+        Ok(Parts {
+            features: table(self.0)?,
+            target: table(vec![self.1])?,
+            weights: self.2.map(|weights| weights.as_array().to_vec()),
+        })
+    }
+}
+
+struct Parts {
+    features: Table,
+    target: Table,
+    weights: Option<Vec<f64>>,
+}
+
+impl Parts {
+    /// A training set; a categorical target makes it classification.
+    fn into_training(self) -> Result<Dataset> {
+        let column = &self.target.columns()[0];
+        let task = match &column.values {
+            Values::Numeric(_) => Task::Regression,
+            Values::Categorical { levels, .. } => Task::Classification {
+                classes: levels.to_vec(),
+            },
+        };
+        let schema = Schema::of(&self.features, &column.name, task);
+        let target = schema.target_of(&self.target)?;
+        Dataset::new(schema, self.features, target, self.weights)
+    }
+
+    /// Rows held out, coded as the training set is.
+    fn to_hold_out(&self, schema: &Schema) -> Result<Dataset> {
+        let target = schema.target_of(&self.target)?;
+        Dataset::new(schema.clone(), schema.align(&self.features)?, target, None)
+    }
+}
+
+/// Fits a family. `params` is a JSON object; the last argument is the seed and the number of threads (0: one per core).
+#[pyfunction]
+pub(crate) fn fit(
+    py: Python<'_>,
+    family: &str,
+    params: &str,
+    data: Labelled<'_>,
+    held_out: Option<Labelled<'_>>,
+    run: (u64, usize),
+) -> PyResult<Model> {
+    let (seed, threads) = run;
+    let family = Family::from_name(family).map_err(to_python)?;
+    let params: Value =
+        serde_json::from_str(params).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let data = data.into_parts()?.into_training().map_err(to_python)?;
+    let held_out = held_out.map(Labelled::into_parts).transpose()?;
+    let held_out = held_out.map(|parts| parts.to_hold_out(data.schema()));
+    let held_out = held_out.transpose().map_err(to_python)?;
+    let posterior = stoppable(py, |watch| {
+        let run = Run {
+            key: Key::from_seed(seed),
+            pool: &Pool::new(threads)?,
+            watch,
+            held_out: held_out.as_ref(),
+        };
+        family.fit(&params, &data, &run)
+    })?;
+    Ok(Model::new(posterior))
+}
+
+/// A fitted model of any family.
+#[pyclass(frozen, module = "softwood._native")]
+#[derive(Debug)]
+pub(crate) struct Model {
+    posterior: Arc<dyn Posterior>,
+}
+
+impl Model {
+    fn new(posterior: Box<dyn Posterior>) -> Self {
+        Self {
+            posterior: Arc::from(posterior),
+        }
+    }
+}
+
+#[pymethods]
+impl Model {
+    /// Reads a model file.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        outside_gil(py, || read_model(&path)).map(Self::new)
+    }
+
+    /// Writes a model file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        outside_gil(py, || write_model(&path, &self.posterior.record()))
+    }
+
+    /// Reads a model from the bytes of a model file.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
+        outside_gil(py, || model_from_bytes(bytes)).map(Self::new)
+    }
+
+    /// The bytes of its model file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &model_to_bytes(&self.posterior.record()))
+    }
+
+    /// Pickles as the bytes of its model file.
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let read = py.get_type::<Self>().getattr("from_bytes")?;
+        Ok((read, (self.to_bytes(py),)))
+    }
+
+    /// Family, parameters, schema, training report and shape, as JSON.
+    fn describe(&self) -> String {
+        let record = self.posterior.record();
+        json!({
+            "family": record.family,
+            "params": record.meta.get("params"),
+            "schema": self.posterior.schema(),
+            "training": self.posterior.training(),
+            "n_members": self.posterior.n_members(),
+        })
+        .to_string()
+    }
+
+    /// The predictive distribution on these rows.
+    fn answer(&self, columns: Vec<RawColumn>, threads: usize) -> PyResult<Answer> {
+        Answer::new(Arc::clone(&self.posterior), &table(columns)?, threads)
+    }
+}

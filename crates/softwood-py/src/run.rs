@@ -1,0 +1,77 @@
+//! How native work runs: without the interpreter lock, and stoppable by Ctrl-C.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use softwood::{Progress, Result, Watch};
+
+use crate::errors::to_python;
+
+/// Time between two looks at pending signals.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Runs `work` without the interpreter lock.
+pub(crate) fn outside_gil<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T> + Send,
+) -> PyResult<T> {
+    py.detach(work).map_err(to_python)
+}
+
+/// Runs `work` without the interpreter lock and asks it to stop when a signal handler raises.
+///
+/// Python handles signals on its main thread alone, and a watch may be called from any thread: so the calling
+/// thread stays behind to look for signals while another does the work.
+pub(crate) fn stoppable<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&dyn Watch) -> Result<T> + Send,
+) -> PyResult<T> {
+    let stop = Stop(AtomicBool::new(false));
+    let (result, raised) = py.detach(|| beside(&stop, work));
+    match raised {
+        Some(exception) => Err(exception),
+        None => result.map_err(to_python),
+    }
+}
+
+fn beside<T: Send>(
+    stop: &Stop,
+    work: impl FnOnce(&dyn Watch) -> Result<T> + Send,
+) -> (Result<T>, Option<PyErr>) {
+    thread::scope(|scope| {
+        let (running, ended) = channel::<()>();
+        let worker = scope.spawn(move || {
+            let _running = running;
+            work(stop)
+        });
+        let mut raised = None;
+        while ended.recv_timeout(SIGNAL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            if raised.is_none()
+                && let Err(exception) = Python::attach(|py| py.check_signals())
+            {
+                raised = Some(exception);
+                stop.0.store(true, Ordering::Relaxed);
+            }
+        }
+        match worker.join() {
+            Ok(result) => (result, raised),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+struct Stop(AtomicBool);
+
+impl Watch for Stop {
+    fn step(&self, _: &Progress<'_>) -> ControlFlow<()> {
+        if self.0.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}

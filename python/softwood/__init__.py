@@ -1,0 +1,20 @@
+"""Softwood: tree models that know what they do not know.
+
+Every estimator follows scikit-learn and adds `predict_dist`, which gives each row a whole distribution and splits its
+uncertainty into *data* (noise) and *knowledge* (what the model has not seen).
+"""
+
+from importlib.metadata import version as _version
+
+from softwood._base import load
+from softwood._distribution import ClassificationDistribution, RegressionDistribution
+from softwood._estimators import VSTClassifier, VSTRegressor
+
+__all__ = [
+    "ClassificationDistribution",
+    "RegressionDistribution",
+    "VSTClassifier",
+    "VSTRegressor",
+    "load",
+]
+__version__ = _version("softwood")

@@ -1,0 +1,364 @@
+"""What every estimator shares: tables in, one native model inside, answers out. No family is named here."""
+
+from __future__ import annotations
+
+import json
+import numbers
+import os
+import warnings
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from softwood import _frame, _native, _random
+from softwood._distribution import ClassificationDistribution, RegressionDistribution
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from softwood._native import Answer, Column, Labelled, Model
+
+NOT_OF_THE_FAMILY = ("random_state", "n_jobs")
+"""Parameters that belong to the run, not to the model."""
+
+REGISTRY: dict[tuple[str, str], type[Estimator]] = {}
+"""Estimator of each family and task, for reading model files."""
+
+
+class Estimator(BaseEstimator):
+    """A native model behind scikit-learn's interface."""
+
+    _family: ClassVar[str]
+    _task: ClassVar[str]
+
+    _model: Model
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    random_state: Any
+    n_jobs: int | None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "_family" in cls.__dict__:
+            REGISTRY[cls._family, cls._task] = cls
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        X_val: Any = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
+            Features. Texts, booleans and categories are categorical columns; missing cells are welcome in all.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows; a whole number is as good as repeating the row.
+        X_val, y_val : like X and y, default=None
+            Rows for early stopping and for what is chosen automatically. Without them a part of the training
+            rows is set aside.
+
+        Returns
+        -------
+        self
+        """
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val belong together: give both or neither")
+        columns = self._columns(X, reset=True)
+        target = self._target(y, "y")
+        check_consistent_length(columns[0][1], target[1])
+        training: Labelled = (columns, target, _weights(sample_weight, target[1]))
+        held_out: Labelled | None = None
+        if X_val is not None:
+            held_out = (self._columns(X_val), self._target(y_val, "y_val", reset=False), None)
+        run = (_random.seed_of(self.random_state), self._threads())
+        self._model = _native.fit(self._family, self._parameters(), training, held_out, run)
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that `softwood.load`, the program and the Rust library read."""
+        check_is_fitted(self)
+        self._model.save(path)
+
+    @property
+    def training_(self) -> dict[str, Any]:
+        """How the model came about: loss curve, what was tried and what was chosen."""
+        check_is_fitted(self)
+        report: dict[str, Any] = json.loads(self._model.describe())["training"]
+        return report
+
+    def _target(self, y: Any, name: str, *, reset: bool = True) -> Column:
+        raise NotImplementedError
+
+    def _restore(self, model: Model, schema: dict[str, Any]) -> None:
+        """Take over a model read from a file."""
+        names = [field["name"] for field in schema["fields"]]
+        self.n_features_in_ = len(names)
+        if names != _frame.positions(len(names)):
+            self.feature_names_in_ = np.asarray(names, dtype=object)
+        self._model = model
+
+    def _answer(self, X: Any) -> Answer:
+        check_is_fitted(self)
+        return self._model.answer(self._columns(X), self._threads())
+
+    def _columns(self, X: Any, *, reset: bool = False) -> list[Column]:
+        """Read a table; names are those of the fit where the table has none."""
+        if not _frame.is_frame(X):
+            frame = _frame.from_array(validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan"))
+            return frame.columns if reset else frame.named(self._names())
+        frame = _frame.from_frame(X)
+        if reset:
+            self._remember(frame)
+            return frame.columns
+        return self._matched(frame)
+
+    def _remember(self, frame: _frame.Frame) -> None:
+        if not frame.columns:
+            raise ValueError(f"{type(self).__name__} needs at least one feature: the table has no columns")
+        self.n_features_in_ = len(frame.columns)
+        if frame.is_named:
+            self.feature_names_in_ = np.asarray([name for name, _, _ in frame.columns], dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _matched(self, frame: _frame.Frame) -> list[Column]:
+        """Leave names to the model where both sides have them; go by position otherwise, as scikit-learn does."""
+        knows_names = hasattr(self, "feature_names_in_")
+        if knows_names and frame.is_named:
+            return frame.columns
+        if len(frame.columns) != self.n_features_in_:
+            raise ValueError(
+                f"X has {len(frame.columns)} features, but {type(self).__name__} "
+                f"is expecting {self.n_features_in_} features as input."
+            )
+        if knows_names:
+            warnings.warn(
+                f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names",
+                stacklevel=5,
+            )
+        elif frame.is_named:
+            warnings.warn(
+                f"X has feature names, but {type(self).__name__} was fitted without feature names",
+                stacklevel=5,
+            )
+        return frame.named(self._names())
+
+    def _names(self) -> list[str]:
+        if hasattr(self, "feature_names_in_"):
+            return list(self.feature_names_in_)
+        return _frame.positions(self.n_features_in_)
+
+    def _threads(self) -> int:
+        """Read scikit-learn's `n_jobs`: None and -1 are all cores."""
+        if self.n_jobs is None or self.n_jobs == -1:
+            return 0
+        if not isinstance(self.n_jobs, numbers.Integral) or self.n_jobs < 1:
+            raise ValueError(f"n_jobs = {self.n_jobs!r}: expected None, -1 or a positive whole number")
+        return int(self.n_jobs)
+
+    def _parameters(self) -> str:
+        """Write the parameters of the family as JSON; what cannot be written crosses as text and is refused there."""
+        own = self.get_params(deep=False).items()
+        return json.dumps({name: _plain(value) for name, value in own if name not in NOT_OF_THE_FAMILY})
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+class Regressor(RegressorMixin, Estimator):
+    """An estimator whose target is a number."""
+
+    _task = "regression"
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict the mean of each row's distribution.
+
+        Parameters
+        ----------
+        X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._answer(X).mean()
+
+    def predict_dist(self, X: Any) -> RegressionDistribution:
+        """Predict the whole distribution of each row.
+
+        Parameters
+        ----------
+        X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        RegressionDistribution
+            Ask it for moments, quantiles, intervals, densities, samples and the two kinds of uncertainty.
+        """
+        return RegressionDistribution(self._answer(X))
+
+    def _target(self, y: Any, name: str, *, reset: bool = True) -> Column:
+        if y is None:
+            raise ValueError(_no_target(self))
+        values = check_array(y, ensure_2d=False, dtype=np.float64, input_name=name, ensure_min_samples=0)
+        return _target_name(y), column_or_1d(values, warn=True), None
+
+
+class Classifier(ClassifierMixin, Estimator):
+    """An estimator whose target is a class."""
+
+    _task = "classification"
+
+    classes_: NDArray[Any]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.predict_dist(X).label
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the probability of each class, in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return self.predict_dist(X).probabilities
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the natural logarithm of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict_dist(self, X: Any) -> ClassificationDistribution:
+        """Predict the whole distribution of each row.
+
+        Parameters
+        ----------
+        X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ClassificationDistribution
+            Ask it for probabilities, labels and the two kinds of uncertainty.
+        """
+        answer = self._answer(X)
+        return ClassificationDistribution(answer, self.classes_)
+
+    def _target(self, y: Any, name: str, *, reset: bool = True) -> Column:
+        if y is None:
+            raise ValueError(_no_target(self))
+        labels = check_array(y, ensure_2d=False, dtype=None, input_name=name, ensure_min_samples=0)
+        labels = column_or_1d(labels, warn=True)
+        missing = _frame.is_missing(labels)
+        check_classification_targets(labels[~missing])
+        classes, inverse = np.unique(labels[~missing], return_inverse=True)
+        if reset:
+            self.classes_ = classes
+        codes = np.full(labels.shape, _frame.MISSING, dtype=np.uint32)
+        codes[~missing] = inverse
+        return _target_name(y), codes, [_frame.text(label) for label in classes]
+
+    def _restore(self, model: Model, schema: dict[str, Any]) -> None:
+        super()._restore(model, schema)
+        self.classes_ = _classes(schema["classes"])
+
+
+def load(path: str | os.PathLike[str]) -> Estimator:
+    """Read a model file, whichever interface wrote it.
+
+    Parameters
+    ----------
+    path : str or path
+        A file written by `save`, by `softwood fit` or by the Rust library.
+
+    Returns
+    -------
+    VSTRegressor, VSTClassifier, ...
+        A fitted estimator of the family and task of the file.
+
+    Notes
+    -----
+    A file holds class names, not their Python types: names that all are numbers come back as numbers, `false` and
+    `true` as booleans, others as texts. Pickling keeps the types.
+    """
+    model = _native.Model.load(path)
+    about = json.loads(model.describe())
+    kind = REGISTRY[about["family"], about["schema"]["task"]]
+    estimator = kind(**(about["params"] or {}))
+    estimator._restore(model, about["schema"])
+    return estimator
+
+
+def _classes(names: list[str]) -> NDArray[Any]:
+    """Give class names the types they most likely had."""
+    if names == ["false", "true"]:
+        return np.array([False, True])
+    for kind in (np.int64, np.float64):
+        try:
+            classes = np.array([kind(name) for name in names])
+        except (ValueError, OverflowError):
+            continue
+        if [_frame.text(label) for label in classes] == names:
+            return classes
+    return np.array(names)
+
+
+def _target_name(y: Any) -> str:
+    """Take the target's name from a named column."""
+    name = getattr(y, "name", None)
+    return name if isinstance(name, str) and name else "target"
+
+
+def _weights(sample_weight: Any, rows: NDArray[Any]) -> NDArray[np.float64] | None:
+    if sample_weight is None:
+        return None
+    weights: NDArray[np.float64] = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+    return weights
+
+
+def _plain(value: Any) -> Any:
+    """Turn a parameter into what JSON can hold."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    return value if isinstance(value, float) and np.isfinite(value) else repr(value)
+
+
+def _no_target(estimator: Estimator) -> str:
+    return f"{type(estimator).__name__} requires y to be passed, but the target y is None"

@@ -1,0 +1,216 @@
+"""Tables of other libraries as the columns that the native module takes.
+
+pandas, polars and pyarrow are recognised by what their tables offer and never imported here. Whatever the library, the
+same cells give the same columns, and those that the program reads from a file of the same cells: booleans are
+categories; categories are told apart by their text and sorted by it; dates are days since 1970-01-01, timestamps
+seconds since then, times and durations seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from softwood._native import Column
+
+MISSING = np.uint32(0xFFFF_FFFF)
+"""Code of a missing category."""
+
+SECOND = np.timedelta64(1, "s")
+TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+"""Ticks per second."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Columns of a table, and whether the table had names for them."""
+
+    columns: list[Column]
+    is_named: bool
+
+    def named(self, names: Sequence[str]) -> list[Column]:
+        """Return the columns under other names."""
+        return [(name, cells, levels) for name, (_, cells, levels) in zip(names, self.columns, strict=True)]
+
+
+def is_frame(X: Any) -> bool:
+    """Tell a table with columns of their own types from an array."""
+    return _is_pandas(X) or _is_polars(X) or _is_arrow(X)
+
+
+def from_frame(X: Any) -> Frame:
+    """Read a table of pandas, polars or pyarrow."""
+    if _is_pandas(X):
+        names, cells, read = list(X.columns), (X.iloc[:, i] for i in range(X.shape[1])), _pandas_column
+    elif _is_polars(X):
+        X = X.collect() if hasattr(X, "collect") else X
+        names, cells, read = list(X.columns), iter(X.get_columns()), _polars_column
+    else:
+        names, cells, read = list(X.column_names), iter(X.columns), _arrow_column
+    is_named = _are_texts(names)
+    names = names if is_named else positions(len(names))
+    return Frame([read(name, column) for name, column in zip(names, cells, strict=True)], is_named)
+
+
+def from_array(X: NDArray[Any]) -> Frame:
+    """Read a two-dimensional array; in arrays of objects and texts, columns that are not numbers are categories."""
+    read = _object_column if X.dtype.kind in "OUS" else _number_column
+    return Frame([read(name, X[:, i]) for i, name in enumerate(positions(X.shape[1]))], is_named=False)
+
+
+def positions(n: int) -> list[str]:
+    """Name columns that have no names."""
+    return [f"x{i}" for i in range(n)]
+
+
+def categories(name: str, codes: NDArray[Any], values: Iterable[Any]) -> Column:
+    """Make a categorical column from codes into `values`, with negative codes for missing cells.
+
+    Values that share a text become one level, unused ones are dropped, and levels are sorted by text.
+    """
+    texts = [text(value) for value in values]
+    codes = np.asarray(codes, dtype=np.int64)
+    used = sorted({texts[code] for code in np.unique(codes[codes >= 0])})
+    place = {level: at for at, level in enumerate(used)}
+    table = np.array([*(place.get(level, 0) for level in texts), MISSING], dtype=np.uint32)
+    return name, table[np.where(codes < 0, len(texts), codes)], used
+
+
+def text(value: Any) -> str:
+    """Name a category or class as the program does: whole numbers without a point, truth values in lower case."""
+    if isinstance(value, (float, np.floating)):
+        return np.format_float_positional(value, trim="-")
+    name = str(value)
+    return name.strip().lower() if name.strip().lower() in {"true", "false"} else name
+
+
+def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mark None, NaN, NaT and pandas' NA in an array of any type."""
+    if values.dtype.kind == "f":
+        return np.asarray(np.isnan(values))
+    if values.dtype.kind != "O":
+        return np.zeros(values.shape, dtype=np.bool_)
+    return np.fromiter((_is_missing(value) for value in values), dtype=np.bool_, count=len(values))
+
+
+def _is_missing(value: Any) -> bool:
+    # NA neither equals itself nor differs from itself: it answers with itself.
+    return value is None or type(value).__name__ == "NAType" or (value != value) is True  # noqa: PLR0124
+
+
+def _is_pandas(X: Any) -> bool:
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def _is_polars(X: Any) -> bool:
+    is_table = hasattr(X, "get_columns") or hasattr(X, "collect")
+    return is_table and type(X).__module__.partition(".")[0] == "polars"
+
+
+def _is_arrow(X: Any) -> bool:
+    return hasattr(X, "column_names") and hasattr(X, "schema") and hasattr(X, "columns")
+
+
+def _are_texts(names: list[Any]) -> bool:
+    are_texts = [isinstance(name, str) for name in names]
+    if any(are_texts) and not all(are_texts):
+        kinds = sorted({type(name).__name__ for name in names})
+        raise TypeError(
+            "Feature names are only supported if all input features have string names, but your input has "
+            f"{kinds} as feature name / column name types."
+        )
+    return bool(are_texts) and all(are_texts)
+
+
+def _number_column(name: str, cells: Any) -> Column:
+    return name, np.asarray(cells, dtype=np.float64), None
+
+
+def _object_column(name: str, cells: NDArray[Any]) -> Column:
+    """Read numbers where every cell is one, categories otherwise."""
+    missing = is_missing(cells)
+    present = cells[~missing]
+    if cells.dtype.kind == "O" and any(isinstance(value, (str, bool, np.bool_)) for value in present):
+        return _factorised(name, cells, missing)
+    try:
+        numbers = np.full(cells.shape, np.nan)
+        numbers[~missing] = present.astype(np.float64)
+    except ValueError:
+        return _factorised(name, cells, missing)
+    return name, numbers, None
+
+
+def _factorised(name: str, cells: NDArray[Any], missing: NDArray[np.bool_]) -> Column:
+    levels, inverse = np.unique([text(value) for value in cells[~missing]], return_inverse=True)
+    codes = np.full(cells.shape, -1, dtype=np.int64)
+    codes[~missing] = inverse
+    return categories(name, codes, levels)
+
+
+def _pandas_column(name: str, cells: Any) -> Column:
+    dtype = cells.dtype
+    if hasattr(dtype, "categories"):
+        return categories(name, cells.cat.codes.to_numpy(), dtype.categories)
+    if dtype.kind in "iuf" and not hasattr(dtype, "pyarrow_dtype"):
+        return name, cells.to_numpy(dtype=np.float64, na_value=np.nan), None
+    if hasattr(dtype, "pyarrow_dtype"):
+        return _arrow_column(name, cells.array.__arrow_array__())
+    if dtype.kind in "mM":
+        ticks = cells.to_numpy(dtype=f"{dtype.kind}8[ns]")
+        return name, ticks.astype("m8[ns]") / SECOND, None
+    if dtype.kind == "c":
+        raise _neither(name, dtype)
+    if dtype.kind == "O" and not hasattr(dtype, "storage"):
+        return _object_column(name, cells.to_numpy(dtype=object))
+    codes, levels = cells.factorize()
+    return categories(name, codes, levels)
+
+
+def _polars_column(name: str, cells: Any) -> Column:
+    kind = cells.dtype.base_type().__name__
+    if cells.dtype.is_numeric() or kind == "Null":
+        return name, cells.cast(float).fill_null(np.nan).to_numpy(), None
+    if cells.dtype.is_temporal():
+        ticks = {"Date": 1.0, "Time": TICKS["ns"]}.get(kind) or TICKS[cells.dtype.time_unit]
+        return name, cells.to_physical().cast(float).fill_null(np.nan).to_numpy() / ticks, None
+    if kind == "Object":
+        return _object_column(name, np.array(cells.to_list(), dtype=object))
+    if kind not in {"String", "Categorical", "Enum", "Boolean"}:
+        raise _neither(name, cells.dtype)
+    cells = cells.cast(str)
+    codes = cells.rank("dense").cast(int).fill_null(0).to_numpy() - 1
+    return categories(name, codes, cells.drop_nulls().unique().sort().to_list())
+
+
+def _arrow_column(name: str, cells: Any) -> Column:
+    kind = str(cells.type)
+    if kind.startswith(("dictionary", "string", "large_string", "bool")):
+        return _arrow_categories(name, cells)
+    if kind == "null":
+        return name, np.full(len(cells), np.nan), None
+    if kind.startswith(("int", "uint", "float", "double", "halffloat", "decimal")):
+        return name, np.asarray(cells.cast("float64", safe=False), dtype=np.float64), None
+    if kind.startswith(("date", "time", "duration")):
+        ticks = {"date32[day]": 1.0, "date64[ms]": 86_400_000.0}.get(kind) or TICKS[cells.type.unit]
+        whole = cells.cast("int32" if cells.type.bit_width == 32 else "int64")
+        return name, np.asarray(whole.cast("float64", safe=False), dtype=np.float64) / ticks, None
+    raise _neither(name, kind)
+
+
+def _arrow_categories(name: str, cells: Any) -> Column:
+    if hasattr(cells, "unify_dictionaries"):
+        cells = cells.unify_dictionaries().combine_chunks()
+    encoded = cells.dictionary_encode()
+    values = encoded.dictionary.to_pylist()
+    codes = np.asarray(encoded.indices.fill_null(-1), dtype=np.int64)
+    codes = np.where(np.isin(codes, [at for at, value in enumerate(values) if value is None]), -1, codes)
+    return categories(name, codes, values)
+
+
+def _neither(name: str, dtype: Any) -> ValueError:
+    return ValueError(f"column `{name}`: {dtype} is neither a number nor a category; turn it into numbers or texts")

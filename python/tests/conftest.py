@@ -1,0 +1,49 @@
+"""Small tables with known truth, and parameters that fit them in a moment."""
+
+import numpy as np
+import pytest
+
+QUICK = {
+    "depth": 1,
+    "leaf_mixing": "mixture",
+    "scaling": "standard",
+    "rotation": "none",
+    "n_epochs": 5,
+    "n_draws": 1,
+    "n_members": 8,
+    "random_state": 0,
+}
+
+
+@pytest.fixture
+def quick():
+    return dict(QUICK)
+
+
+@pytest.fixture
+def regression():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    return X, X[:, 0] - 2 * X[:, 1] + rng.normal(scale=0.3, size=120)
+
+
+@pytest.fixture
+def classification():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(120, 3))
+    return X, np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+
+
+@pytest.fixture
+def mixed():
+    """Columns as plain lists: two numeric, one of texts, one of booleans, missing cells in three, and a target."""
+    rng = np.random.default_rng(2)
+    n = 90
+    size = [None if i % 11 == 0 else float(value) for i, value in enumerate(rng.normal(size=n))]
+    count = [int(value) for value in rng.integers(0, 9, size=n)]
+    colour = [
+        None if i % 7 == 0 else ["red", "green", "blue"][value] for i, value in enumerate(rng.integers(0, 3, size=n))
+    ]
+    flag = [None if i % 13 == 0 else bool(value) for i, value in enumerate(rng.integers(0, 2, size=n))]
+    target = [float(c + 3 * (k == "red") + e) for c, k, e in zip(count, colour, rng.normal(size=n), strict=True)]
+    return {"size": size, "count": count, "colour": colour, "flag": flag}, np.array(target)

@@ -1,0 +1,107 @@
+"""The predictive distribution: shapes, and laws that tie its answers together."""
+
+import numpy as np
+import pytest
+
+from softwood import VSTClassifier, VSTRegressor
+
+
+@pytest.fixture
+def dist(regression, quick):
+    X, y = regression
+    return VSTRegressor(**quick).fit(X, y).predict_dist(X)
+
+
+@pytest.fixture
+def labels(classification, quick):
+    X, y = classification
+    return VSTClassifier(**quick).fit(X, y).predict_dist(X)
+
+
+def test_shapes(dist, regression):
+    n = len(regression[1])
+    assert len(dist) == n
+    for values in (dist.mean, dist.std, dist.total, dist.data, dist.knowledge, dist.quantile(0.5)):
+        assert values.shape == (n,)
+    assert dist.quantile([0.1, 0.5, 0.9]).shape == (n, 3)
+    assert dist.interval(0.8).shape == (n, 2)
+    assert dist.sample(5).shape == (n, 5)
+    assert dist.sample_functions(3).shape == (n, 3)
+
+
+def test_variance_adds_up(dist):
+    np.testing.assert_allclose(dist.total, dist.data + dist.knowledge)
+    np.testing.assert_allclose(dist.std**2, dist.total)
+    assert (dist.knowledge >= 0).all()
+
+
+def test_mean_is_what_predict_says(regression, quick):
+    X, y = regression
+    model = VSTRegressor(**quick).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), model.predict_dist(X).mean)
+
+
+def test_cdf_inverts_quantile(dist):
+    for level in (0.01, 0.3, 0.5, 0.99):
+        np.testing.assert_allclose(dist.cdf(dist.quantile(level)), level, atol=1e-5)
+
+
+def test_interval_is_a_pair_of_quantiles(dist):
+    np.testing.assert_allclose(dist.interval(0.9), dist.quantile([0.05, 0.95]))
+
+
+def test_density_integrates_to_one(dist):
+    grid = np.linspace(dist.mean.min() - 12 * dist.std.max(), dist.mean.max() + 12 * dist.std.max(), 4001)
+    mass = sum(dist.pdf(value) for value in grid) * (grid[1] - grid[0])
+    np.testing.assert_allclose(mass, 1, rtol=1e-3)
+
+
+def test_crps_is_smallest_near_the_middle(dist):
+    assert (dist.crps(dist.mean) < dist.crps(dist.mean + 5 * dist.std)).all()
+
+
+def test_one_target_for_all_rows_or_one_for_each(dist):
+    np.testing.assert_array_equal(dist.logpdf(0.5), dist.logpdf(np.full(len(dist), 0.5)))
+    with pytest.raises(ValueError, match="broadcast"):
+        dist.cdf(np.zeros(len(dist) + 1))
+
+
+@pytest.mark.parametrize("level", [-0.1, 1.5, np.nan])
+def test_levels_outside_the_unit_interval_are_refused(dist, level):
+    with pytest.raises(ValueError, match="level"):
+        dist.quantile(level)
+
+
+def test_samples_repeat_with_their_seed_and_follow_the_law(dist):
+    np.testing.assert_array_equal(dist.sample(4, random_state=1), dist.sample(4, random_state=1))
+    assert (dist.sample(4, random_state=1) != dist.sample(4, random_state=2)).any()
+    # 120 rows x 500 draws: the pooled standardised mean has sd 1/sqrt(60000) = 0.0041; 0.03 is beyond 7 sd
+    z = (dist.sample(500, random_state=3) - dist.mean[:, None]) / dist.std[:, None]
+    assert abs(z.mean()) < 0.03
+
+
+def test_functions_spread_as_knowledge_does(dist):
+    functions = dist.sample_functions(8, random_state=0)
+    np.testing.assert_allclose(functions.mean(axis=1), dist.mean, atol=1e-6 * dist.std.max())
+
+
+def test_entropy_adds_up(labels):
+    np.testing.assert_allclose(labels.total, labels.data + labels.knowledge)
+    np.testing.assert_allclose(labels.proba.sum(axis=1), 1)
+    entropy = -(labels.proba * np.log(labels.proba)).sum(axis=1)
+    np.testing.assert_allclose(labels.entropy, entropy, atol=1e-9)
+    assert (labels.knowledge > -1e-12).all()
+
+
+def test_labels_and_log_probabilities_come_from_the_probabilities(labels):
+    np.testing.assert_array_equal(labels.label, labels.classes[labels.proba.argmax(axis=1)])
+    np.testing.assert_allclose(labels.logpmf("low"), np.log(labels.proba[:, list(labels.classes).index("low")]))
+    np.testing.assert_allclose(labels.logpmf(labels.label), np.log(labels.proba.max(axis=1)))
+    with pytest.raises(ValueError, match="not a class of the model"):
+        labels.logpmf("huge")
+
+
+def test_sampled_classes_are_classes(labels):
+    draws = labels.sample(6, random_state=0)
+    assert draws.shape == (len(labels), 6)
+    assert set(draws.ravel()) <= set(labels.classes)

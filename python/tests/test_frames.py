@@ -1,0 +1,243 @@
+"""Tables of four libraries: the same cells give the same model and the same answers."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from softwood import VSTClassifier, VSTRegressor, _frame
+
+
+def pandas_objects(cells):
+    return pd.DataFrame({name: pd.Series(column, dtype=object) for name, column in cells.items()})
+
+
+def pandas_categories(cells):
+    frame = pd.DataFrame(cells)
+    frame["colour"] = pd.Categorical(cells["colour"], categories=["unused", "red", "green", "blue"])
+    frame["flag"] = pd.Series(cells["flag"], dtype="boolean")
+    return frame
+
+
+def pandas_nullable(cells):
+    return pd.DataFrame(cells).convert_dtypes()
+
+
+def pandas_arrow(cells):
+    return pd.DataFrame(cells).convert_dtypes(dtype_backend="pyarrow")
+
+
+def polars_plain(cells):
+    return pl.DataFrame(cells)
+
+
+def polars_categories(cells):
+    pl.Series(["green", "other", "red"], dtype=pl.Categorical)
+    return pl.DataFrame(cells).with_columns(pl.col("colour").cast(pl.Categorical))
+
+
+def polars_enum(cells):
+    return pl.DataFrame(cells).with_columns(pl.col("colour").cast(pl.Enum(["red", "green", "unused", "blue"])))
+
+
+def polars_lazy(cells):
+    return pl.LazyFrame(cells)
+
+
+def arrow_table(cells):
+    return pa.table(cells)
+
+
+def arrow_chunks(cells):
+    table = pa.table(cells)
+    coded = table.set_column(2, "colour", table["colour"].dictionary_encode())
+    return pa.concat_tables([coded.slice(0, 40), coded.slice(40)])
+
+
+def arrow_batch(cells):
+    return pa.RecordBatch.from_pydict(cells)
+
+
+def numpy_objects(cells):
+    return np.array(list(cells.values()), dtype=object).T
+
+
+TABLES = [
+    pandas_objects,
+    pandas_categories,
+    pandas_nullable,
+    pandas_arrow,
+    polars_plain,
+    polars_categories,
+    polars_enum,
+    polars_lazy,
+    arrow_table,
+    arrow_chunks,
+    arrow_batch,
+]
+
+
+def columns_of(table):
+    frame = _frame.from_array(table) if isinstance(table, np.ndarray) else _frame.from_frame(table)
+    return frame.columns
+
+
+@pytest.mark.parametrize("make", [*TABLES, numpy_objects], ids=lambda make: make.__name__)
+def test_the_same_cells_give_the_same_columns(mixed, make):
+    cells, _ = mixed
+    numbers = {"size": np.array(cells["size"], dtype=float), "count": np.array(cells["count"], dtype=float)}
+    columns = dict(zip(cells, columns_of(make(cells)), strict=True))
+    for name, expected in numbers.items():
+        _, found, levels = columns[name]
+        assert levels is None
+        assert found.dtype == np.float64
+        np.testing.assert_array_equal(found, expected)
+    for name, expected_levels in [("colour", ["blue", "green", "red"]), ("flag", ["false", "true"])]:
+        _, codes, levels = columns[name]
+        assert levels == expected_levels
+        assert codes.dtype == np.uint32
+        texts = [None if code == _frame.MISSING else levels[code] for code in codes]
+        assert texts == [None if cell is None else _frame.text(cell) for cell in cells[name]]
+
+
+@pytest.mark.parametrize("make", TABLES, ids=lambda make: make.__name__)
+def test_predictions_do_not_depend_on_the_library(mixed, quick, make):
+    cells, y = mixed
+    expected = VSTRegressor(**quick).fit(polars_plain(cells), y)
+    model = VSTRegressor(**quick).fit(make(cells), y)
+    assert model.feature_names_in_.tolist() == list(cells)
+    assert model.n_features_in_ == 4
+    np.testing.assert_array_equal(model.predict(make(cells)), expected.predict(polars_plain(cells)))
+    np.testing.assert_array_equal(expected.predict(make(cells)), expected.predict(polars_plain(cells)))
+
+
+def test_arrays_and_frames_of_numbers_agree(regression, quick):
+    X, y = regression
+    model = VSTRegressor(**quick).fit(X, y)
+    for table in (pd.DataFrame(X), X.tolist(), np.asfortranarray(X)):
+        np.testing.assert_array_equal(model.predict(table), model.predict(X))
+    named = VSTRegressor(**quick).fit(pd.DataFrame(X, columns=["x0", "x1", "x2"]), y)
+    np.testing.assert_array_equal(named.predict(pl.DataFrame(X, schema=["x0", "x1", "x2"])), model.predict(X))
+
+
+def test_columns_match_by_name_in_any_order_and_extra_ones_are_ignored(mixed, quick):
+    cells, y = mixed
+    table = pd.DataFrame(cells)
+    model = VSTRegressor(**quick).fit(table, y)
+    shuffled = table.assign(extra=1.0)[["flag", "extra", "colour", "count", "size"]]
+    np.testing.assert_array_equal(model.predict(shuffled), model.predict(table))
+
+
+def test_a_missing_column_is_named(mixed, quick):
+    cells, y = mixed
+    model = VSTRegressor(**quick).fit(pl.DataFrame(cells), y)
+    with pytest.raises(ValueError, match="column `count`: there is no such column; there are size, colour, flag"):
+        model.predict(pl.DataFrame(cells).drop("count"))
+
+
+def test_text_in_a_numeric_column_is_named(mixed, quick):
+    cells, y = mixed
+    model = VSTRegressor(**quick).fit(pd.DataFrame(cells), y)
+    with pytest.raises(ValueError, match=r"column `count`, row 1: `many` is not a number"):
+        model.predict(pd.DataFrame(cells).assign(count="many"))
+
+
+def test_unseen_categories_and_empty_rows_are_answered(mixed, quick):
+    cells, y = mixed
+    model = VSTRegressor(**quick).fit(pd.DataFrame(cells), y)
+    strange = pd.DataFrame(cells).assign(colour="violet")
+    assert np.isfinite(model.predict_dist(strange).std).all()
+    nothing = pd.DataFrame({name: [None] for name in cells})
+    assert np.isfinite(model.predict(nothing)).all()
+
+
+def test_names_on_one_side_only_go_by_position_with_a_warning(regression, quick):
+    X, y = regression
+    named = VSTRegressor(**quick).fit(pd.DataFrame(X, columns=list("abc")), y)
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        positional = named.predict(X)
+    unnamed = VSTRegressor(**quick).fit(X, y)
+    with pytest.warns(UserWarning, match="was fitted without feature names"):
+        np.testing.assert_array_equal(unnamed.predict(pd.DataFrame(X, columns=list("abc"))), positional)
+    with pytest.raises(ValueError, match="X has 2 features, but VSTRegressor is expecting 3"):
+        unnamed.predict(pd.DataFrame(X[:, :2]))
+
+
+@pytest.mark.parametrize("make", [np.array, pd.DataFrame, lambda X: pl.DataFrame(X, schema=["a", "b", "c"])])
+def test_infinities_are_refused(regression, quick, make):
+    X, y = regression
+    X = X.copy()
+    X[3, 1] = np.inf
+    with pytest.raises(ValueError, match="inf"):
+        VSTRegressor(**quick).fit(make(X), y)
+
+
+def test_doubled_names_and_mixed_kinds_of_names_are_refused(regression, quick):
+    X, y = regression
+    with pytest.raises(ValueError, match="column `a`: the name appears twice"):
+        VSTRegressor(**quick).fit(pd.DataFrame(X, columns=["a", "b", "a"]), y)
+    with pytest.raises(TypeError, match="string names"):
+        VSTRegressor(**quick).fit(pd.DataFrame(X, columns=["a", "b", 3]), y)
+
+
+def test_a_table_without_columns_is_refused(quick):
+    with pytest.raises(ValueError, match="no columns"):
+        VSTRegressor(**quick).fit(pd.DataFrame(index=range(3)), [1.0, 2.0, 3.0])
+
+
+def test_moments_are_seconds_and_dates_days():
+    moments = pd.Series(pd.to_datetime(["1970-01-01 00:00:01.5", None, "1970-01-03"], format="ISO8601"))
+    durations = moments - pd.Timestamp("1970-01-01")
+    frame = pd.DataFrame({"moment": moments, "zoned": moments.dt.tz_localize("UTC"), "duration": durations})
+    polars = pl.from_pandas(frame)
+    for table in (frame, frame.convert_dtypes(dtype_backend="pyarrow"), polars, pa.Table.from_pandas(frame)):
+        for name, cells, levels in columns_of(table):
+            np.testing.assert_array_equal(cells, [1.5, np.nan, 172800.0], err_msg=f"{type(table)} {name}")
+            assert levels is None
+    days = polars.select(pl.col("moment").dt.date().alias("day"))
+    for table in (days, days.to_arrow()):
+        np.testing.assert_array_equal(columns_of(table)[0][1], [0.0, np.nan, 2.0])
+    times = pl.DataFrame({"time": polars["moment"].dt.time()})
+    for table in (times, times.to_arrow()):
+        np.testing.assert_array_equal(columns_of(table)[0][1], [1.5, np.nan, 0.0])
+
+
+def test_nested_cells_are_neither_numbers_nor_categories(quick):
+    lists = pl.DataFrame({"many": [[1, 2], [3]]})
+    for table in (lists, lists.to_arrow()):
+        with pytest.raises(ValueError, match=r"column `many`: .* is neither a number nor a category"):
+            VSTRegressor(**quick).fit(table, [1.0, 2.0])
+
+
+def test_targets_come_from_every_library(classification, quick):
+    X, y = classification
+    expected = VSTClassifier(**quick).fit(X, y).predict_proba(X)
+    for labels in (pd.Series(y, name="grade"), pd.Series(y, dtype="category"), pl.Series(y), pa.chunked_array([y])):
+        model = VSTClassifier(**quick).fit(X, labels)
+        np.testing.assert_array_equal(model.predict_proba(X), expected)
+
+
+def test_missing_targets_are_refused_with_their_row(classification, quick):
+    X, y = classification
+    labels = y.astype(object)
+    labels[4] = None
+    with pytest.raises(ValueError, match="column `target`, row 5: the target cell is missing"):
+        VSTClassifier(**quick).fit(X, labels)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (True, "true"),
+        ("FALSE", "false"),
+        (3, "3"),
+        (3.0, "3"),
+        (0.1, "0.1"),
+        (1e22, "1" + 22 * "0"),
+        (1e-7, "0.0000001"),
+        ("a", "a"),
+    ],
+)
+def test_categories_are_named_as_the_program_names_them(value, name):
+    assert _frame.text(value) == name

@@ -1,0 +1,128 @@
+"""The seam between Python and Rust: errors, lock, signals, generated code."""
+
+import doctest
+import importlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import softwood
+from softwood import VSTClassifier, VSTRegressor, _generate
+
+LONG = {"depth": 3, "n_epochs": 1_000_000, "early_stopping": False}
+
+
+def test_estimators_are_those_of_the_parameter_tables():
+    assert _generate.TARGET.read_text(encoding="utf-8") == _generate.source(), (
+        "run `python -m softwood._generate` after a change of a parameter table"
+    )
+
+
+@pytest.mark.parametrize("module", ["_distribution", "_estimators"])
+def test_examples_in_docstrings_work(module):
+    results = doctest.testmod(importlib.import_module(f"softwood.{module}"))
+    assert results.attempted > 0
+    assert results.failed == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"depth": 99}, "parameter `depth` = 99: expected a whole number from 0 to 8 or auto"),
+        ({"depth": "deep"}, 'parameter `depth` = "deep": expected a whole number'),
+        ({"beta": float("nan")}, "parameter `beta`"),
+        ({"leaf": "round"}, "expected one of constant, linear"),
+        ({"beta": 0.0, "rank": -1}, "parameter `rank`"),
+        ({"leaf": object()}, "expected one of constant, linear"),
+        ({"mixing_levels": 2}, "`mixing_levels` is only used with"),
+        ({"n_jobs": 0}, "n_jobs = 0"),
+        ({"random_state": -1}, "random_state = -1"),
+    ],
+)
+def test_bad_parameters_are_refused_in_the_words_of_the_table(regression, given, said):
+    with pytest.raises(ValueError, match=said):
+        VSTRegressor(**given).fit(*regression)
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers(regression, quick):
+    quick["depth"] = np.int32(1)
+    quick["beta"] = np.float32(1)
+    VSTRegressor(**quick).fit(*regression)
+
+
+def test_unusable_targets_are_refused(regression, quick):
+    X, y = regression
+    with pytest.raises(ValueError, match="all target values are equal"):
+        VSTRegressor(**quick).fit(X, np.ones(len(X)))
+    with pytest.raises(ValueError, match="class"):
+        VSTClassifier(**quick).fit(X, np.ones(len(X)))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        VSTRegressor(**quick).fit(X, y[:-1])
+
+
+def test_bad_weights_are_refused(regression, quick):
+    X, y = regression
+    for weights in (-np.ones(len(X)), np.zeros(len(X)), np.ones(len(X) - 1), np.full(len(X), np.nan)):
+        with pytest.raises(ValueError, match=r"(?i)weight"):
+            VSTRegressor(**quick).fit(X, y, sample_weight=weights)
+
+
+def test_unfitted_estimators_say_so(tmp_path):
+    for act in (lambda: VSTRegressor().predict([[1.0]]), lambda: VSTClassifier().save(tmp_path / "model.softwood")):
+        with pytest.raises(NotFittedError):
+            act()
+
+
+def test_other_threads_run_while_a_model_is_fitted(quick):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 5))
+    ticks, stop = [], threading.Event()
+
+    def tick():
+        while not stop.wait(0.001):
+            ticks.append(time.perf_counter())
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        quick["n_epochs"] = 200
+        start = time.perf_counter()
+        VSTRegressor(**quick, n_jobs=1).fit(X, X[:, 0])
+        end = time.perf_counter()
+    finally:
+        stop.set()
+        thread.join()
+    during = [moment for moment in ticks if start < moment < end]
+    assert len(during) > 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent another way there")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_interrupt_stops_a_fit(n_jobs):
+    script = f"""
+import numpy as np, softwood
+X = np.random.default_rng(0).normal(size=(500, 4))
+print("fitting", flush=True)
+softwood.VSTRegressor(**{LONG!r}, n_jobs={n_jobs}).fit(X, X[:, 0])
+print("done", flush=True)
+"""
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stdout.readline().strip() == "fitting"
+    time.sleep(0.5)
+    child.send_signal(signal.SIGINT)
+    try:
+        out, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert "KeyboardInterrupt" in err
+    assert "done" not in out
+
+
+def test_version_is_that_of_the_package():
+    assert softwood.__version__.count(".") == 2
