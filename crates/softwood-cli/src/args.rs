@@ -57,8 +57,8 @@ pub(crate) struct FitArgs {
 
 /// Predict every row of a table: moments, quantiles or probabilities, and both kinds of uncertainty.
 ///
-/// Regression: mean, sd, data_sd, knowledge_sd and quantiles, in the target's units. Classification: label, one
-/// probability a class, and total, data and knowledge uncertainty in nats.
+/// Regression: `mean`, `sd`, `data_sd`, `knowledge_sd` and quantiles, in the target's units. Classification: `label`,
+/// one probability a class, and `total`, `data` and `knowledge` uncertainty in nats.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  softwood predict houses.softwood new_houses.csv -o predictions.csv"

@@ -16,7 +16,7 @@ const FOLDS: &str = "folds";
 /// One bar on standard error; invisible where that is not a terminal.
 #[derive(Debug)]
 pub(crate) struct Bar {
-    bar: ProgressBar,
+    line: ProgressBar,
     /// The stage that the bar counts.
     stage: Mutex<String>,
     /// Folds that run side by side share the bar: it counts them, and tells of the epochs in words.
@@ -41,7 +41,7 @@ impl Bar {
         let style = ProgressStyle::with_template("{prefix} {bar:24} {pos}/{len}{msg}  {eta} left");
         bar.set_style(style.expect("the template is fixed").progress_chars("━╸─"));
         Self {
-            bar,
+            line: bar,
             stage: Mutex::default(),
             counts_folds: false,
         }
@@ -52,15 +52,15 @@ impl Bar {
         let mut bar = Self::start(quiet);
         if n > 1 {
             bar.counts_folds = true;
-            bar.bar.set_prefix(FOLDS);
-            bar.bar.set_length(n as u64);
+            bar.line.set_prefix(FOLDS);
+            bar.line.set_length(n as u64);
         }
         bar
     }
 
     /// Takes the bar away; an error when Ctrl-C came too late for the fit to notice.
     pub(crate) fn finish(&self) -> Result<()> {
-        self.bar.finish_and_clear();
+        self.line.finish_and_clear();
         if is_stopped() {
             return Err(Error::Cancelled);
         }
@@ -72,10 +72,10 @@ impl Bar {
             self.enter(progress.stage);
         }
         if !self.counts_folds || progress.stage == FOLDS {
-            self.bar.set_length(progress.total as u64);
-            self.bar.set_position(progress.done as u64);
+            self.line.set_length(progress.total as u64);
+            self.line.set_position(progress.done as u64);
         }
-        self.bar.set_message(self.describe(progress));
+        self.line.set_message(self.describe(progress));
     }
 
     /// A new stage starts a new count, so that the time left is that of the stage.
@@ -85,8 +85,8 @@ impl Bar {
         };
         if *current != stage {
             stage.clone_into(&mut current);
-            self.bar.set_prefix(stage.to_owned());
-            self.bar.reset();
+            self.line.set_prefix(stage.to_owned());
+            self.line.reset();
         }
     }
 
@@ -105,13 +105,13 @@ impl Bar {
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.line.finish_and_clear();
     }
 }
 
 impl Watch for Bar {
     fn step(&self, progress: &Progress<'_>) -> ControlFlow<()> {
-        if !self.bar.is_hidden() {
+        if !self.line.is_hidden() {
             self.show(progress);
         }
         if is_stopped() {

@@ -1,5 +1,7 @@
 //! The program from outside: what it prints, where, its exit codes, and the files it leaves.
 
+#![allow(clippy::unwrap_used)] // a test that fails may panic
+
 mod bad_input;
 mod bad_model;
 mod demo;

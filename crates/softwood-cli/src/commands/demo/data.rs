@@ -1,6 +1,6 @@
 //! The demonstration's data and their truth: `y = f(x) + s(x) e`, `e ~ N(0, 1)`, with `x` drawn from two stretches.
 //!
-//! The noise comes and goes with `x`; between the stretches and beyond the right one there are no training rows, so
+//! The noise depends on `x`; between the stretches and beyond the right one there are no training rows, so
 //! that a model has every reason to be unsure there.
 
 use std::f64::consts::{E, PI};
@@ -10,22 +10,18 @@ use rand_core::Rng;
 use softwood::{Column, Key, Result, Table};
 
 /// Where training rows lie.
-pub(crate) const STRETCHES: [RangeInclusive<f64>; 2] = [-4.5..=-1.2, 1.2..=4.0];
+pub(crate) const STRETCHES: [RangeInclusive<f64>; 2] = [-5.5..=-1.2, 1.4..=3.8];
 /// Where there are none: a gap, and what lies beyond the right edge.
-pub(crate) const EMPTY: [RangeInclusive<f64>; 2] = [-1.2..=1.2, 4.0..=6.5];
+pub(crate) const EMPTY: [RangeInclusive<f64>; 2] = [-1.2..=1.4, 3.8..=5.4];
 
-/// The mean at `x`: a hill on a slope, its top in the gap.
+/// The mean at `x`: a wave whose steepest rise lies in the gap.
 pub(crate) fn mean(x: f64) -> f64 {
-    2.2 * bump(x, 0.0, 2.0) + 0.25 * x
+    1.4 * (0.9 * x).sin() + 0.8 * x.tanh()
 }
 
-/// The standard deviation of the noise at `x`.
+/// The standard deviation of the noise at `x`: greatest in the middle of the left stretch.
 pub(crate) fn noise(x: f64) -> f64 {
-    0.06 + 0.3 * bump(x, -3.0, 1.0) + 0.15 * bump(x, 2.5, 0.8)
-}
-
-fn bump(x: f64, centre: f64, width: f64) -> f64 {
-    (-((x - centre) / width).powi(2)).exp()
+    0.08 + 0.3 * (-((x + 3.6) / 1.1).powi(2)).exp()
 }
 
 /// Rows with `x` uniform over `ranges`, in columns `x` and `y`.

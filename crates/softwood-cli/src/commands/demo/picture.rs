@@ -19,7 +19,7 @@ const EMPTY: Colour = Colour::hex(0x00f6_f7f9);
 /// Half the width of a Normal's central 90% band, in standard deviations.
 const HALF_90: f64 = 1.644_853_626_951_472_8;
 const GRID: usize = 401;
-const X_RANGE: std::ops::RangeInclusive<f64> = -4.8..=6.5;
+const X_RANGE: std::ops::RangeInclusive<f64> = -5.8..=5.4;
 
 /// Draws the training rows and the model's answer along a grid.
 pub(crate) fn draw(posterior: &dyn Posterior, train: &Table, pool: &Pool) -> Result<Scene> {
