@@ -35,9 +35,28 @@ pub(crate) struct Components<'a> {
     pub(crate) stride: usize,
 }
 
-/// Components of every row from activations (n_activations x n_rows).
+impl Components<'_> {
+    /// Gives components from `first` on weight zero: the tree has fewer than the widest.
+    pub(crate) fn clear_from(&mut self, first: usize) {
+        let start = first * self.stride;
+        self.weight[start..].fill(0.0);
+        for (values, neutral) in [(&mut *self.mean, 0.0), (&mut *self.sd, 1.0)] {
+            if let Some(rest) = values.get_mut(start..) {
+                rest.fill(neutral);
+            }
+        }
+    }
+}
+
+/// Components of every row from activations (`n_activations x n_rows`).
 #[multiversion(targets = "simd")]
-pub(crate) fn components(pass: &Pass, activations: &[f32], n_rows: usize, scratch: &mut ForwardScratch, out: &mut Components<'_>) {
+pub(crate) fn components(
+    pass: &Pass,
+    activations: &[f32],
+    n_rows: usize,
+    scratch: &mut ForwardScratch,
+    out: &mut Components<'_>,
+) {
     for start in (0..n_rows).step_by(LANES) {
         descend(pass, activations, n_rows, start, scratch);
         blend_up(pass, activations, n_rows, start, scratch);
@@ -56,7 +75,13 @@ fn lanes_at(values: &[f32], at: usize) -> Lanes<f32> {
 }
 
 #[inline(always)]
-fn descend(pass: &Pass, activations: &[f32], n_rows: usize, start: usize, scratch: &mut ForwardScratch) {
+fn descend(
+    pass: &Pass,
+    activations: &[f32],
+    n_rows: usize,
+    start: usize,
+    scratch: &mut ForwardScratch,
+) {
     let beta = pass.beta as f32;
     let first = pass.layout.n_components() - 1;
     scratch.reach[0] = [1.0; LANES];
@@ -82,7 +107,13 @@ fn descend(pass: &Pass, activations: &[f32], n_rows: usize, start: usize, scratc
 }
 
 #[inline(always)]
-fn blend_up(pass: &Pass, activations: &[f32], n_rows: usize, start: usize, scratch: &mut ForwardScratch) {
+fn blend_up(
+    pass: &Pass,
+    activations: &[f32],
+    n_rows: usize,
+    start: usize,
+    scratch: &mut ForwardScratch,
+) {
     let layout = &pass.layout;
     let (n_gates, n_leaves, n_channels) = (layout.n_gates(), layout.n_leaves(), layout.n_channels);
     for leaf in 0..n_leaves {
@@ -152,7 +183,8 @@ fn classes(pass: &Pass, start: usize, scratch: &ForwardScratch, out: &mut Compon
         for (class, logit) in logits.iter().enumerate() {
             let out = &mut out.weight[class * out.stride + start..][..LANES];
             for lane in 0..LANES {
-                let share = scratch.reach[node][lane] / sum[lane] * Real::exp(logit[lane] - top[lane]);
+                let share =
+                    scratch.reach[node][lane] / sum[lane] * Real::exp(logit[lane] - top[lane]);
                 out[lane] += f64::from(share);
             }
         }

@@ -54,10 +54,21 @@ struct TreeHeader {
 }
 
 impl Tree {
-    pub(super) fn new(encoder: Encoder, pass: Pass, posterior: LowRank, n_draws: usize, key: Key) -> Self {
+    pub(super) fn new(
+        encoder: Encoder,
+        pass: Pass,
+        posterior: LowRank,
+        n_draws: usize,
+        key: Key,
+    ) -> Self {
         let mut sampler = Sampler::new(&posterior, n_draws);
         sampler.draw(&posterior, &mut Gaussian::new(key));
-        Self { encoder, pass, posterior, draws: sampler.draws }
+        Self {
+            encoder,
+            pass,
+            posterior,
+            draws: sampler.draws,
+        }
     }
 
     fn n_draws(&self) -> usize {
@@ -71,22 +82,50 @@ impl Tree {
         let mut inputs = self.encoder.encode(rows);
         inputs.resize(n_rows * layout.width(), 0.0);
         let size = layout.n_activations() * n_rows;
-        let mut activations = vec![0.0; self.n_draws() * size];
-        activate(&self.pass, Matrix::new(&inputs, n_rows, layout.width()), &self.draws, &mut activations);
+        // a few draws at a time, so that their activations stay in the second-level cache
+        let n_together = (ACTIVATIONS_TOGETHER / size).clamp(1, self.n_draws());
+        let mut activations = vec![0.0; n_together * size];
         let mut scratch = ForwardScratch::new(&self.pass);
-        for (draw, activations) in activations.chunks_exact(size).enumerate() {
-            let start = out.at(first + draw, 0);
-            let end = out.at(first + draw + 1, 0);
-            let has_moments = !out.mean.is_empty();
-            let moments = if has_moments { start..end } else { 0..0 };
-            let mut parts = Components {
-                weight: &mut out.weight[start..end],
-                mean: &mut out.mean[moments.clone()],
-                sd: &mut out.sd[moments],
-                stride: out.stride,
-            };
-            components(&self.pass, activations, n_rows, &mut scratch, &mut parts);
+        let inputs = Matrix::new(&inputs, n_rows, layout.width());
+        let groups = self.draws.chunks(n_together * layout.n_weights());
+        for (group, draws) in groups.enumerate() {
+            activate(&self.pass, inputs, draws, &mut activations);
+            let n_draws = draws.len() / layout.n_weights();
+            for (draw, activations) in activations[..n_draws * size].chunks_exact(size).enumerate()
+            {
+                let member = first + group * n_together + draw;
+                let mut parts = parts_of(out, member);
+                components(&self.pass, activations, n_rows, &mut scratch, &mut parts);
+                parts.clear_from(self.n_components());
+            }
         }
+    }
+
+    /// Components or classes that a draw fills.
+    fn n_components(&self) -> usize {
+        match self.pass.law {
+            Law::Categorical => self.pass.layout.n_channels,
+            Law::Normal { .. } | Law::KnownNoise { .. } => self.pass.layout.n_components(),
+        }
+    }
+}
+
+/// Activations of a prediction that are computed together.
+const ACTIVATIONS_TOGETHER: usize = 1 << 15;
+
+/// The places of one member in a block.
+fn parts_of(out: &mut Block, member: usize) -> Components<'_> {
+    let range = out.at(member, 0)..out.at(member + 1, 0);
+    let moments = if out.mean.is_empty() {
+        0..0
+    } else {
+        range.clone()
+    };
+    Components {
+        weight: &mut out.weight[range],
+        mean: &mut out.mean[moments.clone()],
+        sd: &mut out.sd[moments],
+        stride: out.stride,
     }
 }
 
@@ -100,7 +139,14 @@ impl Vst {
     /// and standardised, the bias is the last weight of each row.
     pub fn weights(&self, tree: usize) -> Option<(Vec<f64>, Vec<f64>)> {
         let posterior = &self.trees.get(tree)?.posterior;
-        Some((posterior.mean().iter().map(|&mean| f64::from(mean)).collect(), posterior.covariance()))
+        Some((
+            posterior
+                .mean()
+                .iter()
+                .map(|&mean| f64::from(mean))
+                .collect(),
+            posterior.covariance(),
+        ))
     }
 
     /// Builds the model from its record.
@@ -114,13 +160,29 @@ impl Vst {
         let key: Key = record.part("key")?;
         let n_trees = headers.len();
         if n_trees == 0 || n_trees > params.n_members {
-            return Err(Error::Format(format!("{n_trees} trees for {} members", params.n_members)));
+            return Err(Error::Format(format!(
+                "{n_trees} trees for {} members",
+                params.n_members
+            )));
         }
         let mut trees = Vec::with_capacity(n_trees);
         for (at, header) in headers.into_iter().enumerate() {
-            trees.push(restore(header, record, &schema, at, (key, members_of(params.n_members, n_trees, at)))?);
+            trees.push(restore(
+                header,
+                record,
+                &schema,
+                at,
+                (key, members_of(params.n_members, n_trees, at)),
+            )?);
         }
-        Ok(Self { schema, params, training: record.part("training")?, standard: record.part("standard")?, key, trees })
+        Ok(Self {
+            schema,
+            params,
+            training: record.part("training")?,
+            standard: record.part("standard")?,
+            key,
+            trees,
+        })
     }
 }
 
@@ -134,8 +196,20 @@ pub(super) fn draws_key(key: Key, at: usize) -> Key {
     key.child(at as u64)
 }
 
-fn restore(header: TreeHeader, record: &Record, schema: &Schema, at: usize, draws: (Key, usize)) -> Result<Tree> {
-    let TreeHeader { encoder, layout, law, beta, rank } = header;
+fn restore(
+    header: TreeHeader,
+    record: &Record,
+    schema: &Schema,
+    at: usize,
+    draws: (Key, usize),
+) -> Result<Tree> {
+    let TreeHeader {
+        encoder,
+        layout,
+        law,
+        beta,
+        rank,
+    } = header;
     let n_channels = schema.classes().map_or(2, <[String]>::len);
     let is_sound = encoder.fits(schema)
         && layout.depth <= 16
@@ -144,16 +218,30 @@ fn restore(header: TreeHeader, record: &Record, schema: &Schema, at: usize, draw
         && layout.n_inputs == encoder.n_inputs()
         && (law == Law::Categorical) == schema.classes().is_some()
         && beta.is_finite();
-    let n_values = layout.checked_n_weights().and_then(|n| n.checked_mul(rank.checked_add(2)?));
+    let n_values = layout
+        .checked_n_weights()
+        .and_then(|n| n.checked_mul(rank.checked_add(2)?));
     let (true, Some(n_values)) = (is_sound, n_values) else {
         return Err(Error::Format(format!("tree {at} has an impossible shape")));
     };
     let values = record.f32s(&format!("tree{at}"), n_values)?;
     if values.iter().any(|value| !value.is_finite()) {
-        return Err(Error::Format(format!("tree {at} has weights that are not finite")));
+        return Err(Error::Format(format!(
+            "tree {at} has weights that are not finite"
+        )));
     }
-    let posterior = LowRank { n_weights: layout.n_weights(), rank, values: values.to_vec() };
-    Ok(Tree::new(encoder, Pass { layout, law, beta }, posterior, draws.1, draws_key(draws.0, at)))
+    let posterior = LowRank {
+        n_weights: layout.n_weights(),
+        rank,
+        values: values.to_vec(),
+    };
+    Ok(Tree::new(
+        encoder,
+        Pass { layout, law, beta },
+        posterior,
+        draws.1,
+        draws_key(draws.0, at),
+    ))
 }
 
 impl Posterior for Vst {
@@ -162,12 +250,17 @@ impl Posterior for Vst {
     }
 
     fn head(&self) -> Head {
-        match self.schema.classes() {
-            Some(classes) => Head::Categorical { classes: classes.len() },
-            None => {
-                let components = self.trees.iter().map(|tree| tree.pass.layout.n_components()).max();
-                Head::Normal { components: components.unwrap_or(1) }
-            }
+        if let Some(classes) = self.schema.classes() {
+            return Head::Categorical {
+                classes: classes.len(),
+            };
+        }
+        let components = self
+            .trees
+            .iter()
+            .map(|tree| tree.pass.layout.n_components());
+        Head::Normal {
+            components: components.max().unwrap_or(1),
         }
     }
 
@@ -178,9 +271,6 @@ impl Posterior for Vst {
     fn members(&self, rows: &Rows<'_>, out: &mut Block) -> Result<()> {
         out.shift = self.standard.shift;
         out.scale = self.standard.scale;
-        // a tree with fewer components than the widest leaves the rest at weight zero
-        out.weight.fill(0.0);
-        out.sd.fill(1.0);
         let mut first = 0;
         for tree in &self.trees {
             tree.fill(rows, first, out);
@@ -210,7 +300,16 @@ impl Posterior for Vst {
             "standard": self.standard, "key": self.key, "trees": headers,
         });
         let arrays = self.trees.iter().enumerate();
-        let arrays = arrays.map(|(at, tree)| (format!("tree{at}"), Numbers::F32(tree.posterior.values.clone())));
-        Record { family: "vst".to_owned(), meta, arrays: arrays.collect() }
+        let arrays = arrays.map(|(at, tree)| {
+            (
+                format!("tree{at}"),
+                Numbers::F32(tree.posterior.values.clone()),
+            )
+        });
+        Record {
+            family: "vst".to_owned(),
+            meta,
+            arrays: arrays.collect(),
+        }
     }
 }
