@@ -79,6 +79,8 @@ pub struct Distribution<'a> {
 
 /// Values per block array that keep a block inside the second-level cache.
 const BLOCK_VALUES: usize = 1 << 16;
+/// Blocks that one task asks in turn, so that their memory is made once.
+const BLOCKS_PER_TASK: usize = 16;
 
 impl<'a> Distribution<'a> {
     /// The answer of `posterior` to the rows of `table`, columns matched by name.
@@ -121,25 +123,40 @@ impl<'a> Distribution<'a> {
         let rows_per_block = (BLOCK_VALUES / values_per_row.max(1))
             .next_multiple_of(16)
             .clamp(16, 256);
-        let blocks = self
-            .pool
-            .map_blocks(self.n_rows(), rows_per_block, |range| {
-                let mut block = Block::new(
-                    self.posterior.head(),
-                    self.posterior.n_members(),
-                    range.len(),
-                );
-                self.posterior
-                    .members(&self.table.rows(range.clone()), &mut block)?;
-                let mut answers = vec![0.0; range.len() * width];
-                question(&block, range, &mut answers);
-                Ok(answers)
-            });
+        let stretch = rows_per_block * BLOCKS_PER_TASK;
+        let answers = self.pool.map_blocks(self.n_rows(), stretch, |rows| {
+            self.ask_stretch(rows, rows_per_block, width, &question)
+        });
         let mut all = Vec::with_capacity(self.n_rows() * width);
-        for answers in blocks {
+        for answers in answers {
             all.extend(answers?);
         }
         Ok(all)
+    }
+
+    /// Asks block after block of a stretch of rows in the same memory.
+    fn ask_stretch(
+        &self,
+        rows: Range<usize>,
+        rows_per_block: usize,
+        width: usize,
+        question: impl Fn(&Block, Range<usize>, &mut [f64]),
+    ) -> Result<Vec<f64>> {
+        let fresh =
+            |n_rows| Block::new(self.posterior.head(), self.posterior.n_members(), n_rows);
+        let mut answers = vec![0.0; rows.len() * width];
+        let mut block = fresh(rows_per_block.min(rows.len()));
+        let chunks = answers.chunks_mut((rows_per_block * width).max(1));
+        for (start, answers) in rows.clone().step_by(rows_per_block).zip(chunks) {
+            let range = start..(start + rows_per_block).min(rows.end);
+            if range.len() != block.n_rows {
+                block = fresh(range.len());
+            }
+            self.posterior
+                .members(&self.table.rows(range.clone()), &mut block)?;
+            question(&block, range, answers);
+        }
+        Ok(answers)
     }
 }
 

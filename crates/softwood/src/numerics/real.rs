@@ -157,37 +157,57 @@ fn exp_f32(x: f32) -> f32 {
 /// Bits of sqrt(1/2): mantissas are taken from [sqrt(1/2), sqrt(2)).
 const SQRT_HALF_BITS: u32 = 0x3f35_04f3;
 
-/// ln x = k ln 2 + 2 atanh(s) with s = (m - 1) / (m + 1), |s| < 0.172, and the series of atanh to s^9.
+/// Least-maximum fit of (ln(1+f) - f + f^2/2)/f^3 for 1+f from [sqrt(1/2), sqrt(2)], lowest degree first.
+const LN: [f32; 9] = [
+    0.333_333_13,
+    -0.250_000_1,
+    0.200_021_24,
+    -0.166_680_05,
+    0.142_194_51,
+    -0.124_053_426,
+    0.118_887_09,
+    -0.116_775_05,
+    0.067_476_92,
+];
+
+/// ln x = k ln 2 + ln m with m from [sqrt(1/2), sqrt(2)): a polynomial, because a division costs as much as all of it.
 #[inline(always)]
 fn ln_f32(x: f32) -> f32 {
     let bits = x.to_bits().wrapping_add(0x3f80_0000 - SQRT_HALF_BITS);
     let k = ((bits >> 23) as i32 - 127) as f32;
-    let m = f32::from_bits((bits & 0x007f_ffff) + SQRT_HALF_BITS);
-    let f = m - 1.0;
-    let s = f / (m + 1.0);
-    let z = s * s;
-    let mut p = 2.0 / 9.0;
-    p = z.mul_add(p, 2.0 / 7.0);
-    p = z.mul_add(p, 2.0 / 5.0);
-    p = z.mul_add(p, 2.0 / 3.0);
-    // 2s = f - s f keeps the leading term exact: ln(1+f) = f - s (f - z p)
-    let tail = s * (f - z * p);
-    k.mul_add(LN2_HIGH, f - (tail - k * LN2_LOW))
+    let f = f32::from_bits((bits & 0x007f_ffff) + SQRT_HALF_BITS) - 1.0;
+    let square = f * f;
+    let tail = k.mul_add(LN2_LOW, square * f * horner(&LN, f));
+    k.mul_add(LN2_HIGH, f + (-0.5_f32).mul_add(square, tail))
 }
 
-/// ln(1 + x) = 2 atanh(s) = x - s (x - s^2 p) with s = x / (2 + x) in [0, 1/3] and p the series of atanh to s^15.
+/// Least-maximum fit of (ln(1+x) - x)/x^2 on [0, 1], lowest degree first.
+const LN_1P: [f32; 10] = [
+    -0.499_999_88,
+    0.333_326_9,
+    -0.249_885_78,
+    0.198_979_29,
+    -0.161_293_24,
+    0.124_670_96,
+    -0.083_073_7,
+    0.041_981_05,
+    -0.013_631_333,
+    0.002_072_918_2,
+];
+
+/// ln(1 + x) = x + x^2 p(x) on [0, 1].
 #[inline(always)]
 fn ln_1p_f32(x: f32) -> f32 {
-    let s = x / (2.0 + x);
-    let z = s * s;
-    let mut p = 2.0 / 15.0;
-    p = z.mul_add(p, 2.0 / 13.0);
-    p = z.mul_add(p, 2.0 / 11.0);
-    p = z.mul_add(p, 2.0 / 9.0);
-    p = z.mul_add(p, 2.0 / 7.0);
-    p = z.mul_add(p, 2.0 / 5.0);
-    p = z.mul_add(p, 2.0 / 3.0);
-    x - s * (x - z * p)
+    (x * x).mul_add(horner(&LN_1P, x), x)
+}
+
+#[inline(always)]
+fn horner<const N: usize>(coefficients: &[f32; N], x: f32) -> f32 {
+    let mut sum = coefficients[N - 1];
+    for at in (0..N - 1).rev() {
+        sum = sum.mul_add(x, coefficients[at]);
+    }
+    sum
 }
 
 /// (sigmoid(t), softplus(t), softplus(-t)) of each lane, from one exponential and one logarithm.

@@ -35,6 +35,19 @@ pub(crate) struct Components<'a> {
     pub(crate) stride: usize,
 }
 
+impl Components<'_> {
+    /// Gives components from `first` on weight zero: the tree has fewer than the widest.
+    pub(crate) fn clear_from(&mut self, first: usize) {
+        let start = first * self.stride;
+        self.weight[start..].fill(0.0);
+        for (values, neutral) in [(&mut *self.mean, 0.0), (&mut *self.sd, 1.0)] {
+            if let Some(rest) = values.get_mut(start..) {
+                rest.fill(neutral);
+            }
+        }
+    }
+}
+
 /// Components of every row from activations (n_activations x n_rows).
 #[multiversion(targets = "simd")]
 pub(crate) fn components(pass: &Pass, activations: &[f32], n_rows: usize, scratch: &mut ForwardScratch, out: &mut Components<'_>) {

@@ -128,7 +128,6 @@ fn encodings(params: &VstParams, plain: Encoding) -> Vec<Encoding> {
     let mut all = vec![plain];
     if params.rotation.is_none() {
         all.push(Encoding { rotation: Rotation::Pca, ..plain });
-        all.push(Encoding { rotation: Rotation::Both, ..plain });
     }
     if params.scaling.is_none() {
         all.push(Encoding { scaling: Scaling::Quantile, ..plain });

@@ -20,6 +20,9 @@ const N_STEPS: usize = 12_000;
 /// Fewest and most passes over the rows, unless given.
 const EPOCHS: (usize, usize) = (40, 1500);
 
+/// Rows from which the noise of the minibatches, not of the draws, rules a step.
+const MANY_ROWS: usize = 3000;
+
 impl Fit for VstParams {
     type Model = Vst;
 
@@ -113,7 +116,7 @@ fn full_plan(params: &VstParams, n_rows: usize) -> Plan {
         mixing_levels: 0,
         n_epochs,
         batch_size,
-        n_draws: params.n_draws.unwrap_or(2),
+        n_draws: params.n_draws.unwrap_or(if n_rows < MANY_ROWS { 4 } else { 2 }),
         learning_rate: params.learning_rate.unwrap_or(0.01),
     }
 }

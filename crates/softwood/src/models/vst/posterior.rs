@@ -71,22 +71,45 @@ impl Tree {
         let mut inputs = self.encoder.encode(rows);
         inputs.resize(n_rows * layout.width(), 0.0);
         let size = layout.n_activations() * n_rows;
-        let mut activations = vec![0.0; self.n_draws() * size];
-        activate(&self.pass, Matrix::new(&inputs, n_rows, layout.width()), &self.draws, &mut activations);
+        // a few draws at a time, so that their activations stay in the second-level cache
+        let n_together = (ACTIVATIONS_TOGETHER / size).clamp(1, self.n_draws());
+        let mut activations = vec![0.0; n_together * size];
         let mut scratch = ForwardScratch::new(&self.pass);
-        for (draw, activations) in activations.chunks_exact(size).enumerate() {
-            let start = out.at(first + draw, 0);
-            let end = out.at(first + draw + 1, 0);
-            let has_moments = !out.mean.is_empty();
-            let moments = if has_moments { start..end } else { 0..0 };
-            let mut parts = Components {
-                weight: &mut out.weight[start..end],
-                mean: &mut out.mean[moments.clone()],
-                sd: &mut out.sd[moments],
-                stride: out.stride,
-            };
-            components(&self.pass, activations, n_rows, &mut scratch, &mut parts);
+        let inputs = Matrix::new(&inputs, n_rows, layout.width());
+        let groups = self.draws.chunks(n_together * layout.n_weights());
+        for (group, draws) in groups.enumerate() {
+            activate(&self.pass, inputs, draws, &mut activations);
+            let n_draws = draws.len() / layout.n_weights();
+            for (draw, activations) in activations[..n_draws * size].chunks_exact(size).enumerate() {
+                let member = first + group * n_together + draw;
+                let mut parts = parts_of(out, member);
+                components(&self.pass, activations, n_rows, &mut scratch, &mut parts);
+                parts.clear_from(self.n_components());
+            }
         }
+    }
+
+    /// Components or classes that a draw fills.
+    fn n_components(&self) -> usize {
+        match self.pass.law {
+            Law::Categorical => self.pass.layout.n_channels,
+            Law::Normal { .. } | Law::KnownNoise { .. } => self.pass.layout.n_components(),
+        }
+    }
+}
+
+/// Activations of a prediction that are computed together.
+const ACTIVATIONS_TOGETHER: usize = 1 << 15;
+
+/// The places of one member in a block.
+fn parts_of(out: &mut Block, member: usize) -> Components<'_> {
+    let range = out.at(member, 0)..out.at(member + 1, 0);
+    let moments = if out.mean.is_empty() { 0..0 } else { range.clone() };
+    Components {
+        weight: &mut out.weight[range],
+        mean: &mut out.mean[moments.clone()],
+        sd: &mut out.sd[moments],
+        stride: out.stride,
     }
 }
 
@@ -178,9 +201,6 @@ impl Posterior for Vst {
     fn members(&self, rows: &Rows<'_>, out: &mut Block) -> Result<()> {
         out.shift = self.standard.shift;
         out.scale = self.standard.scale;
-        // a tree with fewer components than the widest leaves the rest at weight zero
-        out.weight.fill(0.0);
-        out.sd.fill(1.0);
         let mut first = 0;
         for tree in &self.trees {
             tree.fill(rows, first, out);
