@@ -20,8 +20,9 @@
 //! training goes ([`Prior`]). The members of the fitted model are draws from q: each is one tree, the same on every row.
 //!
 //! Training starts from a greedy hard tree with ridge fits in its leaves. Depth, reading, scaling and rotation that are
-//! left open are chosen by held-out log-likelihood: short runs of many, longer runs of the best. The repository's
-//! `docs/maths/vst.md` has the gradients and what differs from the paper.
+//! left open are chosen by held-out log-likelihood: short runs of many, longer runs of the best, and full runs of the
+//! `n_fits` best, whose posteriors are averaged. The repository's `docs/maths/vst.md` has the gradients and what differs
+//! from the paper.
 //!
 //! # When to use it
 //!
