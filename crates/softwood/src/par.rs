@@ -39,13 +39,9 @@ impl Pool {
     pub fn map<T: Send>(&self, n: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
         match &self.0 {
             None => (0..n).map(work).collect(),
-            Some(pool) => pool.install(|| {
-                (0..n)
-                    .into_par_iter()
-                    .with_max_len(1)
-                    .map(|index| work(index))
-                    .collect()
-            }),
+            Some(pool) => {
+                pool.install(|| (0..n).into_par_iter().with_max_len(1).map(&work).collect())
+            }
         }
     }
 

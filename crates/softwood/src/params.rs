@@ -334,6 +334,10 @@ macro_rules! params {
 pub(crate) use {choices, params};
 
 #[cfg(test)]
+#[allow(
+    unreachable_pub,
+    reason = "the macros make public types, here inside a test"
+)]
 mod tests {
     use super::*;
 

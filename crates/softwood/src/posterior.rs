@@ -142,8 +142,7 @@ impl<'a> Distribution<'a> {
         width: usize,
         question: impl Fn(&Block, Range<usize>, &mut [f64]),
     ) -> Result<Vec<f64>> {
-        let fresh =
-            |n_rows| Block::new(self.posterior.head(), self.posterior.n_members(), n_rows);
+        let fresh = |n_rows| Block::new(self.posterior.head(), self.posterior.n_members(), n_rows);
         let mut answers = vec![0.0; rows.len() * width];
         let mut block = fresh(rows_per_block.min(rows.len()));
         let chunks = answers.chunks_mut((rows_per_block * width).max(1));

@@ -192,32 +192,46 @@ impl Dataset {
     #[must_use]
     pub fn merged(&self) -> Self {
         let weight = |row: usize| self.weights.as_ref().map_or(1.0, |weights| weights[row]);
-        let mut rows: Vec<usize> = (0..self.n_rows()).filter(|&row| weight(row) > 0.0).collect();
+        let mut rows: Vec<usize> = (0..self.n_rows())
+            .filter(|&row| weight(row) > 0.0)
+            .collect();
         rows.sort_by(|&a, &b| self.compare(a, b).then(weight(a).total_cmp(&weight(b))));
         let mut firsts: Vec<usize> = Vec::new();
         let mut weights: Vec<f64> = Vec::new();
         for row in rows {
             match (firsts.last(), weights.last_mut()) {
-                (Some(&first), Some(sum)) if self.compare(first, row).is_eq() => *sum += weight(row),
+                (Some(&first), Some(sum)) if self.compare(first, row).is_eq() => {
+                    *sum += weight(row);
+                }
                 _ => {
                     firsts.push(row);
                     weights.push(weight(row));
                 }
             }
         }
-        Self { weights: Some(weights), ..self.take(&firsts) }
+        Self {
+            weights: Some(weights),
+            ..self.take(&firsts)
+        }
     }
 
     fn compare(&self, a: usize, b: usize) -> Ordering {
-        let cells = self.features.columns().iter().map(|column| match &column.values {
-            Values::Numeric(values) => values[a].total_cmp(&values[b]),
-            Values::Categorical { codes, .. } => codes[a].cmp(&codes[b]),
-        });
+        let cells = self
+            .features
+            .columns()
+            .iter()
+            .map(|column| match &column.values {
+                Values::Numeric(values) => values[a].total_cmp(&values[b]),
+                Values::Categorical { codes, .. } => codes[a].cmp(&codes[b]),
+            });
         let target = || match &self.target {
             Target::Numeric(values) => values[a].total_cmp(&values[b]),
             Target::Classes(codes) => codes[a].cmp(&codes[b]),
         };
-        cells.into_iter().find(|order| order.is_ne()).unwrap_or_else(target)
+        cells
+            .into_iter()
+            .find(|order| order.is_ne())
+            .unwrap_or_else(target)
     }
 
     /// Refuses what no model can be fitted to: too few rows, a constant target.

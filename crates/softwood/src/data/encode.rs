@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::data::column::{MISSING, Values};
-use crate::data::standardise::Standard;
 use crate::data::schema::{FieldKind, Schema};
+use crate::data::standardise::Standard;
 use crate::data::table::{Rows, Table};
 use crate::numerics::eigen;
 use crate::params::choices;
@@ -91,13 +91,25 @@ impl Encoder {
         let mut categories = Vec::new();
         for (index, column) in table.columns().iter().enumerate() {
             match &column.values {
-                Values::Numeric(values) => numbers.extend(Number::fit(index, values, weights, encoding.scaling)),
+                Values::Numeric(values) => {
+                    numbers.extend(Number::fit(index, values, weights, encoding.scaling));
+                }
                 Values::Categorical { codes, levels } => {
-                    categories.push(Category::fit(index, codes, weights, (levels.len(), encoding.max_categories)));
+                    categories.push(Category::fit(
+                        index,
+                        codes,
+                        weights,
+                        (levels.len(), encoding.max_categories),
+                    ));
                 }
             }
         }
-        let mut encoder = Self { numbers, categories, rotation: Vec::new(), keeps_numbers: true };
+        let mut encoder = Self {
+            numbers,
+            categories,
+            rotation: Vec::new(),
+            keeps_numbers: true,
+        };
         if encoding.rotation != Rotation::None && encoder.numbers.len() > 1 {
             encoder.rotation = encoder.whiten(table, weights);
             encoder.keeps_numbers = encoding.rotation == Rotation::Both;
@@ -111,9 +123,21 @@ impl Encoder {
 
     /// Inputs per row, the bias apart.
     pub(crate) fn n_inputs(&self) -> usize {
-        let plain = if self.keeps_numbers { self.numbers.len() } else { 0 };
-        let indicators = self.numbers.iter().filter(|number| number.has_missing).count();
-        let one_hot: usize = self.categories.iter().map(|category| category.n_inputs).sum();
+        let plain = if self.keeps_numbers {
+            self.numbers.len()
+        } else {
+            0
+        };
+        let indicators = self
+            .numbers
+            .iter()
+            .filter(|number| number.has_missing)
+            .count();
+        let one_hot: usize = self
+            .categories
+            .iter()
+            .map(|category| category.n_inputs)
+            .sum();
         plain + self.n_rotated() + indicators + one_hot
     }
 
@@ -121,10 +145,16 @@ impl Encoder {
     pub(crate) fn fits(&self, schema: &Schema) -> bool {
         let kind = |column: usize| schema.fields.get(column).map(|field| &field.kind);
         let numbers = self.numbers.iter().all(|number| {
-            kind(number.column) == Some(&FieldKind::Numeric) && number.sd > 0.0 && number.knots.len() != 1
+            kind(number.column) == Some(&FieldKind::Numeric)
+                && number.sd > 0.0
+                && number.knots.len() != 1
         });
         let categories = self.categories.iter().all(|category| {
-            let inputs = category.input_of_level.iter().flatten().chain(&category.missing);
+            let inputs = category
+                .input_of_level
+                .iter()
+                .flatten()
+                .chain(&category.missing);
             matches!(kind(category.column), Some(FieldKind::Categorical { .. }))
                 && inputs.clone().all(|&input| input < category.n_inputs)
                 && category.n_inputs <= category.input_of_level.len() + 1
@@ -133,7 +163,7 @@ impl Encoder {
         numbers && categories && is_whole
     }
 
-    /// Encoded rows, n_rows x (n_inputs + 1), the last input being one.
+    /// Encoded rows, `n_rows x (n_inputs + 1)`, the last input being one.
     pub(crate) fn encode(&self, rows: &Rows<'_>) -> Vec<f32> {
         let width = self.n_inputs() + 1;
         let mut out = vec![0.0; rows.len() * width];
@@ -193,16 +223,24 @@ impl Encoder {
         }
         let (values, vectors) = eigen::symmetric(&covariance, d);
         let floor = LEAST_EIGENVALUE * values.first().copied().unwrap_or(0.0);
-        let kept = values.iter().zip(vectors.chunks_exact(d)).filter(|(value, _)| **value > floor);
-        kept.flat_map(|(value, vector)| vector.iter().map(move |x| x / value.sqrt())).collect()
+        let kept = values
+            .iter()
+            .zip(vectors.chunks_exact(d))
+            .filter(|(value, _)| **value > floor);
+        kept.flat_map(|(value, vector)| vector.iter().map(move |x| x / value.sqrt()))
+            .collect()
     }
 }
 
 impl Number {
     /// `None` where the column says nothing: all missing, or constant without missing cells.
     fn fit(column: usize, values: &[f64], weights: &[f64], scaling: Scaling) -> Option<Self> {
-        let mut present: Vec<(f64, f64)> =
-            values.iter().copied().zip(weights.iter().copied()).filter(|(value, _)| !value.is_nan()).collect();
+        let mut present: Vec<(f64, f64)> = values
+            .iter()
+            .copied()
+            .zip(weights.iter().copied())
+            .filter(|(value, _)| !value.is_nan())
+            .collect();
         let has_missing = present.len() < values.len();
         present.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (first, last) = (present.first()?.0, present.last()?.0);
@@ -212,10 +250,23 @@ impl Number {
             return None;
         }
         let (sorted, weights): (Vec<f64>, Vec<f64>) = present.into_iter().unzip();
-        let Standard { shift: mean, scale: sd } = Standard::fit(&sorted, Some(&weights));
+        let Standard {
+            shift: mean,
+            scale: sd,
+        } = Standard::fit(&sorted, Some(&weights));
         let ranked = scaling == Scaling::Quantile && !is_constant;
-        let knots = if ranked { knots_of(&sorted, &weights) } else { Vec::new() };
-        Some(Self { column, mean, sd, has_missing, knots })
+        let knots = if ranked {
+            knots_of(&sorted, &weights)
+        } else {
+            Vec::new()
+        };
+        Some(Self {
+            column,
+            mean,
+            sd,
+            has_missing,
+            knots,
+        })
     }
 
     fn cell(&self, table: &Table, row: usize) -> f64 {
@@ -229,7 +280,11 @@ impl Number {
         if value.is_nan() {
             return 0.0;
         }
-        if self.knots.is_empty() { ((value - self.mean) / self.sd).clamp(-LIMIT, LIMIT) } else { self.rank_score(value) }
+        if self.knots.is_empty() {
+            ((value - self.mean) / self.sd).clamp(-LIMIT, LIMIT)
+        } else {
+            self.rank_score(value)
+        }
     }
 
     /// Normal score of the value's interpolated rank; beyond the ends the line of the standard scaling goes on.
@@ -276,9 +331,18 @@ fn knots_of(sorted: &[f64], weights: &[f64]) -> Vec<f64> {
 }
 
 impl Category {
-    fn fit(column: usize, codes: &[u32], weights: &[f64], (n_levels, max_categories): (usize, usize)) -> Self {
+    fn fit(
+        column: usize,
+        codes: &[u32],
+        weights: &[f64],
+        (n_levels, max_categories): (usize, usize),
+    ) -> Self {
         let mut counts = vec![0.0; n_levels];
-        for (&code, weight) in codes.iter().zip(weights).filter(|(code, _)| (**code as usize) < n_levels) {
+        for (&code, weight) in codes
+            .iter()
+            .zip(weights)
+            .filter(|(code, _)| (**code as usize) < n_levels)
+        {
             counts[code as usize] += weight;
         }
         let mut by_count: Vec<usize> = (0..n_levels).filter(|&level| counts[level] > 0.0).collect();
@@ -293,13 +357,22 @@ impl Category {
             n_inputs += 1;
             n_inputs - 1
         });
-        Self { column, input_of_level, missing, n_inputs }
+        Self {
+            column,
+            input_of_level,
+            missing,
+            n_inputs,
+        }
     }
 
     fn input(&self, table: &Table, row: usize) -> Option<usize> {
         match &table.columns()[self.column].values {
             Values::Categorical { codes, .. } if codes[row] == MISSING => self.missing,
-            Values::Categorical { codes, .. } => self.input_of_level.get(codes[row] as usize).copied().flatten(),
+            Values::Categorical { codes, .. } => self
+                .input_of_level
+                .get(codes[row] as usize)
+                .copied()
+                .flatten(),
             Values::Numeric(_) => None,
         }
     }
@@ -312,12 +385,18 @@ mod tests {
     use crate::data::schema::Task;
     use softwood_testkit::close;
 
-    const PLAIN: Encoding = Encoding { scaling: Scaling::Standard, rotation: Rotation::None, max_categories: 2 };
+    const PLAIN: Encoding = Encoding {
+        scaling: Scaling::Standard,
+        rotation: Rotation::None,
+        max_categories: 2,
+    };
 
     fn encoded(encoder: &Encoder, table: &Table) -> Vec<Vec<f64>> {
         let width = encoder.n_inputs() + 1;
         let all = encoder.encode(&table.rows(0..table.n_rows()));
-        all.chunks_exact(width).map(|row| row.iter().map(|&x| f64::from(x)).collect()).collect()
+        all.chunks_exact(width)
+            .map(|row| row.iter().map(|&x| f64::from(x)).collect())
+            .collect()
     }
 
     #[test]
@@ -329,39 +408,78 @@ mod tests {
         let table = table.unwrap();
         let encoder = Encoder::fit(&table, &vec![1.0; table.n_rows()], PLAIN);
         let rows = encoded(&encoder, &table);
-        close(&rows.concat(), &[-1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0], 1e-6);
+        close(
+            &rows.concat(),
+            &[-1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0],
+            1e-6,
+        );
     }
 
     #[test]
     fn rare_categories_fold_and_unseen_ones_vanish() {
-        let texts: Vec<Option<&str>> = "aaabbcd".split("").filter(|t| !t.is_empty()).map(Some).collect();
+        let texts: Vec<Option<&str>> = "aaabbcd"
+            .split("")
+            .filter(|t| !t.is_empty())
+            .map(Some)
+            .collect();
         let table = Table::new(vec![Column::categorical("c", &texts)]).unwrap();
         let encoder = Encoder::fit(&table, &vec![1.0; table.n_rows()], PLAIN);
         assert_eq!(encoder.n_inputs(), 3);
         let schema = Schema::of(&table, "t", Task::Regression);
-        let other = Table::new(vec![Column::categorical("c", &[Some("a"), Some("d"), Some("new"), None])]).unwrap();
+        let other = Table::new(vec![Column::categorical(
+            "c",
+            &[Some("a"), Some("d"), Some("new"), None],
+        )])
+        .unwrap();
         let rows = encoded(&encoder, &schema.align(&other).unwrap());
-        let expected = [[1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0]];
+        let expected = [
+            [1.0, 0.0, 0.0, 1.0],
+            [0.0, 0.0, 1.0, 1.0],
+            [0.0, 0.0, 0.0, 1.0],
+            [0.0, 0.0, 0.0, 1.0],
+        ];
         close(&rows.concat(), expected.as_flattened(), 0.0);
     }
 
     #[test]
     fn rotation_whitens() {
         let a: Vec<f64> = (0..500).map(|i| f64::from(i * 37 % 101)).collect();
-        let b: Vec<f64> = a.iter().enumerate().map(|(i, x)| x + 0.01 * ((i * 53 % 97) as f64)).collect();
+        let b: Vec<f64> = a
+            .iter()
+            .enumerate()
+            .map(|(i, x)| x + 0.01 * ((i * 53 % 97) as f64))
+            .collect();
         let table = Table::new(vec![Column::numeric("a", a), Column::numeric("b", b)]).unwrap();
-        let encoder = Encoder::fit(&table, &vec![1.0; table.n_rows()], Encoding { rotation: Rotation::Pca, ..PLAIN });
+        let encoder = Encoder::fit(
+            &table,
+            &vec![1.0; table.n_rows()],
+            Encoding {
+                rotation: Rotation::Pca,
+                ..PLAIN
+            },
+        );
         let rows = encoded(&encoder, &table);
         let n = rows.len() as f64;
         let moment = |i: usize, j: usize| rows.iter().map(|row| row[i] * row[j]).sum::<f64>() / n;
-        close(&[moment(0, 0), moment(0, 1), moment(1, 1)], &[1.0, 0.0, 1.0], 1e-4);
+        close(
+            &[moment(0, 0), moment(0, 1), moment(1, 1)],
+            &[1.0, 0.0, 1.0],
+            1e-4,
+        );
     }
 
     #[test]
     fn quantile_scaling_is_monotone_and_tames_heavy_tails() {
         let values: Vec<f64> = (0..1000).map(|i| (f64::from(i) / 100.0).exp()).collect();
         let table = Table::new(vec![Column::numeric("a", values)]).unwrap();
-        let encoder = Encoder::fit(&table, &vec![1.0; table.n_rows()], Encoding { scaling: Scaling::Quantile, ..PLAIN });
+        let encoder = Encoder::fit(
+            &table,
+            &vec![1.0; table.n_rows()],
+            Encoding {
+                scaling: Scaling::Quantile,
+                ..PLAIN
+            },
+        );
         let rows = encoded(&encoder, &table);
         assert!(rows.windows(2).all(|pair| pair[0][0] <= pair[1][0]));
         assert!(rows[999][0] < 4.0 && rows[0][0] > -4.0);

@@ -3,6 +3,6 @@
 pub(crate) mod column;
 pub(crate) mod dataset;
 pub(crate) mod encode;
-pub(crate) mod standardise;
 pub(crate) mod schema;
+pub(crate) mod standardise;
 pub(crate) mod table;

@@ -17,12 +17,23 @@ impl Standard {
     /// The weighted mean and standard deviation of `values`.
     pub(crate) fn fit(values: &[f64], weights: Option<&[f64]>) -> Self {
         let weight = |at: usize| weights.map_or(1.0, |weights| weights[at]);
-        let unit = values.iter().fold(f64::MIN_POSITIVE, |unit, value| unit.max(value.abs()));
+        let unit = values
+            .iter()
+            .fold(f64::MIN_POSITIVE, |unit, value| unit.max(value.abs()));
         let total: f64 = (0..values.len()).map(weight).sum();
-        let mean = unit * (values.iter().enumerate().map(|(at, v)| weight(at) * (v / unit)).sum::<f64>() / total);
+        let mean = unit
+            * (values
+                .iter()
+                .enumerate()
+                .map(|(at, v)| weight(at) * (v / unit))
+                .sum::<f64>()
+                / total);
         let square = |(at, value): (usize, &f64)| weight(at) * ((value - mean) / unit).powi(2);
         let sd = unit * (values.iter().enumerate().map(square).sum::<f64>() / total).sqrt();
-        Self { shift: mean, scale: if sd > 0.0 && sd.is_finite() { sd } else { 1.0 } }
+        Self {
+            shift: mean,
+            scale: if sd > 0.0 && sd.is_finite() { sd } else { 1.0 },
+        }
     }
 
     pub(crate) fn apply(&self, value: f64) -> f64 {
@@ -36,7 +47,11 @@ impl Standard {
 pub(crate) fn resolution(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let mut gaps: Vec<f64> = sorted.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0).collect();
+    let mut gaps: Vec<f64> = sorted
+        .windows(2)
+        .map(|pair| pair[1] - pair[0])
+        .filter(|gap| *gap > 0.0)
+        .collect();
     let n_values = gaps.len() + 1;
     if gaps.is_empty() || n_values > MOST_VALUES || values.len() < ROWS_PER_VALUE * n_values {
         return None;
@@ -60,6 +75,8 @@ mod tests {
     #[test]
     fn standard_units_survive_huge_numbers() {
         let standard = Standard::fit(&[1e300, -1e300, 0.0], None);
-        assert!(standard.shift.abs() < 1e290 && standard.scale.is_finite() && standard.scale > 1e299);
+        assert!(
+            standard.shift.abs() < 1e290 && standard.scale.is_finite() && standard.scale > 1e299
+        );
     }
 }

@@ -19,9 +19,15 @@ pub(crate) fn complete(sample: &Sample<'_>, depth: usize, min_rows: usize) -> Gr
     let mut room = Room::default();
     for node in 0..n_gates {
         let rows = std::mem::take(&mut rows_of_node[node]);
-        splits[node] = if rows.len() >= 2 * min_rows { best(sample, &rows, min_rows, &mut room) } else { None };
+        splits[node] = if rows.len() >= 2 * min_rows {
+            best(sample, &rows, min_rows, &mut room)
+        } else {
+            None
+        };
         let goes_right = |row: usize| {
-            splits[node].is_some_and(|split: Split| sample.inputs[row * sample.width + split.input] > split.threshold)
+            splits[node].is_some_and(|split: Split| {
+                sample.inputs[row * sample.width + split.input] > split.threshold
+            })
         };
         let (right, left) = rows.into_iter().partition(|&row| goes_right(row));
         rows_of_node[2 * node + 1] = left;
@@ -33,7 +39,10 @@ pub(crate) fn complete(sample: &Sample<'_>, depth: usize, min_rows: usize) -> Gr
             leaf_of_row[row] = leaf;
         }
     }
-    Grown { splits, leaf_of_row }
+    Grown {
+        splits,
+        leaf_of_row,
+    }
 }
 
 #[cfg(test)]
@@ -45,10 +54,19 @@ mod tests {
         let inputs: Vec<f32> = (0..64).map(|i| i as f32).collect();
         let outputs: Vec<f64> = (0..64).map(|i| [0.0, 3.0, 10.0, 14.0][i / 16]).collect();
         let weights = vec![1.0; 64];
-        let sample =
-            Sample { inputs: &inputs, width: 1, n_inputs: 1, outputs: &outputs, n_outputs: 1, weights: &weights };
+        let sample = Sample {
+            inputs: &inputs,
+            width: 1,
+            n_inputs: 1,
+            outputs: &outputs,
+            n_outputs: 1,
+            weights: &weights,
+        };
         let grown = complete(&sample, 2, 4);
-        assert_eq!(grown.leaf_of_row, (0..64).map(|i| i / 16).collect::<Vec<_>>());
+        assert_eq!(
+            grown.leaf_of_row,
+            (0..64).map(|i| i / 16).collect::<Vec<_>>()
+        );
         let deeper = complete(&sample, 4, 4);
         assert!(deeper.splits[3..].iter().all(Option::is_none));
     }

@@ -1,9 +1,9 @@
 //! The best axis-aligned split of a set of rows: the one that lowers the weighted squared error most.
 //!
-//! For sums W, S_k of weights and weighted outputs on each side, the squared error falls by
-//! sum_k S_left,k^2/W_left + S_right,k^2/W_right - S_k^2/W. With class indicators as outputs this is Gini's criterion.
+//! For sums `W`, `S_k` of weights and weighted outputs on each side, the squared error falls by
+//! `sum_k S_left,k^2/W_left + S_right,k^2/W_right - S_k^2/W`. With class indicators as outputs this is Gini's criterion.
 
-/// Dense inputs (n_rows x width) with outputs (n_rows x n_outputs) and weights.
+/// Dense inputs (`n_rows x width`) with outputs (`n_rows x n_outputs`) and weights.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample<'a> {
     pub(crate) inputs: &'a [f32],
@@ -32,7 +32,12 @@ pub(crate) struct Room {
 }
 
 /// The best split of `rows` that leaves at least `min_rows` on either side.
-pub(crate) fn best(sample: &Sample<'_>, rows: &[usize], min_rows: usize, room: &mut Room) -> Option<Split> {
+pub(crate) fn best(
+    sample: &Sample<'_>,
+    rows: &[usize],
+    min_rows: usize,
+    room: &mut Room,
+) -> Option<Split> {
     let k = sample.n_outputs;
     room.total.clear();
     room.total.resize(k + 1, 0.0);
@@ -42,8 +47,12 @@ pub(crate) fn best(sample: &Sample<'_>, rows: &[usize], min_rows: usize, room: &
     let mut best: Option<Split> = None;
     for input in 0..sample.n_inputs {
         room.order.clear();
-        room.order.extend(rows.iter().map(|&row| (sample.inputs[row * sample.width + input], row)));
-        room.order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        room.order.extend(
+            rows.iter()
+                .map(|&row| (sample.inputs[row * sample.width + input], row)),
+        );
+        room.order
+            .sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         room.left.clear();
         room.left.resize(k + 1, 0.0);
         for at in 1..room.order.len() {
@@ -55,7 +64,11 @@ pub(crate) fn best(sample: &Sample<'_>, rows: &[usize], min_rows: usize, room: &
             }
             let gain = gain(&room.left, &room.total);
             if gain > best.map_or(1e-12, |best| best.gain) {
-                best = Some(Split { input, threshold: 0.5 * (below + above), gain });
+                best = Some(Split {
+                    input,
+                    threshold: 0.5 * (below + above),
+                    gain,
+                });
             }
         }
     }
@@ -90,11 +103,19 @@ mod tests {
 
     #[test]
     fn a_step_is_found() {
-        let inputs: Vec<f32> = (0..20).flat_map(|i| [(i * 7 % 20) as f32, i as f32]).collect();
+        let inputs: Vec<f32> = (0..20)
+            .flat_map(|i| [(i * 7 % 20) as f32, i as f32])
+            .collect();
         let outputs: Vec<f64> = (0..20).map(|i| if i < 13 { -1.0 } else { 2.0 }).collect();
         let weights = vec![1.0; 20];
-        let sample =
-            Sample { inputs: &inputs, width: 2, n_inputs: 2, outputs: &outputs, n_outputs: 1, weights: &weights };
+        let sample = Sample {
+            inputs: &inputs,
+            width: 2,
+            n_inputs: 2,
+            outputs: &outputs,
+            n_outputs: 1,
+            weights: &weights,
+        };
         let rows: Vec<usize> = (0..20).collect();
         let split = best(&sample, &rows, 1, &mut Room::default()).unwrap();
         assert_eq!((split.input, split.threshold), (1, 12.5));

@@ -19,7 +19,11 @@ pub(crate) struct Adam {
 
 impl Adam {
     pub(crate) fn new(len: usize) -> Self {
-        Self { mean: vec![0.0; len], square: vec![0.0; len], n_steps: 0 }
+        Self {
+            mean: vec![0.0; len],
+            square: vec![0.0; len],
+            n_steps: 0,
+        }
     }
 
     /// One descent step along `gradient`.
@@ -27,12 +31,24 @@ impl Adam {
         self.n_steps += 1;
         let rate = learning_rate / (1.0 - BETA_1.powi(self.n_steps));
         let square_scale = 1.0 / (1.0 - BETA_2.powi(self.n_steps));
-        update(values, gradient, &mut self.mean, &mut self.square, [rate, square_scale]);
+        update(
+            values,
+            gradient,
+            &mut self.mean,
+            &mut self.square,
+            [rate, square_scale],
+        );
     }
 }
 
 #[multiversion(targets = "simd")]
-fn update(values: &mut [f32], gradient: &[f32], mean: &mut [f32], square: &mut [f32], scales: [f32; 2]) {
+fn update(
+    values: &mut [f32],
+    gradient: &[f32],
+    mean: &mut [f32],
+    square: &mut [f32],
+    scales: [f32; 2],
+) {
     let [rate, square_scale] = scales;
     let moments = mean.iter_mut().zip(square.iter_mut());
     for ((value, &g), (m, v)) in values.iter_mut().zip(gradient).zip(moments) {
@@ -72,7 +88,10 @@ mod tests {
         let mut adam = Adam::new(2);
         adam.step(&mut values, &gradient, 0.1);
         // the first step of Adam is the step size times the sign
-        assert!((values[0] - 0.9).abs() < 1e-5 && (values[1] + 1.9).abs() < 1e-5, "{values:?}");
+        assert!(
+            (values[0] - 0.9).abs() < 1e-5 && (values[1] + 1.9).abs() < 1e-5,
+            "{values:?}"
+        );
     }
 
     #[test]
@@ -83,6 +102,9 @@ mod tests {
             let gradient = [2.0 * (values[0] - 1.0), 20.0 * (values[1] - 0.5)];
             adam.step(&mut values, &gradient, 0.1 * (1.0 - step as f32 / 2000.0));
         }
-        assert!((values[0] - 1.0).abs() < 1e-3 && (values[1] - 0.5).abs() < 1e-3, "{values:?}");
+        assert!(
+            (values[0] - 1.0).abs() < 1e-3 && (values[1] - 0.5).abs() < 1e-3,
+            "{values:?}"
+        );
     }
 }

@@ -1,9 +1,9 @@
 //! Gaussian posterior with covariance D (I + U U') D, D = diag(sd), U of `rank` columns: a diagonal and a low-rank part,
 //! V = D U. Steps in ln sd and U are relative to the spread of each weight, so that one step size suits all.
 //!
-//! With M = I + U'U, A = M^-1 and prior variances gamma_i:
+//! With `M = I + U'U`, `A = M^-1` and prior variances `gamma_i`:
 //!
-//! - KL = 1/2 [ sum_i ((sd_i^2 (1 + |U_i|^2) + mu_i^2)/gamma_i - ln sd_i^2 + ln gamma_i - 1) - ln det M ]
+//! - `KL = 1/2 [ sum_i ((sd_i^2 (1 + |U_i|^2) + mu_i^2)/gamma_i - ln sd_i^2 + ln gamma_i - 1) - ln det M ]`
 //! - dKL/dmu = mu/gamma,  dKL/dln sd = sd^2 (1 + |U|^2)/gamma - 1,  dKL/dU = sd^2 U/gamma - U A
 //!
 //! A draw is mu + sd (eps + U z); draws come in antithetic pairs (eps, z), (-eps, -z).
@@ -51,7 +51,7 @@ impl LowRank {
         m
     }
 
-    /// E[theta_i^2] under the posterior, of every weight.
+    /// `E[theta_i^2]` under the posterior, of every weight.
     pub(crate) fn second_moments(&self, out: &mut [f32]) {
         second_moments(self, out);
     }
@@ -72,7 +72,7 @@ impl LowRank {
         0.5 * (sum - cholesky::ln_det(&m, self.rank))
     }
 
-    /// The covariance, n_weights x n_weights.
+    /// The covariance, `n_weights x n_weights`.
     pub(crate) fn covariance(&self) -> Vec<f64> {
         let n = self.n_weights;
         let mut out = vec![0.0; n * n];
@@ -139,24 +139,52 @@ impl Sampler {
         for (pair, noise) in self.noise.chunks_exact(n + self.rank).enumerate() {
             let draws = &mut self.draws[2 * pair * n..];
             let (plus, minus) = draws.split_at_mut(n);
-            let minus = if 2 * pair + 1 < self.n_draws { &mut minus[..n] } else { &mut [] };
+            let minus = if 2 * pair + 1 < self.n_draws {
+                &mut minus[..n]
+            } else {
+                &mut []
+            };
             draw_pair(posterior, &self.sd, noise, plus, minus);
         }
     }
 
     /// Fills `gradient` from the draws' log-likelihood gradients (laid out as `draws`).
-    pub(crate) fn pull_back(&mut self, posterior: &LowRank, slopes: &[f32], precision: &[f32], scale: LossScale) {
+    pub(crate) fn pull_back(
+        &mut self,
+        posterior: &LowRank,
+        slopes: &[f32],
+        precision: &[f32],
+        scale: LossScale,
+    ) {
         let k = self.rank;
         let mut m = posterior.capacitance();
         let positive = cholesky::factor(&mut m, k);
         debug_assert!(positive, "I + U'U is positive definite");
         let inverse: Vec<f32> = cholesky::inverse(&m, k).iter().map(|&x| x as f32).collect();
-        kl_gradient(posterior, &KlParts { sd: &self.sd, precision, inverse: &inverse }, scale.kl, &mut self.gradient);
+        kl_gradient(
+            posterior,
+            &KlParts {
+                sd: &self.sd,
+                precision,
+                inverse: &inverse,
+            },
+            scale.kl,
+            &mut self.gradient,
+        );
         let n = self.n_weights;
         for (pair, noise) in self.noise.chunks_exact(n + k).enumerate() {
             let slopes = &slopes[2 * pair * n..];
-            let minus = if 2 * pair + 1 < self.n_draws { &slopes[n..2 * n] } else { &[] };
-            let pair = Pair { plus: &slopes[..n], minus, noise, sd: &self.sd };
+            let minus = if 2 * pair + 1 < self.n_draws {
+                &slopes[n..2 * n]
+            } else {
+                &[]
+            };
+            let pair = Pair {
+                plus: &slopes[..n],
+                minus,
+                noise,
+                sd: &self.sd,
+            };
             add_pair(posterior, &pair, scale.likelihood, &mut self.gradient);
         }
     }
@@ -182,14 +210,18 @@ fn second_moments(posterior: &LowRank, out: &mut [f32]) {
     }
 }
 
-/// sum_i a_i b_i in a fixed number of lanes.
+/// `sum_i a_i b_i` in a fixed number of lanes.
 #[multiversion(targets = "simd")]
 fn dot(a: &[f32], b: &[f32]) -> f64 {
     const WIDTH: usize = 4 * LANES;
     let mut sums = [0.0_f32; WIDTH];
     let (a_chunks, b_chunks) = (a.chunks_exact(WIDTH), b.chunks_exact(WIDTH));
-    let tail: f64 =
-        a_chunks.remainder().iter().zip(b_chunks.remainder()).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum();
+    let tail: f64 = a_chunks
+        .remainder()
+        .iter()
+        .zip(b_chunks.remainder())
+        .map(|(&a, &b)| f64::from(a) * f64::from(b))
+        .sum();
     for (a, b) in a_chunks.zip(b_chunks) {
         for lane in 0..WIDTH {
             sums[lane] = a[lane].mul_add(b[lane], sums[lane]);
@@ -208,7 +240,12 @@ fn draw_pair(posterior: &LowRank, sd: &[f32], noise: &[f32], plus: &mut [f32], m
             *value = u.mul_add(z, *value);
         }
     }
-    for (((minus, &plus), &mean), &sd) in minus.iter_mut().zip(plus.iter()).zip(posterior.mean()).zip(sd) {
+    for (((minus, &plus), &mean), &sd) in minus
+        .iter_mut()
+        .zip(plus.iter())
+        .zip(posterior.mean())
+        .zip(sd)
+    {
         *minus = (-sd).mul_add(plus, mean);
     }
     for ((plus, &mean), &sd) in plus.iter_mut().zip(posterior.mean()).zip(sd) {
@@ -238,7 +275,11 @@ fn kl_gradient(posterior: &LowRank, parts: &KlParts<'_>, kl: f32, out: &mut [f32
     for start in (0..n).step_by(PIECE) {
         let end = (start + PIECE).min(n);
         let pull = &mut pull[..end - start];
-        for ((pull, &sd), &p) in pull.iter_mut().zip(&parts.sd[start..end]).zip(&parts.precision[start..end]) {
+        for ((pull, &sd), &p) in pull
+            .iter_mut()
+            .zip(&parts.sd[start..end])
+            .zip(&parts.precision[start..end])
+        {
             *pull = kl * sd * sd * p;
         }
         let d_log_sd = &mut d_log_sd[start..end];
@@ -248,12 +289,20 @@ fn kl_gradient(posterior: &LowRank, parts: &KlParts<'_>, kl: f32, out: &mut [f32
         for j in 0..k {
             let u = &posterior.factors()[j * n + start..j * n + end];
             let out = &mut d_factors[j * n + start..j * n + end];
-            for (((out, &u), &pull), d_log_sd) in out.iter_mut().zip(u).zip(pull.iter()).zip(d_log_sd.iter_mut()) {
+            for (((out, &u), &pull), d_log_sd) in out
+                .iter_mut()
+                .zip(u)
+                .zip(pull.iter())
+                .zip(d_log_sd.iter_mut())
+            {
                 *out = pull * u;
                 *d_log_sd = (pull * u).mul_add(u, *d_log_sd);
             }
             for i in 0..k {
-                let (a, u) = (-kl * parts.inverse[j * k + i], &posterior.factors()[i * n + start..i * n + end]);
+                let (a, u) = (
+                    -kl * parts.inverse[j * k + i],
+                    &posterior.factors()[i * n + start..i * n + end],
+                );
                 for (out, &u) in out.iter_mut().zip(u) {
                     *out = a.mul_add(u, *out);
                 }
@@ -293,7 +342,12 @@ fn add_pair(posterior: &LowRank, pair: &Pair<'_>, likelihood: f32, out: &mut [f3
             let u = &posterior.factors()[j * n + start..j * n + end];
             let column = &mut d_factors[j * n + start..j * n + end];
             let d_log_sd = &mut d_log_sd[start..end];
-            for (((out, &u), &pull), d_log_sd) in column.iter_mut().zip(u).zip(pull.iter()).zip(d_log_sd.iter_mut()) {
+            for (((out, &u), &pull), d_log_sd) in column
+                .iter_mut()
+                .zip(u)
+                .zip(pull.iter())
+                .zip(d_log_sd.iter_mut())
+            {
                 *out = (-pull).mul_add(z, *out);
                 *d_log_sd = (-pull * z).mul_add(u, *d_log_sd);
             }
@@ -318,11 +372,14 @@ mod tests {
         let mut sigma = vec![0.0; n * n];
         for i in 0..n {
             for j in 0..n {
-                let unit = f64::from(u8::from(i == j)) + (0..k).map(|c| u[c * n + i] * u[c * n + j]).sum::<f64>();
+                let unit = f64::from(u8::from(i == j))
+                    + (0..k).map(|c| u[c * n + i] * u[c * n + j]).sum::<f64>();
                 sigma[i * n + j] = (log_sd[i] + log_sd[j]).exp() * unit;
             }
         }
-        let trace: f64 = (0..n).map(|i| (sigma[i * n + i] + mean[i] * mean[i]) / gamma[i] + gamma[i].ln() - 1.0).sum();
+        let trace: f64 = (0..n)
+            .map(|i| (sigma[i * n + i] + mean[i] * mean[i]) / gamma[i] + gamma[i].ln() - 1.0)
+            .sum();
         assert!(cholesky::factor(&mut sigma, n));
         0.5 * (trace - cholesky::ln_det(&sigma, n))
     }
@@ -331,24 +388,55 @@ mod tests {
         let (n, k) = (37, 3);
         let mut values = vec![0.0; n * (2 + k)];
         Gaussian::new(Key::from_seed(2)).fill(&mut values);
-        values.iter_mut().for_each(|value| *value *= 0.4);
+        for value in &mut values {
+            *value *= 0.4;
+        }
         let precision = (0..n).map(|i| 0.5 + i as f32 / 10.0).collect();
-        (LowRank { n_weights: n, rank: k, values }, precision)
+        (
+            LowRank {
+                n_weights: n,
+                rank: k,
+                values,
+            },
+            precision,
+        )
     }
 
     #[test]
     fn golden_kl() {
         let values = [0.5, -1.0, 0.3_f32.ln(), 0.7_f32.ln(), 0.2 / 0.3, -0.4 / 0.7].to_vec();
-        let posterior = LowRank { n_weights: 2, rank: 1, values };
+        let posterior = LowRank {
+            n_weights: 2,
+            rank: 1,
+            values,
+        };
         let precision = [1.0 / 0.64; 2];
         close(&[posterior.kl(&precision)], &[1.414_533_008_4], 1e-6);
         let mut sampler = Sampler::new(&posterior, 1);
         sampler.draw(&posterior, &mut Gaussian::new(Key::from_seed(0)));
-        sampler.pull_back(&posterior, &[0.0; 2], &precision, LossScale { likelihood: 1.0, kl: 1.0 });
+        sampler.pull_back(
+            &posterior,
+            &[0.0; 2],
+            &precision,
+            LossScale {
+                likelihood: 1.0,
+                kl: 1.0,
+            },
+        );
         // V = sd U: d/dU = sd d/dV, and d/dln sd at fixed U = sd d/dsd + V d/dV
-        let (d_sd, d_v) = ([-2.028_048_975_7, -0.071_422_855_3], [-0.942_301_536_5, -0.164_052_496_8]);
+        let (d_sd, d_v) = (
+            [-2.028_048_975_7, -0.071_422_855_3],
+            [-0.942_301_536_5, -0.164_052_496_8],
+        );
         let d_log_sd = [d_sd[0] * 0.3 + d_v[0] * 0.2, d_sd[1] * 0.7 - d_v[1] * 0.4];
-        let expected = [0.78125, -1.5625, d_log_sd[0], d_log_sd[1], d_v[0] * 0.3, d_v[1] * 0.7];
+        let expected = [
+            0.78125,
+            -1.5625,
+            d_log_sd[0],
+            d_log_sd[1],
+            d_v[0] * 0.3,
+            d_v[1] * 0.7,
+        ];
         close(&wide(&sampler.gradient), &expected, 2e-6);
     }
 
@@ -362,8 +450,20 @@ mod tests {
         close(&[posterior.kl(&precision)], &[reference(&values)], 1e-5);
         let mut sampler = Sampler::new(&posterior, 2);
         sampler.draw(&posterior, &mut Gaussian::new(Key::from_seed(0)));
-        sampler.pull_back(&posterior, &vec![0.0; 2 * n], &precision, LossScale { likelihood: 1.0, kl: 1.0 });
-        close(&wide(&sampler.gradient), &central_difference(reference, &values), 1e-5);
+        sampler.pull_back(
+            &posterior,
+            &vec![0.0; 2 * n],
+            &precision,
+            LossScale {
+                likelihood: 1.0,
+                kl: 1.0,
+            },
+        );
+        close(
+            &wide(&sampler.gradient),
+            &central_difference(reference, &values),
+            1e-5,
+        );
     }
 
     #[test]
@@ -375,7 +475,12 @@ mod tests {
             sampler.draw(&posterior, &mut Gaussian::new(Key::from_seed(3)));
             // f(theta) = sum_i c_i theta_i^2 / 2 has slope c theta
             let c: Vec<f32> = (0..n).map(|i| 1.0 + i as f32 / 20.0).collect();
-            let slopes: Vec<f32> = sampler.draws.iter().enumerate().map(|(at, x)| c[at % n] * x).collect();
+            let slopes: Vec<f32> = sampler
+                .draws
+                .iter()
+                .enumerate()
+                .map(|(at, x)| c[at % n] * x)
+                .collect();
             let noise = sampler.noise.clone();
             let loss = |values: &[f64]| {
                 let mut sum = 0.0;
@@ -383,29 +488,51 @@ mod tests {
                     let noise = &noise[draw / 2 * (n + posterior.rank)..];
                     let sign = if draw % 2 == 0 { 1.0 } else { -1.0 };
                     for i in 0..n {
-                        let low: f64 = (0..posterior.rank).map(|j| values[(2 + j) * n + i] * f64::from(noise[n + j])).sum();
-                        let theta = values[i] + sign * values[n + i].exp() * (f64::from(noise[i]) + low);
+                        let low: f64 = (0..posterior.rank)
+                            .map(|j| values[(2 + j) * n + i] * f64::from(noise[n + j]))
+                            .sum();
+                        let theta =
+                            values[i] + sign * values[n + i].exp() * (f64::from(noise[i]) + low);
                         sum -= 0.5 * f64::from(c[i]) * theta * theta;
                     }
                 }
                 sum
             };
-            sampler.pull_back(&posterior, &slopes, &precision, LossScale { likelihood: 1.0, kl: 0.0 });
-            close(&wide(&sampler.gradient), &central_difference(loss, &wide(&posterior.values)), 2e-5);
+            sampler.pull_back(
+                &posterior,
+                &slopes,
+                &precision,
+                LossScale {
+                    likelihood: 1.0,
+                    kl: 0.0,
+                },
+            );
+            close(
+                &wide(&sampler.gradient),
+                &central_difference(loss, &wide(&posterior.values)),
+                2e-5,
+            );
         }
     }
 
     #[test]
     fn draws_have_the_covariance_of_the_posterior() {
         let values = [1.0, -1.0, 0.5_f32.ln(), 0.2_f32.ln(), 1.2, -1.5].to_vec();
-        let posterior = LowRank { n_weights: 2, rank: 1, values };
+        let posterior = LowRank {
+            n_weights: 2,
+            rank: 1,
+            values,
+        };
         let mut gaussian = Gaussian::new(Key::from_seed(4));
         let mut sampler = Sampler::new(&posterior, 1);
         let n = 100_000;
         let mut sums = [0.0_f64; 3];
         for _ in 0..n {
             sampler.draw(&posterior, &mut gaussian);
-            let (a, b) = (f64::from(sampler.draws[0]) - 1.0, f64::from(sampler.draws[1]) + 1.0);
+            let (a, b) = (
+                f64::from(sampler.draws[0]) - 1.0,
+                f64::from(sampler.draws[1]) + 1.0,
+            );
             sums[0] += a * a;
             sums[1] += a * b;
             sums[2] += b * b;
@@ -414,6 +541,10 @@ mod tests {
         // six standard errors of a covariance of n draws: 6 * 0.61 * sqrt(2/n) < 0.017
         close(&found, &[0.25 + 0.36, -0.18, 0.04 + 0.09], 0.017);
         let covariance = posterior.covariance();
-        close(&[covariance[0], covariance[1], covariance[3]], &[0.61, -0.18, 0.13], 1e-6);
+        close(
+            &[covariance[0], covariance[1], covariance[3]],
+            &[0.61, -0.18, 0.13],
+            1e-6,
+        );
     }
 }

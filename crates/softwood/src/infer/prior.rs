@@ -1,7 +1,7 @@
 //! Prior variances: fixed, or learned in closed form as training goes (empirical Bayes).
 //!
-//! The variance of a group g that maximises the ELBO, under a weak pull to the starting scale tau_0, is
-//! tau_g^2 = (sum_{i in g} E[theta_i^2] + 2 tau_0^2) / (n_g + 2).
+//! The variance of a group `g` that maximises the ELBO, under a weak pull to the starting scale `tau_0`, is
+//! `tau_g^2 = (sum_{i in g} E[theta_i^2] + 2 tau_0^2) / (n_g + 2)`.
 
 /// Pseudo-weights by which a group leans to the starting scale.
 const PULL: f64 = 2.0;
@@ -24,7 +24,11 @@ impl Groups {
         for &group in &of_weight {
             sizes[group as usize] += 1.0;
         }
-        Self { of_weight, sizes, start }
+        Self {
+            of_weight,
+            sizes,
+            start,
+        }
     }
 
     /// Sets every weight's prior precision to the closed-form maximiser given E[theta^2].
@@ -33,8 +37,11 @@ impl Groups {
         for (&group, &moment) in self.of_weight.iter().zip(second_moments) {
             sums[group as usize] += f64::from(moment);
         }
-        let precisions: Vec<f32> =
-            sums.iter().zip(&self.sizes).map(|(sum, size)| ((size + PULL) / sum) as f32).collect();
+        let precisions: Vec<f32> = sums
+            .iter()
+            .zip(&self.sizes)
+            .map(|(sum, size)| ((size + PULL) / sum) as f32)
+            .collect();
         for (&group, precision) in self.of_weight.iter().zip(precision) {
             *precision = precisions[group as usize];
         }
@@ -60,7 +67,11 @@ mod tests {
     #[test]
     fn the_closed_form_minimises_the_kl() {
         let values = [0.5, -1.0, 0.3_f32.ln(), 0.7_f32.ln(), 0.2, -0.4].to_vec();
-        let posterior = LowRank { n_weights: 2, rank: 1, values };
+        let posterior = LowRank {
+            n_weights: 2,
+            rank: 1,
+            values,
+        };
         let mut moments = [0.0; 2];
         posterior.second_moments(&mut moments);
         let best = 2.0 / (moments[0] + moments[1]);

@@ -58,9 +58,18 @@ mod tests {
         let mut l = a.to_vec();
         assert!(factor(&mut l, 3));
         let inverse = inverse(&l, 3);
-        let product: Vec<f64> =
-            (0..9).map(|at| (0..3).map(|k| a[at / 3 * 3 + k] * inverse[k * 3 + at % 3]).sum()).collect();
-        close(&product, &[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0], 1e-14);
+        let product: Vec<f64> = (0..9)
+            .map(|at| {
+                (0..3)
+                    .map(|k| a[at / 3 * 3 + k] * inverse[k * 3 + at % 3])
+                    .sum()
+            })
+            .collect();
+        close(
+            &product,
+            &[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
+            1e-14,
+        );
         let determinant = 4.0 * (15.0 - 1.0) - 2.0 * (6.0 + 0.4) + 0.4 * (-2.0 - 2.0);
         close(&[ln_det(&l, 3)], &[f64::ln(determinant)], 1e-14);
         assert!(!factor(&mut [1.0, 2.0, 2.0, 1.0], 2));

@@ -12,7 +12,10 @@ pub(crate) fn symmetric(a: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
     }
     let size: f64 = a.iter().map(|x| x * x).sum();
     for _ in 0..MAX_SWEEPS {
-        let rest: f64 = (0..n).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| a[i * n + j].powi(2)).sum();
+        let rest: f64 = (0..n)
+            .flat_map(|i| (0..i).map(move |j| (i, j)))
+            .map(|(i, j)| a[i * n + j].powi(2))
+            .sum();
         if rest <= 1e-30 * size {
             break;
         }
@@ -25,7 +28,10 @@ pub(crate) fn symmetric(a: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|&i, &j| a[j * n + j].total_cmp(&a[i * n + i]));
     let values = order.iter().map(|&i| a[i * n + i]).collect();
-    let rows = order.iter().flat_map(|&i| vectors[i * n..(i + 1) * n].to_vec()).collect();
+    let rows = order
+        .iter()
+        .flat_map(|&i| vectors[i * n..(i + 1) * n].to_vec())
+        .collect();
     (values, rows)
 }
 
@@ -62,11 +68,19 @@ mod tests {
     #[test]
     fn vectors_diagonalise() {
         let n = 6;
-        let a: Vec<f64> = (0..n * n).map(|at| 1.0 / (1.0 + (at / n) as f64 + (at % n) as f64)).collect();
+        let a: Vec<f64> = (0..n * n)
+            .map(|at| 1.0 / (1.0 + (at / n) as f64 + (at % n) as f64))
+            .collect();
         let (values, vectors) = symmetric(&a, n);
         for (value, vector) in values.iter().zip(vectors.chunks_exact(n)) {
-            let image: Vec<f64> = (0..n).map(|i| (0..n).map(|j| a[i * n + j] * vector[j]).sum()).collect();
-            close(&image, &vector.iter().map(|x| x * value).collect::<Vec<_>>(), 1e-12);
+            let image: Vec<f64> = (0..n)
+                .map(|i| (0..n).map(|j| a[i * n + j] * vector[j]).sum())
+                .collect();
+            close(
+                &image,
+                &vector.iter().map(|x| x * value).collect::<Vec<_>>(),
+                1e-12,
+            );
             close(&[vector.iter().map(|x| x * x).sum()], &[1.0], 1e-12);
         }
         assert!(values.windows(2).all(|pair| pair[0] >= pair[1]));

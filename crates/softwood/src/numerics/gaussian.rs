@@ -41,7 +41,11 @@ fn fill(state: &mut [Lanes<u32>; 4], out: &mut [f32]) {
     if !rest.is_empty() {
         let (cosines, sines) = pair(state);
         for (at, value) in rest.iter_mut().enumerate() {
-            *value = if at < LANES { cosines[at] } else { sines[at - LANES] };
+            *value = if at < LANES {
+                cosines[at]
+            } else {
+                sines[at - LANES]
+            };
         }
     }
 }
@@ -87,7 +91,12 @@ fn sine_cosine(x: f32) -> (f32, f32) {
 fn next(state: &mut [Lanes<u32>; 4]) -> Lanes<u32> {
     let mut out = [0; LANES];
     for lane in 0..LANES {
-        let [a, b, c, d] = [state[0][lane], state[1][lane], state[2][lane], state[3][lane]];
+        let [a, b, c, d] = [
+            state[0][lane],
+            state[1][lane],
+            state[2][lane],
+            state[3][lane],
+        ];
         out[lane] = a.wrapping_add(d).rotate_left(7).wrapping_add(a);
         let (c2, d2) = (c ^ a, d ^ b);
         state[1][lane] = b ^ c2;
@@ -115,7 +124,10 @@ mod tests {
         for lag in [1, LANES, 2 * LANES] {
             let pairs = sample.iter().zip(&sample[lag..]);
             let correlation = pairs.map(|(a, b)| a * b).sum::<f64>() / sample.len() as f64;
-            assert!(correlation.abs() < 6.0 / (sample.len() as f64).sqrt(), "lag {lag}: {correlation}");
+            assert!(
+                correlation.abs() < 6.0 / (sample.len() as f64).sqrt(),
+                "lag {lag}: {correlation}"
+            );
         }
     }
 

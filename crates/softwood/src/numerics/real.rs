@@ -42,7 +42,6 @@ pub(crate) trait Real:
     fn fma(self, a: Self, b: Self) -> Self;
     fn largest(self, other: Self) -> Self;
     fn abs(self) -> Self;
-    fn sqrt(self) -> Self;
     /// e^x; f32: held above e^-40.
     fn exp(self) -> Self;
     /// Natural logarithm of a positive, normal number.
@@ -68,9 +67,6 @@ impl Real for f64 {
     }
     fn abs(self) -> Self {
         f64::abs(self)
-    }
-    fn sqrt(self) -> Self {
-        f64::sqrt(self)
     }
     fn exp(self) -> Self {
         f64::exp(self)
@@ -105,10 +101,6 @@ impl Real for f32 {
     #[inline(always)]
     fn abs(self) -> Self {
         f32::abs(self)
-    }
-    #[inline(always)]
-    fn sqrt(self) -> Self {
-        f32::sqrt(self)
     }
     #[inline(always)]
     fn exp(self) -> Self {
@@ -245,7 +237,8 @@ mod tests {
 
     fn ulps(found: f32, exact: f64) -> f64 {
         let nearest = exact as f32;
-        let unit = f64::from(f32::from_bits(nearest.abs().to_bits() + 1)) - f64::from(nearest.abs());
+        let unit =
+            f64::from(f32::from_bits(nearest.abs().to_bits() + 1)) - f64::from(nearest.abs());
         (f64::from(found) - exact).abs() / unit
     }
 
@@ -292,8 +285,13 @@ mod tests {
             assert!((f64::from(above) - t.exp().ln_1p()).abs() < 2e-7 * (1.0 + t.abs()));
             assert!((f64::from(below) - (-t).exp().ln_1p()).abs() < 2e-7 * (1.0 + t.abs()));
             let exact = t.exp().ln_1p();
-            assert!((f64::from(softplus(t as f32)) / exact - 1.0).abs() < 1e-5, "{t}");
-            assert!((softplus(inverse_softplus(exact)) / exact - 1.0).abs() < 1e-9 || exact < 1e-12);
+            assert!(
+                (f64::from(softplus(t as f32)) / exact - 1.0).abs() < 1e-5,
+                "{t}"
+            );
+            assert!(
+                (softplus(inverse_softplus(exact)) / exact - 1.0).abs() < 1e-9 || exact < 1e-12
+            );
         }
     }
 }

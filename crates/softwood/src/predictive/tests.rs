@@ -156,12 +156,17 @@ fn a_narrow_bulk_within_a_wide_shadow_keeps_its_crps() {
 
 #[test]
 fn widths_with_nothing_in_between_keep_their_crps() {
-    let mut parts: Vec<[f64; 3]> = (0..200).map(|at| [1.0, 1e-2 * f64::from(at), 1.0]).collect();
+    let mut parts: Vec<[f64; 3]> = (0..200)
+        .map(|at| [1.0, 1e-2 * f64::from(at), 1.0])
+        .collect();
     parts.extend((0..10).map(|at| [1e-2, f64::from(at), 1e-5]));
     row::each_row(&block(&parts), 1e-8, |_, mixture| {
         let exact = crps::half_distance(mixture);
         if let Some(found) = mesh::Mesh::default().half_distance(mixture) {
-            assert!((found - exact).abs() < 1e-6 * mixture.summary.sd, "{found} {exact}");
+            assert!(
+                (found - exact).abs() < 1e-6 * mixture.summary.sd,
+                "{found} {exact}"
+            );
         }
     });
 }

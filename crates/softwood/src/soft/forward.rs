@@ -48,9 +48,15 @@ impl Components<'_> {
     }
 }
 
-/// Components of every row from activations (n_activations x n_rows).
+/// Components of every row from activations (`n_activations x n_rows`).
 #[multiversion(targets = "simd")]
-pub(crate) fn components(pass: &Pass, activations: &[f32], n_rows: usize, scratch: &mut ForwardScratch, out: &mut Components<'_>) {
+pub(crate) fn components(
+    pass: &Pass,
+    activations: &[f32],
+    n_rows: usize,
+    scratch: &mut ForwardScratch,
+    out: &mut Components<'_>,
+) {
     for start in (0..n_rows).step_by(LANES) {
         descend(pass, activations, n_rows, start, scratch);
         blend_up(pass, activations, n_rows, start, scratch);
@@ -69,7 +75,13 @@ fn lanes_at(values: &[f32], at: usize) -> Lanes<f32> {
 }
 
 #[inline(always)]
-fn descend(pass: &Pass, activations: &[f32], n_rows: usize, start: usize, scratch: &mut ForwardScratch) {
+fn descend(
+    pass: &Pass,
+    activations: &[f32],
+    n_rows: usize,
+    start: usize,
+    scratch: &mut ForwardScratch,
+) {
     let beta = pass.beta as f32;
     let first = pass.layout.n_components() - 1;
     scratch.reach[0] = [1.0; LANES];
@@ -95,7 +107,13 @@ fn descend(pass: &Pass, activations: &[f32], n_rows: usize, start: usize, scratc
 }
 
 #[inline(always)]
-fn blend_up(pass: &Pass, activations: &[f32], n_rows: usize, start: usize, scratch: &mut ForwardScratch) {
+fn blend_up(
+    pass: &Pass,
+    activations: &[f32],
+    n_rows: usize,
+    start: usize,
+    scratch: &mut ForwardScratch,
+) {
     let layout = &pass.layout;
     let (n_gates, n_leaves, n_channels) = (layout.n_gates(), layout.n_leaves(), layout.n_channels);
     for leaf in 0..n_leaves {
@@ -165,7 +183,8 @@ fn classes(pass: &Pass, start: usize, scratch: &ForwardScratch, out: &mut Compon
         for (class, logit) in logits.iter().enumerate() {
             let out = &mut out.weight[class * out.stride + start..][..LANES];
             for lane in 0..LANES {
-                let share = scratch.reach[node][lane] / sum[lane] * Real::exp(logit[lane] - top[lane]);
+                let share =
+                    scratch.reach[node][lane] / sum[lane] * Real::exp(logit[lane] - top[lane]);
                 out[lane] += f64::from(share);
             }
         }

@@ -1,12 +1,12 @@
 //! One fused pass over a block of activations: gates, path probabilities, component densities, responsibilities, and
 //! the gradient with respect to every activation, written over it.
 //!
-//! With t_n = beta a_n, g_n = sigmoid(t_n), components c at level m, conditional reach q below c, blended channels
-//! F_n = (1 - g_n) F_left + g_n F_right, responsibilities r_c and their subtree sums R:
+//! With `t_n = beta a_n`, `g_n = sigmoid(t_n)`, components `c` at level `m`, conditional reach `q` below `c`, blended
+//! channels `F_n = (1 - g_n) F_left + g_n F_right`, responsibilities `r_c` and their subtree sums `R`:
 //!
-//! - levels above m: d ll/d t_n = R_right - g_n R_n
-//! - levels below m: d ll/d t_n = q_n g_n (1 - g_n) sum_k delta_k (F_right,k - F_left,k), delta = r_c d log f_c/d F_c
-//! - leaves: d ll/d leaf_k = delta_k q_leaf
+//! - levels above `m`: `d ll/d t_n = R_right - g_n R_n`
+//! - levels below `m`: `d ll/d t_n = q_n g_n (1 - g_n) sum_k delta_k (F_right,k - F_left,k)`, `delta = r_c d log f_c/d F_c`
+//! - leaves: `d ll/d leaf_k = delta_k q_leaf`
 //!
 //! Activations are activations x rows, rows contiguous. Lanes are rows.
 
@@ -35,7 +35,7 @@ pub(crate) struct Scratch<T> {
     gates: Vec<Lanes<T>>,
     /// Log reach above the mixing level, reach below it.
     reach: Vec<Lanes<T>>,
-    /// Blended channels, node-major: node * n_channels + channel.
+    /// Blended channels, node-major: `node * n_channels + channel`.
     blended: Vec<Lanes<T>>,
     /// Gradient of each component's log density, component-major.
     slopes: Vec<Lanes<T>>,
@@ -57,7 +57,7 @@ impl<T: Real> Scratch<T> {
     }
 }
 
-/// Rows of a block: `activations` is n_activations x n_rows; `target` and `weight` have n_rows values. The number of
+/// Rows of a block: `activations` is `n_activations x n_rows`; `target` and `weight` have `n_rows` values. The number of
 /// rows is a multiple of the lanes; padding rows have weight 0.
 #[derive(Debug)]
 pub(crate) struct BlockRows<'a, T> {
@@ -76,10 +76,18 @@ pub(crate) fn gradient_f32(pass: &Pass, rows: &mut BlockRows<'_, f32>, scratch: 
 
 /// Replaces activations by weighted gradients of the log-likelihood, and writes each row's log-likelihood.
 #[inline(always)]
-pub(crate) fn gradient<T: Real>(pass: &Pass, rows: &mut BlockRows<'_, T>, scratch: &mut Scratch<T>) {
+pub(crate) fn gradient<T: Real>(
+    pass: &Pass,
+    rows: &mut BlockRows<'_, T>,
+    scratch: &mut Scratch<T>,
+) {
     let n_rows = rows.target.len();
     for start in (0..n_rows).step_by(LANES) {
-        let mut view = View { activations: rows.activations, n_rows, start };
+        let mut view = View {
+            activations: rows.activations,
+            n_rows,
+            start,
+        };
         let target = lanes_at(rows.target, start);
         let weight = lanes_at(rows.weight, start);
         let scores = chunk(pass, &mut view, &target, &weight, scratch);
@@ -152,7 +160,11 @@ fn descend<T: Real>(pass: &Pass, view: &View<'_, T>, scratch: &mut Scratch<T>) {
     for node in n_choosing..pass.layout.n_gates() {
         let a = view.get(node);
         let is_top = node < 2 * n_choosing + 1;
-        let up = if is_top { [T::ONE; LANES] } else { scratch.reach[node] };
+        let up = if is_top {
+            [T::ONE; LANES]
+        } else {
+            scratch.reach[node]
+        };
         let (mut left, mut right) = (up, up);
         let g = &mut scratch.gates[node];
         for lane in 0..LANES {
@@ -192,19 +204,29 @@ fn blend_up<T: Real>(pass: &Pass, view: &View<'_, T>, scratch: &mut Scratch<T>) 
 
 /// Densities of the components, their log-sum-exp, and weighted responsibilities.
 #[inline(always)]
-fn components<T: Real>(pass: &Pass, target: &Lanes<T>, weight: &Lanes<T>, scratch: &mut Scratch<T>) -> Lanes<T> {
+fn components<T: Real>(
+    pass: &Pass,
+    target: &Lanes<T>,
+    weight: &Lanes<T>,
+    scratch: &mut Scratch<T>,
+) -> Lanes<T> {
     let n_channels = pass.layout.n_channels;
     let first = pass.layout.n_components() - 1;
     let last = 2 * first + 1;
     let mut top = [T::of(-1e30); LANES];
     for node in first..last {
         let z = &scratch.blended[node * n_channels..(node + 1) * n_channels];
-        let slopes = &mut scratch.slopes[(node - first) * n_channels..(node - first + 1) * n_channels];
+        let slopes =
+            &mut scratch.slopes[(node - first) * n_channels..(node - first + 1) * n_channels];
         let density = pass.law.log_density(z, target, slopes);
         let joint = &mut scratch.shares[node];
         for lane in 0..LANES {
             // a component at the root has reach one
-            let log_reach = if first == 0 { T::ZERO } else { scratch.reach[node][lane] };
+            let log_reach = if first == 0 {
+                T::ZERO
+            } else {
+                scratch.reach[node][lane]
+            };
             joint[lane] = density[lane] + log_reach;
             top[lane] = top[lane].largest(joint[lane]);
         }
@@ -276,11 +298,14 @@ fn blending_gates<T: Real>(pass: &Pass, view: &mut View<'_, T>, scratch: &mut Sc
         for node in (1 << level) - 1..(2 << level) - 1 {
             let component = (node + 1 - (1 << level)) >> below;
             let slopes = &scratch.slopes[component * n_channels..(component + 1) * n_channels];
-            let (lefts, rights) = scratch.blended[(2 * node + 1) * n_channels..(2 * node + 3) * n_channels].split_at(n_channels);
+            let (lefts, rights) = scratch.blended
+                [(2 * node + 1) * n_channels..(2 * node + 3) * n_channels]
+                .split_at(n_channels);
             let mut pull = [T::ZERO; LANES];
             for channel in 0..n_channels {
                 for lane in 0..LANES {
-                    pull[lane] = slopes[channel][lane].fma(rights[channel][lane] - lefts[channel][lane], pull[lane]);
+                    pull[lane] = slopes[channel][lane]
+                        .fma(rights[channel][lane] - lefts[channel][lane], pull[lane]);
                 }
             }
             let (g, right) = (&scratch.gates[node], &scratch.reach[2 * node + 2]);
@@ -293,7 +318,11 @@ fn blending_gates<T: Real>(pass: &Pass, view: &mut View<'_, T>, scratch: &mut Sc
     let below = layout.depth - layout.mixing_levels;
     for leaf in 0..n_leaves {
         let component = leaf >> below;
-        let reach = if below == 0 { [T::ONE; LANES] } else { scratch.reach[n_gates + leaf] };
+        let reach = if below == 0 {
+            [T::ONE; LANES]
+        } else {
+            scratch.reach[n_gates + leaf]
+        };
         for channel in 0..n_channels {
             let mut out = scratch.slopes[component * n_channels + channel];
             for lane in 0..LANES {

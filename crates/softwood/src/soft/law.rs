@@ -25,7 +25,12 @@ pub(crate) enum Law {
 impl Law {
     /// Log density of `target` given the channels `z`; its gradient goes into `dz`.
     #[inline(always)]
-    pub(crate) fn log_density<T: Real>(self, z: &[Lanes<T>], target: &Lanes<T>, dz: &mut [Lanes<T>]) -> Lanes<T> {
+    pub(crate) fn log_density<T: Real>(
+        self,
+        z: &[Lanes<T>],
+        target: &Lanes<T>,
+        dz: &mut [Lanes<T>],
+    ) -> Lanes<T> {
         match self {
             Self::Normal { floor } => normal(T::of(floor), z, target, dz),
             Self::KnownNoise { sd } => known_noise(T::of(sd), z, target, dz),
@@ -74,7 +79,7 @@ fn known_noise<T: Real>(sd: T, z: &[Lanes<T>], target: &Lanes<T>, dz: &mut [Lane
     out
 }
 
-/// log f = z_y - ln sum_k e^{z_k}, d/dz_k = [k = y] - softmax_k.
+/// `log f = z_y - ln sum_k e^{z_k}`, `d/dz_k = [k = y] - softmax_k`.
 #[inline(always)]
 fn categorical<T: Real>(z: &[Lanes<T>], target: &Lanes<T>, dz: &mut [Lanes<T>]) -> Lanes<T> {
     let mut out = [T::ZERO; LANES];
@@ -101,7 +106,8 @@ fn categorical<T: Real>(z: &[Lanes<T>], target: &Lanes<T>, dz: &mut [Lanes<T>]) 
         for lane in 0..LANES {
             let is_target = target[lane] == code;
             out[lane] += if is_target { logits[lane] } else { T::ZERO };
-            dz[class][lane] = (if is_target { T::ONE } else { T::ZERO }) - dz[class][lane] * sum[lane];
+            dz[class][lane] =
+                (if is_target { T::ONE } else { T::ZERO }) - dz[class][lane] * sum[lane];
         }
     }
     out

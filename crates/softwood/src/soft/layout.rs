@@ -61,13 +61,23 @@ impl Layout {
         let n_leaves = 1_usize.checked_shl(u32::try_from(self.depth).ok()?)?;
         let width = self.n_inputs.checked_add(1)?;
         let leaf_width = if self.is_linear { width } else { 1 };
-        let leaves = self.n_channels.checked_mul(n_leaves)?.checked_mul(leaf_width)?;
-        n_leaves.checked_sub(1)?.checked_mul(width)?.checked_add(leaves)
+        let leaves = self
+            .n_channels
+            .checked_mul(n_leaves)?
+            .checked_mul(leaf_width)?;
+        n_leaves
+            .checked_sub(1)?
+            .checked_mul(width)?
+            .checked_add(leaves)
     }
 
     /// Activations that come out of the matrix product; the others are constants.
     pub(crate) fn n_products(&self) -> usize {
-        if self.is_linear { self.n_activations() } else { self.n_gates() }
+        if self.is_linear {
+            self.n_activations()
+        } else {
+            self.n_gates()
+        }
     }
 
     /// Weights of a gate.

@@ -4,7 +4,7 @@ use crate::numerics::gemm::{Matrix, product, product_transposed};
 use crate::numerics::real::{LANES, Real};
 use crate::soft::kernel::{BlockRows, Pass, Scratch, gradient, gradient_f32};
 
-/// Encoded rows: `inputs` is n_rows x width with a last column of ones; n_rows is a multiple of the lanes, padding rows
+/// Encoded rows: `inputs` is `n_rows x width` with a last column of ones; `n_rows` is a multiple of the lanes, padding rows
 /// have weight 0.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Batch<'a, T> {
@@ -17,7 +17,7 @@ pub(crate) struct Batch<'a, T> {
 #[derive(Debug, Clone)]
 pub(crate) struct Workspace<T> {
     activations: Vec<T>,
-    /// Log-likelihood of each row under each draw: n_draws x n_rows.
+    /// Log-likelihood of each row under each draw: `n_draws x n_rows`.
     pub(crate) scores: Vec<T>,
     scratch: Scratch<T>,
 }
@@ -63,27 +63,53 @@ pub(crate) fn log_likelihood<T: Kernel>(
 ) -> f64 {
     let n_rows = batch.target.len();
     row_scores(pass, batch, weights, room);
-    collect(pass, Matrix::new(batch.inputs, n_rows, pass.layout.width()), &room.activations, gradients);
+    collect(
+        pass,
+        Matrix::new(batch.inputs, n_rows, pass.layout.width()),
+        &room.activations,
+        gradients,
+    );
     let n_draws = weights.len() / pass.layout.n_weights();
     let scores = room.scores[..n_draws * n_rows].chunks_exact(n_rows);
-    let draw = |scores: &[T]| scores.iter().zip(batch.weight).map(|(s, w)| s.wide() * w.wide()).sum::<f64>();
+    let draw = |scores: &[T]| {
+        scores
+            .iter()
+            .zip(batch.weight)
+            .map(|(s, w)| s.wide() * w.wide())
+            .sum::<f64>()
+    };
     scores.map(draw).sum()
 }
 
 /// Log-likelihood of each row under each draw, into `room.scores`.
-pub(crate) fn row_scores<T: Kernel>(pass: &Pass, batch: &Batch<'_, T>, weights: &[T], room: &mut Workspace<T>) {
+pub(crate) fn row_scores<T: Kernel>(
+    pass: &Pass,
+    batch: &Batch<'_, T>,
+    weights: &[T],
+    room: &mut Workspace<T>,
+) {
     let n_rows = batch.target.len();
     let size = pass.layout.n_activations() * n_rows;
-    activate(pass, Matrix::new(batch.inputs, n_rows, pass.layout.width()), weights, &mut room.activations);
+    activate(
+        pass,
+        Matrix::new(batch.inputs, n_rows, pass.layout.width()),
+        weights,
+        &mut room.activations,
+    );
     let n_draws = weights.len() / pass.layout.n_weights();
     let draws = room.activations[..n_draws * size].chunks_exact_mut(size);
     for (activations, scores) in draws.zip(room.scores.chunks_exact_mut(n_rows)) {
-        let mut rows = BlockRows { activations, target: batch.target, weight: batch.weight, scores };
+        let mut rows = BlockRows {
+            activations,
+            target: batch.target,
+            weight: batch.weight,
+            scores,
+        };
         T::fused(pass, &mut rows, &mut room.scratch);
     }
 }
 
-/// Activations of every draw: n_activations x n_rows each. With linear leaves all draws go through one product.
+/// Activations of every draw: `n_activations x n_rows` each. With linear leaves all draws go through one product.
 pub(crate) fn activate<T: Real>(pass: &Pass, inputs: Matrix<'_, T>, weights: &[T], out: &mut [T]) {
     let layout = &pass.layout;
     let n_rows = inputs.rows();
@@ -93,8 +119,15 @@ pub(crate) fn activate<T: Real>(pass: &Pass, inputs: Matrix<'_, T>, weights: &[T
         product_transposed(out, Matrix::new(weights, n_products, width), inputs);
         return;
     }
-    for (draw, activations) in weights.chunks_exact(layout.n_weights()).zip(out.chunks_exact_mut(size)) {
-        product_transposed(activations, Matrix::new(draw, layout.n_products(), width), inputs);
+    for (draw, activations) in weights
+        .chunks_exact(layout.n_weights())
+        .zip(out.chunks_exact_mut(size))
+    {
+        product_transposed(
+            activations,
+            Matrix::new(draw, layout.n_products(), width),
+            inputs,
+        );
         let constants = &draw[layout.n_gates() * width..];
         let rows = activations[layout.n_products() * n_rows..].chunks_exact_mut(n_rows);
         for (constant, row) in constants.iter().zip(rows) {
@@ -110,11 +143,22 @@ fn collect<T: Real>(pass: &Pass, inputs: Matrix<'_, T>, activations: &[T], gradi
     let (width, size) = (layout.width(), layout.n_activations() * n_rows);
     if layout.is_linear {
         let n_products = gradients.len() / width;
-        product(gradients, Matrix::new(activations, n_products, n_rows), inputs);
+        product(
+            gradients,
+            Matrix::new(activations, n_products, n_rows),
+            inputs,
+        );
         return;
     }
-    for (draw, slopes) in gradients.chunks_exact_mut(layout.n_weights()).zip(activations.chunks_exact(size)) {
-        product(draw, Matrix::new(slopes, layout.n_products(), n_rows), inputs);
+    for (draw, slopes) in gradients
+        .chunks_exact_mut(layout.n_weights())
+        .zip(activations.chunks_exact(size))
+    {
+        product(
+            draw,
+            Matrix::new(slopes, layout.n_products(), n_rows),
+            inputs,
+        );
         let constants = &mut draw[layout.n_gates() * width..];
         let rows = slopes[layout.n_products() * n_rows..].chunks_exact(n_rows);
         for (constant, row) in constants.iter_mut().zip(rows) {
@@ -135,17 +179,33 @@ mod tests {
         let pass = Pass { layout, law, beta };
         let mut rng = Key::from_seed(5).child(layout.n_weights() as u64).rng();
         let n_rows = LANES;
-        let mut inputs: Vec<f64> = (0..n_rows * layout.width()).map(|_| 4.0 * uniform(&mut rng) - 2.0).collect();
+        let mut inputs: Vec<f64> = (0..n_rows * layout.width())
+            .map(|_| 4.0 * uniform(&mut rng) - 2.0)
+            .collect();
         for row in inputs.chunks_exact_mut(layout.width()) {
             row[layout.n_inputs] = 1.0;
         }
         let is_class = law == Law::Categorical;
         let target: Vec<f64> = (0..n_rows)
-            .map(|row| if is_class { (row % layout.n_channels) as f64 } else { 3.0 * uniform(&mut rng) - 1.5 })
+            .map(|row| {
+                if is_class {
+                    (row % layout.n_channels) as f64
+                } else {
+                    3.0 * uniform(&mut rng) - 1.5
+                }
+            })
             .collect();
-        let weight: Vec<f64> = (0..n_rows).map(|row| if row < 11 { uniform(&mut rng) } else { 0.0 }).collect();
-        let weights: Vec<f64> = (0..2 * layout.n_weights()).map(|_| 2.0 * uniform(&mut rng) - 1.0).collect();
-        let batch = Batch { inputs: &inputs, target: &target, weight: &weight };
+        let weight: Vec<f64> = (0..n_rows)
+            .map(|row| if row < 11 { uniform(&mut rng) } else { 0.0 })
+            .collect();
+        let weights: Vec<f64> = (0..2 * layout.n_weights())
+            .map(|_| 2.0 * uniform(&mut rng) - 1.0)
+            .collect();
+        let batch = Batch {
+            inputs: &inputs,
+            target: &target,
+            weight: &weight,
+        };
         let value = |theta: &[f64]| {
             let mut room = Workspace::new(&pass, n_rows, 2);
             log_likelihood(&pass, &batch, theta, &mut vec![0.0; theta.len()], &mut room)
@@ -158,11 +218,26 @@ mod tests {
 
     #[test]
     fn gradients_agree_with_differences_for_every_leaf_mixing_and_task() {
-        let laws = [(2, Law::Normal { floor: 1e-3 }), (2, Law::KnownNoise { sd: 0.7 }), (2, Law::Categorical), (4, Law::Categorical)];
+        let laws = [
+            (2, Law::Normal { floor: 1e-3 }),
+            (2, Law::KnownNoise { sd: 0.7 }),
+            (2, Law::Categorical),
+            (4, Law::Categorical),
+        ];
         for (n_channels, law) in laws {
             for (depth, mixing_levels) in [(0, 0), (1, 0), (1, 1), (3, 0), (3, 1), (3, 2), (3, 3)] {
                 for is_linear in [false, true] {
-                    check(Layout { n_inputs: 3, depth, mixing_levels, n_channels, is_linear }, law, 1.7);
+                    check(
+                        Layout {
+                            n_inputs: 3,
+                            depth,
+                            mixing_levels,
+                            n_channels,
+                            is_linear,
+                        },
+                        law,
+                        1.7,
+                    );
                 }
             }
         }
@@ -171,8 +246,18 @@ mod tests {
     /// The depth-1 tree of the fact sheet, value 2.
     #[test]
     fn golden_tree() {
-        let layout = Layout { n_inputs: 2, depth: 1, mixing_levels: 1, n_channels: 2, is_linear: false };
-        let pass = Pass { layout, law: Law::Normal { floor: 0.0 }, beta: 2.0 };
+        let layout = Layout {
+            n_inputs: 2,
+            depth: 1,
+            mixing_levels: 1,
+            n_channels: 2,
+            is_linear: false,
+        };
+        let pass = Pass {
+            layout,
+            law: Law::Normal { floor: 0.0 },
+            beta: 2.0,
+        };
         let raw = |s: f64| s.exp_m1().ln();
         let weights = [0.5, 0.25, 0.1, -1.0, 2.0, raw(0.5), raw(1.0)];
         let mut inputs = vec![0.0; LANES * 3];
@@ -180,7 +265,11 @@ mod tests {
         let mut weight = vec![0.0; LANES];
         weight[0] = 1.0;
         let target = vec![0.7; LANES];
-        let batch = Batch { inputs: &inputs, target: &target, weight: &weight };
+        let batch = Batch {
+            inputs: &inputs,
+            target: &target,
+            weight: &weight,
+        };
         let mut gradients = [0.0; 7];
         let mut room = Workspace::new(&pass, LANES, 1);
         let value = log_likelihood(&pass, &batch, &weights, &mut gradients, &mut room);
@@ -200,22 +289,69 @@ mod tests {
 
     #[test]
     fn single_precision_agrees_with_double() {
-        let layout = Layout { n_inputs: 6, depth: 4, mixing_levels: 2, n_channels: 2, is_linear: true };
-        let pass = Pass { layout, law: Law::Normal { floor: 1e-3 }, beta: 1.0 };
+        let layout = Layout {
+            n_inputs: 6,
+            depth: 4,
+            mixing_levels: 2,
+            n_channels: 2,
+            is_linear: true,
+        };
+        let pass = Pass {
+            layout,
+            law: Law::Normal { floor: 1e-3 },
+            beta: 1.0,
+        };
         let mut rng = Key::from_seed(9).rng();
         let n_rows = 48;
-        let mut draw = |len: usize| (0..len).map(|_| 2.0 * uniform(&mut rng) - 1.0).collect::<Vec<f64>>();
-        let (inputs, target, weights) = (draw(n_rows * layout.width()), draw(n_rows), draw(layout.n_weights()));
+        let mut draw = |len: usize| {
+            (0..len)
+                .map(|_| 2.0 * uniform(&mut rng) - 1.0)
+                .collect::<Vec<f64>>()
+        };
+        let (inputs, target, weights) = (
+            draw(n_rows * layout.width()),
+            draw(n_rows),
+            draw(layout.n_weights()),
+        );
         let weight = vec![1.0; n_rows];
         let narrow = |values: &[f64]| values.iter().map(|&value| value as f32).collect::<Vec<_>>();
         let mut wide_gradients = vec![0.0; weights.len()];
-        let batch = Batch { inputs: &inputs, target: &target, weight: &weight };
-        let exact = log_likelihood(&pass, &batch, &weights, &mut wide_gradients, &mut Workspace::new(&pass, n_rows, 1));
+        let batch = Batch {
+            inputs: &inputs,
+            target: &target,
+            weight: &weight,
+        };
+        let exact = log_likelihood(
+            &pass,
+            &batch,
+            &weights,
+            &mut wide_gradients,
+            &mut Workspace::new(&pass, n_rows, 1),
+        );
         let mut gradients = vec![0.0_f32; weights.len()];
-        let (inputs, target, weight, weights) = (narrow(&inputs), narrow(&target), narrow(&weight), narrow(&weights));
-        let batch = Batch { inputs: &inputs, target: &target, weight: &weight };
-        let found = log_likelihood(&pass, &batch, &weights, &mut gradients, &mut Workspace::new(&pass, n_rows, 1));
+        let (inputs, target, weight, weights) = (
+            narrow(&inputs),
+            narrow(&target),
+            narrow(&weight),
+            narrow(&weights),
+        );
+        let batch = Batch {
+            inputs: &inputs,
+            target: &target,
+            weight: &weight,
+        };
+        let found = log_likelihood(
+            &pass,
+            &batch,
+            &weights,
+            &mut gradients,
+            &mut Workspace::new(&pass, n_rows, 1),
+        );
         close(&[found], &[exact], 1e-5);
-        close(&gradients.iter().map(|&g| f64::from(g)).collect::<Vec<_>>(), &wide_gradients, 2e-4);
+        close(
+            &gradients.iter().map(|&g| f64::from(g)).collect::<Vec<_>>(),
+            &wide_gradients,
+            2e-4,
+        );
     }
 }

@@ -54,10 +54,21 @@ struct TreeHeader {
 }
 
 impl Tree {
-    pub(super) fn new(encoder: Encoder, pass: Pass, posterior: LowRank, n_draws: usize, key: Key) -> Self {
+    pub(super) fn new(
+        encoder: Encoder,
+        pass: Pass,
+        posterior: LowRank,
+        n_draws: usize,
+        key: Key,
+    ) -> Self {
         let mut sampler = Sampler::new(&posterior, n_draws);
         sampler.draw(&posterior, &mut Gaussian::new(key));
-        Self { encoder, pass, posterior, draws: sampler.draws }
+        Self {
+            encoder,
+            pass,
+            posterior,
+            draws: sampler.draws,
+        }
     }
 
     fn n_draws(&self) -> usize {
@@ -80,7 +91,8 @@ impl Tree {
         for (group, draws) in groups.enumerate() {
             activate(&self.pass, inputs, draws, &mut activations);
             let n_draws = draws.len() / layout.n_weights();
-            for (draw, activations) in activations[..n_draws * size].chunks_exact(size).enumerate() {
+            for (draw, activations) in activations[..n_draws * size].chunks_exact(size).enumerate()
+            {
                 let member = first + group * n_together + draw;
                 let mut parts = parts_of(out, member);
                 components(&self.pass, activations, n_rows, &mut scratch, &mut parts);
@@ -104,7 +116,11 @@ const ACTIVATIONS_TOGETHER: usize = 1 << 15;
 /// The places of one member in a block.
 fn parts_of(out: &mut Block, member: usize) -> Components<'_> {
     let range = out.at(member, 0)..out.at(member + 1, 0);
-    let moments = if out.mean.is_empty() { 0..0 } else { range.clone() };
+    let moments = if out.mean.is_empty() {
+        0..0
+    } else {
+        range.clone()
+    };
     Components {
         weight: &mut out.weight[range],
         mean: &mut out.mean[moments.clone()],
@@ -123,7 +139,14 @@ impl Vst {
     /// and standardised, the bias is the last weight of each row.
     pub fn weights(&self, tree: usize) -> Option<(Vec<f64>, Vec<f64>)> {
         let posterior = &self.trees.get(tree)?.posterior;
-        Some((posterior.mean().iter().map(|&mean| f64::from(mean)).collect(), posterior.covariance()))
+        Some((
+            posterior
+                .mean()
+                .iter()
+                .map(|&mean| f64::from(mean))
+                .collect(),
+            posterior.covariance(),
+        ))
     }
 
     /// Builds the model from its record.
@@ -137,13 +160,29 @@ impl Vst {
         let key: Key = record.part("key")?;
         let n_trees = headers.len();
         if n_trees == 0 || n_trees > params.n_members {
-            return Err(Error::Format(format!("{n_trees} trees for {} members", params.n_members)));
+            return Err(Error::Format(format!(
+                "{n_trees} trees for {} members",
+                params.n_members
+            )));
         }
         let mut trees = Vec::with_capacity(n_trees);
         for (at, header) in headers.into_iter().enumerate() {
-            trees.push(restore(header, record, &schema, at, (key, members_of(params.n_members, n_trees, at)))?);
+            trees.push(restore(
+                header,
+                record,
+                &schema,
+                at,
+                (key, members_of(params.n_members, n_trees, at)),
+            )?);
         }
-        Ok(Self { schema, params, training: record.part("training")?, standard: record.part("standard")?, key, trees })
+        Ok(Self {
+            schema,
+            params,
+            training: record.part("training")?,
+            standard: record.part("standard")?,
+            key,
+            trees,
+        })
     }
 }
 
@@ -157,8 +196,20 @@ pub(super) fn draws_key(key: Key, at: usize) -> Key {
     key.child(at as u64)
 }
 
-fn restore(header: TreeHeader, record: &Record, schema: &Schema, at: usize, draws: (Key, usize)) -> Result<Tree> {
-    let TreeHeader { encoder, layout, law, beta, rank } = header;
+fn restore(
+    header: TreeHeader,
+    record: &Record,
+    schema: &Schema,
+    at: usize,
+    draws: (Key, usize),
+) -> Result<Tree> {
+    let TreeHeader {
+        encoder,
+        layout,
+        law,
+        beta,
+        rank,
+    } = header;
     let n_channels = schema.classes().map_or(2, <[String]>::len);
     let is_sound = encoder.fits(schema)
         && layout.depth <= 16
@@ -167,16 +218,30 @@ fn restore(header: TreeHeader, record: &Record, schema: &Schema, at: usize, draw
         && layout.n_inputs == encoder.n_inputs()
         && (law == Law::Categorical) == schema.classes().is_some()
         && beta.is_finite();
-    let n_values = layout.checked_n_weights().and_then(|n| n.checked_mul(rank.checked_add(2)?));
+    let n_values = layout
+        .checked_n_weights()
+        .and_then(|n| n.checked_mul(rank.checked_add(2)?));
     let (true, Some(n_values)) = (is_sound, n_values) else {
         return Err(Error::Format(format!("tree {at} has an impossible shape")));
     };
     let values = record.f32s(&format!("tree{at}"), n_values)?;
     if values.iter().any(|value| !value.is_finite()) {
-        return Err(Error::Format(format!("tree {at} has weights that are not finite")));
+        return Err(Error::Format(format!(
+            "tree {at} has weights that are not finite"
+        )));
     }
-    let posterior = LowRank { n_weights: layout.n_weights(), rank, values: values.to_vec() };
-    Ok(Tree::new(encoder, Pass { layout, law, beta }, posterior, draws.1, draws_key(draws.0, at)))
+    let posterior = LowRank {
+        n_weights: layout.n_weights(),
+        rank,
+        values: values.to_vec(),
+    };
+    Ok(Tree::new(
+        encoder,
+        Pass { layout, law, beta },
+        posterior,
+        draws.1,
+        draws_key(draws.0, at),
+    ))
 }
 
 impl Posterior for Vst {
@@ -185,12 +250,17 @@ impl Posterior for Vst {
     }
 
     fn head(&self) -> Head {
-        match self.schema.classes() {
-            Some(classes) => Head::Categorical { classes: classes.len() },
-            None => {
-                let components = self.trees.iter().map(|tree| tree.pass.layout.n_components()).max();
-                Head::Normal { components: components.unwrap_or(1) }
-            }
+        if let Some(classes) = self.schema.classes() {
+            return Head::Categorical {
+                classes: classes.len(),
+            };
+        }
+        let components = self
+            .trees
+            .iter()
+            .map(|tree| tree.pass.layout.n_components());
+        Head::Normal {
+            components: components.max().unwrap_or(1),
         }
     }
 
@@ -230,7 +300,16 @@ impl Posterior for Vst {
             "standard": self.standard, "key": self.key, "trees": headers,
         });
         let arrays = self.trees.iter().enumerate();
-        let arrays = arrays.map(|(at, tree)| (format!("tree{at}"), Numbers::F32(tree.posterior.values.clone())));
-        Record { family: "vst".to_owned(), meta, arrays: arrays.collect() }
+        let arrays = arrays.map(|(at, tree)| {
+            (
+                format!("tree{at}"),
+                Numbers::F32(tree.posterior.values.clone()),
+            )
+        });
+        Record {
+            family: "vst".to_owned(),
+            meta,
+            arrays: arrays.collect(),
+        }
     }
 }

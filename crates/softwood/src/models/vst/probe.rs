@@ -41,7 +41,9 @@ pub struct StepProbe {
 
 impl std::fmt::Debug for StepProbe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("StepProbe").field("layout", &self.layout).finish_non_exhaustive()
+        f.debug_struct("StepProbe")
+            .field("layout", &self.layout)
+            .finish_non_exhaustive()
     }
 }
 
@@ -52,8 +54,15 @@ impl StepProbe {
     /// When the shape makes no table.
     pub fn new(shape: ProbeShape) -> Result<Self> {
         let data = generated(shape)?;
-        let params = VstParams { rank: shape.rank, ..VstParams::default() };
-        let encoding = Encoding { scaling: Scaling::Standard, rotation: Rotation::None, max_categories: 1 };
+        let params = VstParams {
+            rank: shape.rank,
+            ..VstParams::default()
+        };
+        let encoding = Encoding {
+            scaling: Scaling::Standard,
+            rotation: Rotation::None,
+            max_categories: 1,
+        };
         let problem = Problem::new(&data, None, Scale::of(&data, &params), encoding);
         let plan = Plan {
             depth: shape.depth,
@@ -87,8 +96,16 @@ impl StepProbe {
         let (n_rows, width) = (self.rows.len(), self.layout.width());
         let inputs = Matrix::new(&self.problem.train.inputs, n_rows, width);
         let n_products = self.weights.len() / width;
-        product_transposed(&mut self.activations, Matrix::new(&self.weights, n_products, width), inputs);
-        product(&mut self.gradients, Matrix::new(&self.activations, n_products, n_rows), inputs);
+        product_transposed(
+            &mut self.activations,
+            Matrix::new(&self.weights, n_products, width),
+            inputs,
+        );
+        product(
+            &mut self.gradients,
+            Matrix::new(&self.activations, n_products, n_rows),
+            inputs,
+        );
         self.gradients[0]
     }
 }
@@ -96,9 +113,25 @@ impl StepProbe {
 fn generated(shape: ProbeShape) -> Result<Dataset> {
     let mut rng = Key::from_seed(0).rng();
     let mut column = |name: String| {
-        Column::numeric(name, (0..shape.batch).map(|_| 2.0 * uniform(&mut rng) - 1.0).collect())
+        Column::numeric(
+            name,
+            (0..shape.batch)
+                .map(|_| 2.0 * uniform(&mut rng) - 1.0)
+                .collect(),
+        )
     };
-    let features = Table::new((0..shape.n_inputs).map(|input| column(format!("x{input}"))).collect())?;
-    let target = (0..shape.batch).map(|_| 2.0 * uniform(&mut rng) - 1.0).collect();
-    Dataset::new(Schema::of(&features, "y", Task::Regression), features, Target::Numeric(target), None)
+    let features = Table::new(
+        (0..shape.n_inputs)
+            .map(|input| column(format!("x{input}")))
+            .collect(),
+    )?;
+    let target = (0..shape.batch)
+        .map(|_| 2.0 * uniform(&mut rng) - 1.0)
+        .collect();
+    Dataset::new(
+        Schema::of(&features, "y", Task::Regression),
+        features,
+        Target::Numeric(target),
+        None,
+    )
 }

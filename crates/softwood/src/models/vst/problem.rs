@@ -6,7 +6,7 @@ use crate::data::standardise::{Standard, resolution};
 use crate::models::vst::VstParams;
 use crate::soft::law::Law;
 
-/// Encoded rows: inputs n_rows x width with a last column of ones.
+/// Encoded rows: inputs `n_rows x width` with a last column of ones.
 #[derive(Debug, Clone)]
 pub(super) struct Coded {
     pub(super) inputs: Vec<f32>,
@@ -37,7 +37,10 @@ impl Scale {
     pub(super) fn of(data: &Dataset, params: &VstParams) -> Self {
         match data.target() {
             Target::Classes(_) => Self {
-                standard: Standard { shift: 0.0, scale: 1.0 },
+                standard: Standard {
+                    shift: 0.0,
+                    scale: 1.0,
+                },
                 law: Law::Categorical,
                 n_channels: data.schema().classes().map_or(2, <[String]>::len),
             },
@@ -46,17 +49,26 @@ impl Scale {
                 let half_step = resolution(values).map_or(0.0, |step| 0.5 * step / standard.scale);
                 let floor = params.min_scale.unwrap_or(LEAST_SCALE.max(half_step));
                 let law = match params.noise_scale {
-                    Some(sd) => Law::KnownNoise { sd: sd / standard.scale },
+                    Some(sd) => Law::KnownNoise {
+                        sd: sd / standard.scale,
+                    },
                     None => Law::Normal { floor },
                 };
-                Self { standard, law, n_channels: 2 }
+                Self {
+                    standard,
+                    law,
+                    n_channels: 2,
+                }
             }
         }
     }
 
     fn code(&self, data: &Dataset, encoder: &Encoder) -> Coded {
         let target = match data.target() {
-            Target::Numeric(values) => values.iter().map(|&y| self.standard.apply(y) as f32).collect(),
+            Target::Numeric(values) => values
+                .iter()
+                .map(|&y| self.standard.apply(y) as f32)
+                .collect(),
             Target::Classes(codes) => codes.iter().map(|&code| code as f32).collect(),
         };
         let weight: Vec<f32> = match data.weights() {
@@ -64,7 +76,12 @@ impl Scale {
             None => vec![1.0; data.n_rows()],
         };
         let total_weight = weight.iter().map(|&weight| f64::from(weight)).sum();
-        Coded { inputs: encoder.encode(&data.features().rows(0..data.n_rows())), target, weight, total_weight }
+        Coded {
+            inputs: encoder.encode(&data.features().rows(0..data.n_rows())),
+            target,
+            weight,
+            total_weight,
+        }
     }
 }
 
@@ -79,11 +96,21 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    pub(super) fn new(data: &Dataset, held_out: Option<&Dataset>, scale: Scale, encoding: Encoding) -> Self {
+    pub(super) fn new(
+        data: &Dataset,
+        held_out: Option<&Dataset>,
+        scale: Scale,
+        encoding: Encoding,
+    ) -> Self {
         let ones = vec![1.0; data.n_rows()];
         let encoder = Encoder::fit(data.features(), data.weights().unwrap_or(&ones), encoding);
         let train = scale.code(data, &encoder);
         let held_out = held_out.map(|rows| scale.code(rows, &encoder));
-        Self { encoder, scale, train, held_out }
+        Self {
+            encoder,
+            scale,
+            train,
+            held_out,
+        }
     }
 }

@@ -50,7 +50,12 @@ struct Part {
 
 impl Part {
     fn draw(problem: &Problem, layout: &Layout, key: Key) -> Self {
-        let Coded { inputs, target, weight, .. } = &problem.train;
+        let Coded {
+            inputs,
+            target,
+            weight,
+            ..
+        } = &problem.train;
         let mut rows: Vec<usize> = (0..target.len()).collect();
         if rows.len() > MAX_ROWS {
             shuffle(&mut key.rng(), &mut rows);
@@ -58,7 +63,11 @@ impl Part {
         }
         let width = layout.width();
         Self {
-            inputs: rows.iter().flat_map(|&row| &inputs[row * width..(row + 1) * width]).copied().collect(),
+            inputs: rows
+                .iter()
+                .flat_map(|&row| &inputs[row * width..(row + 1) * width])
+                .copied()
+                .collect(),
             target: rows.iter().map(|&row| f64::from(target[row])).collect(),
             weights: rows.iter().map(|&row| f64::from(weight[row])).collect(),
         }
@@ -106,7 +115,9 @@ fn class_leaves(part: &Part, grown: &Grown, layout: &Layout, out: &mut [f32]) {
     let total: f64 = overall.iter().sum();
     for leaf in 0..n_leaves {
         let logs: Vec<f64> = (0..n_classes)
-            .map(|class| (counts[leaf * n_classes + class] + LEAF_PULL * overall[class] / total).ln())
+            .map(|class| {
+                (counts[leaf * n_classes + class] + LEAF_PULL * overall[class] / total).ln()
+            })
             .collect();
         let mean = logs.iter().sum::<f64>() / n_classes as f64;
         for class in 0..n_classes {
@@ -117,7 +128,11 @@ fn class_leaves(part: &Part, grown: &Grown, layout: &Layout, out: &mut [f32]) {
 }
 
 fn normal_leaves(part: &Part, grown: &Grown, layout: &Layout, law: Law, out: &mut [f32]) {
-    let floor = if let Law::Normal { floor } = law { floor } else { 0.0 };
+    let floor = if let Law::Normal { floor } = law {
+        floor
+    } else {
+        0.0
+    };
     let all: Vec<usize> = (0..part.n_rows()).collect();
     let width = layout.width();
     let n_used = layout.leaf_width();
@@ -167,7 +182,11 @@ fn ridge(part: &Part, rows: &[usize], (width, n_used): (usize, usize), start: &[
     } else {
         moment.fill(0.0);
     }
-    moment.iter().zip(start).map(|(change, start)| start + change).collect()
+    moment
+        .iter()
+        .zip(start)
+        .map(|(change, start)| start + change)
+        .collect()
 }
 
 fn dot(x: &[f32], weights: &[f64]) -> f64 {
@@ -175,7 +194,13 @@ fn dot(x: &[f32], weights: &[f64]) -> f64 {
 }
 
 /// Mean squared residual, leaning to `prior` by as many rows as `pull`.
-fn variance(part: &Part, rows: &[usize], width: usize, fit: &[f64], (pull, prior): (f64, f64)) -> f64 {
+fn variance(
+    part: &Part,
+    rows: &[usize],
+    width: usize,
+    fit: &[f64],
+    (pull, prior): (f64, f64),
+) -> f64 {
     let mut sum = pull * prior;
     let mut total = pull;
     for &row in rows {

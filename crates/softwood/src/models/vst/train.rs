@@ -158,7 +158,7 @@ impl State {
     /// One step on the rows given; the mean over draws of their weighted log-likelihood.
     pub(super) fn step(&mut self, problem: &Problem, rows: &[usize], learning_rate: f32) -> f64 {
         if let Some(groups) = &self.groups
-            && self.n_steps % PRIOR_EVERY == 0
+            && self.n_steps.is_multiple_of(PRIOR_EVERY)
         {
             self.posterior.second_moments(&mut self.moments);
             groups.learn(&self.moments, &mut self.precision);
