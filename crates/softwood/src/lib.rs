@@ -49,7 +49,7 @@
 //! - tables: [`Table`], [`Column`], [`Schema`]; the crate `softwood-io` reads and writes them as files
 //! - families: [`Family`] lists them; [`VstParams`] is the first, and its fields are its parameters
 //! - answers: [`Distribution`] for moments, quantiles, densities, samples, probabilities
-//! - scores: [`score`] one answer, [`evaluate`] families by a [`Protocol`]
+//! - scores: [`score()`] one answer, [`evaluate()`] families by a [`Protocol`]
 //! - progress, time limits and stopping: [`Watch`]
 //! - model files: [`write_model`], [`read_model`], and the same in memory
 //!
