@@ -7,8 +7,8 @@
 use std::hint::black_box;
 
 use softwood::{
-    Column, Dataset, Distribution, Fit, Key, LeafMixing, Pool, ProbeShape, Roles, Rotation, Run, Scaling, Silent,
-    StepProbe, Table, VstParams,
+    Column, Dataset, Distribution, Fit, Key, LeafMixing, Pool, ProbeShape, Roles, Rotation, Run,
+    Scaling, Silent, StepProbe, Table, VstParams,
 };
 
 fn main() {
@@ -19,9 +19,18 @@ fn main() {
 
 fn steps() {
     println!("one training step, depth 5, rank 5, 1 draw, linear leaves, mixture");
-    println!("{:>6} {:>4} {:>10} {:>12} {:>6}", "batch", "d", "step", "two GEMMs", "ratio");
+    println!(
+        "{:>6} {:>4} {:>10} {:>12} {:>6}",
+        "batch", "d", "step", "two GEMMs", "ratio"
+    );
     for (batch, n_inputs) in [(256, 9), (256, 90), (1024, 90)] {
-        let shape = ProbeShape { n_inputs, batch, depth: 5, rank: 5, n_draws: 1 };
+        let shape = ProbeShape {
+            n_inputs,
+            batch,
+            depth: 5,
+            rank: 5,
+            n_draws: 1,
+        };
         let mut probe = StepProbe::new(shape).expect("the generated table is sound");
         let step = least(clock_seconds, 300, || {
             black_box(probe.step());
@@ -29,7 +38,12 @@ fn steps() {
         let products = least(clock_seconds, 300, || {
             black_box(probe.products());
         });
-        println!("{batch:>6} {n_inputs:>4} {:>7.3} ms {:>9.3} ms {:>6.2}", 1e3 * step, 1e3 * products, step / products);
+        println!(
+            "{batch:>6} {n_inputs:>4} {:>7.3} ms {:>9.3} ms {:>6.2}",
+            1e3 * step,
+            1e3 * products,
+            step / products
+        );
     }
 }
 
@@ -56,22 +70,34 @@ fn prediction() {
     };
     let model = fit(&params, &data);
     let pool = Pool::new(1).expect("one thread needs no system call");
-    let answer = Distribution::new(&model, data.features(), &pool).expect("the table is the training table");
+    let answer =
+        Distribution::new(&model, data.features(), &pool).expect("the table is the training table");
     println!("\nprediction of 10000 rows, 100 draws of a depth-5 mixture, d = 9, one thread");
     let moments = least(cpu_seconds, 5, || {
         black_box(answer.moments().expect("rows fit the schema"));
     });
     println!("mean, sd, data and knowledge: {moments:.3} s");
     let quantiles = least(cpu_seconds, 1, || {
-        black_box(answer.quantile(&[0.05, 0.5, 0.95]).expect("rows fit the schema"));
+        black_box(
+            answer
+                .quantile(&[0.05, 0.5, 0.95])
+                .expect("rows fit the schema"),
+        );
     });
     println!("three quantiles:              {quantiles:.3} s");
 }
 
 fn fit(params: &VstParams, data: &Dataset) -> softwood::Vst {
     let pool = Pool::new(1).expect("one thread needs no system call");
-    let run = Run { key: Key::from_seed(0), pool: &pool, watch: &Silent, held_out: None };
-    params.fit(data, &run).expect("the generated table can be fitted")
+    let run = Run {
+        key: Key::from_seed(0),
+        pool: &pool,
+        watch: &Silent,
+        held_out: None,
+    };
+    params
+        .fit(data, &run)
+        .expect("the generated table can be fitted")
 }
 
 /// Friedman's first function with noise, on a low-discrepancy design.
@@ -81,16 +107,32 @@ fn friedman(n_rows: usize, n_inputs: usize) -> Dataset {
         (step * (row + 1) as f64).fract()
     };
     let mut columns: Vec<Column> = (0..n_inputs)
-        .map(|input| Column::numeric(format!("x{input}"), (0..n_rows).map(|row| design(row, input)).collect()))
+        .map(|input| {
+            Column::numeric(
+                format!("x{input}"),
+                (0..n_rows).map(|row| design(row, input)).collect(),
+            )
+        })
         .collect();
     let target = (0..n_rows).map(|row| {
         let x = |input: usize| design(row, input);
         let noise = (design(row, 50) + design(row, 51) + design(row, 52) - 1.5) * 2.0;
-        10.0 * (std::f64::consts::PI * x(0) * x(1)).sin() + 20.0 * (x(2) - 0.5).powi(2) + 10.0 * x(3) + 5.0 * x(4) + noise
+        10.0 * (std::f64::consts::PI * x(0) * x(1)).sin()
+            + 20.0 * (x(2) - 0.5).powi(2)
+            + 10.0 * x(3)
+            + 5.0 * x(4)
+            + noise
     });
     columns.push(Column::numeric("y", target.collect()));
     let table = Table::new(columns).expect("the design is finite");
-    Dataset::from_table(&table, &Roles { target: "y".to_owned(), ..Roles::default() }).expect("the roles are there")
+    Dataset::from_table(
+        &table,
+        &Roles {
+            target: "y".to_owned(),
+            ..Roles::default()
+        },
+    )
+    .expect("the roles are there")
 }
 
 /// Least seconds of one call.
@@ -105,13 +147,18 @@ fn least(now: fn() -> f64, repeats: usize, mut work: impl FnMut()) -> f64 {
 }
 
 fn clock_seconds() -> f64 {
-    static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
+    static START: std::sync::LazyLock<std::time::Instant> =
+        std::sync::LazyLock::new(std::time::Instant::now);
     START.elapsed().as_secs_f64()
 }
 
 /// CPU time of this thread where the system tells, wall time elsewhere.
 fn cpu_seconds() -> f64 {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanoseconds = told.and_then(|text| text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok()));
+    let nanoseconds = told.and_then(|text| {
+        text.split_whitespace()
+            .next()
+            .and_then(|word| word.parse::<f64>().ok())
+    });
     nanoseconds.map_or_else(clock_seconds, |nanoseconds| 1e-9 * nanoseconds)
 }

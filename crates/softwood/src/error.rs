@@ -42,12 +42,12 @@ pub enum Error {
     #[error("not a readable model: {0}")]
     Format(String),
     /// Any error about the content of a file, with the file's name in front.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {inner}", path.display())]
     In {
         /// The file.
         path: PathBuf,
         /// What is wrong with its content.
-        source: Box<Error>,
+        inner: Box<Error>,
     },
     /// The caller asked to stop before there was a result.
     #[error("stopped before the model was ready")]
@@ -98,7 +98,7 @@ impl Error {
             Self::File { .. } | Self::In { .. } | Self::Parameters(_) | Self::Cancelled => self,
             other => Self::In {
                 path: path.into(),
-                source: Box::new(other),
+                inner: Box::new(other),
             },
         }
     }
@@ -107,7 +107,7 @@ impl Error {
     pub fn is_users(&self) -> bool {
         match self {
             Self::Diverged { .. } => false,
-            Self::In { source, .. } => source.is_users(),
+            Self::In { inner, .. } => inner.is_users(),
             _ => true,
         }
     }

@@ -19,8 +19,14 @@ impl Key {
         Self(mix(self.0 ^ mix(label.wrapping_add(0x9e37_79b9_7f4a_7c15))))
     }
 
+    /// `n` uniform draws from [0, 1).
+    pub fn uniforms(self, n: usize) -> Vec<f64> {
+        let mut rng = self.rng();
+        (0..n).map(|_| uniform(&mut rng)).collect()
+    }
+
     /// The generator of this stream.
-    pub fn rng(self) -> Xoshiro256PlusPlus {
+    pub(crate) fn rng(self) -> Xoshiro256PlusPlus {
         Xoshiro256PlusPlus::seed_from_u64(self.0)
     }
 }

@@ -245,11 +245,18 @@ impl Dataset {
                 "a model needs at least {MIN_ROWS} rows; n_samples = {found} row was given"
             )));
         }
+        let counts = |row: &usize| {
+            self.weights
+                .as_ref()
+                .is_none_or(|weights| weights[*row] > 0.0)
+        };
+        let mut rows = (0..self.n_rows()).filter(counts);
+        let first = rows.next().unwrap_or(0);
         let is_constant = match &self.target {
-            Target::Numeric(values) => values
-                .iter()
-                .all(|value| value.to_bits() == values[0].to_bits()),
-            Target::Classes(codes) => codes.iter().all(|code| code == &codes[0]),
+            Target::Numeric(values) => {
+                rows.all(|row| values[row].to_bits() == values[first].to_bits())
+            }
+            Target::Classes(codes) => rows.all(|row| codes[row] == codes[first]),
         };
         if is_constant {
             let problem = "all target values are equal; there is nothing to predict (one class or a constant)";

@@ -37,10 +37,9 @@ impl LowRank {
     }
 
     /// M = I + U'U, rank x rank.
-    fn capacitance(&self) -> Vec<f64> {
+    fn capacitance(&self, m: &mut [f64]) {
         let (n, k) = (self.n_weights, self.rank);
         let factors = self.factors();
-        let mut m = vec![0.0; k * k];
         for i in 0..k {
             for j in 0..=i {
                 let sum = dot(&factors[i * n..(i + 1) * n], &factors[j * n..(j + 1) * n]);
@@ -48,7 +47,6 @@ impl LowRank {
                 m[j * k + i] = m[i * k + j];
             }
         }
-        m
     }
 
     /// `E[theta_i^2]` under the posterior, of every weight.
@@ -58,7 +56,8 @@ impl LowRank {
 
     /// KL divergence from the prior N(0, diag(1/precision)).
     pub(crate) fn kl(&self, precision: &[f32]) -> f64 {
-        let mut m = self.capacitance();
+        let mut m = vec![0.0; self.rank * self.rank];
+        self.capacitance(&mut m);
         let positive = cholesky::factor(&mut m, self.rank);
         debug_assert!(positive, "I + U'U is positive definite");
         let mut moments = vec![0.0; self.n_weights];
@@ -111,6 +110,10 @@ pub(crate) struct Sampler {
     /// Standard Normal numbers of each pair: eps then z.
     noise: Vec<f32>,
     sd: Vec<f32>,
+    /// M and its inverse, rank x rank.
+    capacitance: Vec<f64>,
+    wide_inverse: Vec<f64>,
+    inverse: Vec<f32>,
     /// Draws, one after the other.
     pub(crate) draws: Vec<f32>,
     /// Gradient of the loss with respect to `LowRank::values`.
@@ -126,6 +129,9 @@ impl Sampler {
             n_draws,
             noise: vec![0.0; n_draws.div_ceil(2) * (n + k)],
             sd: vec![0.0; n],
+            capacitance: vec![0.0; k * k],
+            wide_inverse: vec![0.0; k * k],
+            inverse: vec![0.0; k * k],
             draws: vec![0.0; n_draws * n],
             gradient: vec![0.0; posterior.values.len()],
         }
@@ -157,16 +163,19 @@ impl Sampler {
         scale: LossScale,
     ) {
         let k = self.rank;
-        let mut m = posterior.capacitance();
-        let positive = cholesky::factor(&mut m, k);
+        posterior.capacitance(&mut self.capacitance);
+        let positive = cholesky::factor(&mut self.capacitance, k);
         debug_assert!(positive, "I + U'U is positive definite");
-        let inverse: Vec<f32> = cholesky::inverse(&m, k).iter().map(|&x| x as f32).collect();
+        cholesky::inverse(&self.capacitance, k, &mut self.wide_inverse);
+        for (narrow, &wide) in self.inverse.iter_mut().zip(&self.wide_inverse) {
+            *narrow = wide as f32;
+        }
         kl_gradient(
             posterior,
             &KlParts {
                 sd: &self.sd,
                 precision,
-                inverse: &inverse,
+                inverse: &self.inverse,
             },
             scale.kl,
             &mut self.gradient,

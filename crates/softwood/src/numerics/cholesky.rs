@@ -32,14 +32,13 @@ pub(crate) fn solve(l: &[f64], n: usize, b: &mut [f64]) {
     }
 }
 
-/// The inverse of L L' (n x n).
-pub(crate) fn inverse(l: &[f64], n: usize) -> Vec<f64> {
-    let mut all = vec![0.0; n * n];
-    for (column, out) in all.chunks_exact_mut(n.max(1)).enumerate() {
+/// The inverse of L L' (n x n), into `out`.
+pub(crate) fn inverse(l: &[f64], n: usize, out: &mut [f64]) {
+    out.fill(0.0);
+    for (column, out) in out.chunks_exact_mut(n.max(1)).enumerate() {
         out[column] = 1.0;
         solve(l, n, out);
     }
-    all
 }
 
 /// ln det(L L').
@@ -57,7 +56,8 @@ mod tests {
         let a = [4.0, 2.0, 0.4, 2.0, 5.0, -1.0, 0.4, -1.0, 3.0];
         let mut l = a.to_vec();
         assert!(factor(&mut l, 3));
-        let inverse = inverse(&l, 3);
+        let mut inverse = [0.0; 9];
+        super::inverse(&l, 3, &mut inverse);
         let product: Vec<f64> = (0..9)
             .map(|at| {
                 (0..3)

@@ -6,7 +6,6 @@
 use std::f64::consts::{E, PI};
 use std::ops::RangeInclusive;
 
-use rand_core::Rng;
 use softwood::{Column, Key, Result, Table};
 
 /// Where training rows lie.
@@ -26,14 +25,15 @@ pub(crate) fn noise(x: f64) -> f64 {
 
 /// Rows with `x` uniform over `ranges`, in columns `x` and `y`.
 pub(crate) fn draw(n_rows: usize, ranges: &[RangeInclusive<f64>], key: Key) -> Result<Table> {
-    let mut rng = key.rng();
+    let mut numbers = key.uniforms(3 * n_rows).into_iter();
+    let mut next = || numbers.next().unwrap_or(0.5);
     let length: f64 = ranges.iter().map(|range| range.end() - range.start()).sum();
     let mut xs = Vec::with_capacity(n_rows);
     let mut ys = Vec::with_capacity(n_rows);
     for _ in 0..n_rows {
-        let x = rounded(place(uniform(&mut rng) * length, ranges));
+        let x = rounded(place(next() * length, ranges));
         xs.push(x);
-        ys.push(rounded(mean(x) + noise(x) * normal(&mut rng)));
+        ys.push(rounded(mean(x) + noise(x) * normal(next(), next())));
     }
     Table::new(vec![Column::numeric("x", xs), Column::numeric("y", ys)])
 }
@@ -61,14 +61,9 @@ fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
 
-fn uniform(rng: &mut impl Rng) -> f64 {
-    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-}
-
-/// Box and Muller's Normal draw.
-fn normal(rng: &mut impl Rng) -> f64 {
-    let radius = (-2.0 * (1.0 - uniform(rng)).ln()).sqrt();
-    radius * (2.0 * PI * uniform(rng)).cos()
+/// Box and Muller's Normal number from two uniform ones.
+fn normal(u: f64, v: f64) -> f64 {
+    (-2.0 * (1.0 - u).ln()).sqrt() * (2.0 * PI * v).cos()
 }
 
 #[cfg(test)]

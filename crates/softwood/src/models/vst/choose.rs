@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::data::dataset::Dataset;
-use crate::data::encode::{Encoding, Rotation, Scaling};
+use crate::data::encode::{Encoder, Encoding, Rotation, Scaling};
 use crate::error::Result;
 use crate::fit::{Progress, Run};
 use crate::models::vst::params::{LeafMixing, VstParams};
@@ -27,7 +27,11 @@ impl Candidate {
             levels if levels == self.depth => "mixture".to_owned(),
             levels => format!("hybrid({levels})"),
         };
-        let scaling = if self.encoding.scaling == Scaling::Quantile { ", quantile scaling" } else { "" };
+        let scaling = if self.encoding.scaling == Scaling::Quantile {
+            ", quantile scaling"
+        } else {
+            ""
+        };
         let rotation = match self.encoding.rotation {
             Rotation::None => "",
             Rotation::Pca => ", rotation pca",
@@ -38,7 +42,18 @@ impl Candidate {
 }
 
 /// (depth, mixing levels) tried by default.
-const SHAPES: &[(usize, usize)] = &[(2, 0), (3, 0), (4, 0), (5, 0), (4, 1), (4, 2), (5, 3), (5, 5), (6, 4), (7, 5)];
+const SHAPES: &[(usize, usize)] = &[
+    (2, 0),
+    (3, 0),
+    (4, 0),
+    (5, 0),
+    (4, 1),
+    (4, 2),
+    (5, 3),
+    (5, 5),
+    (6, 4),
+    (7, 5),
+];
 /// Shape where nothing is held out to choose by.
 const SAFE_SHAPE: (usize, usize) = (2, 1);
 /// Rows that a leaf's worth of weights needs at the least.
@@ -59,7 +74,12 @@ pub(super) struct Ground<'a> {
 impl Ground<'_> {
     pub(super) fn plan(&self, candidate: &Candidate, share: f64) -> Plan {
         let n_epochs = (self.plan.n_epochs as f64 * share).ceil().max(1.0) as usize;
-        Plan { depth: candidate.depth, mixing_levels: candidate.mixing_levels, n_epochs, ..self.plan }
+        Plan {
+            depth: candidate.depth,
+            mixing_levels: candidate.mixing_levels,
+            n_epochs,
+            ..self.plan
+        }
     }
 
     pub(super) fn problem(&self, encoding: Encoding) -> Problem {
@@ -77,7 +97,11 @@ pub(super) fn choose(ground: &Ground<'_>) -> Result<(Vec<Candidate>, Vec<Trial>)
     };
     let mut field: Vec<Candidate> = shapes(ground)
         .into_iter()
-        .map(|(depth, mixing_levels)| Candidate { depth, mixing_levels, encoding })
+        .map(|(depth, mixing_levels)| Candidate {
+            depth,
+            mixing_levels,
+            encoding,
+        })
         .collect();
     let mut trials = Vec::new();
     if ground.held_out.is_none() {
@@ -87,10 +111,15 @@ pub(super) fn choose(ground: &Ground<'_>) -> Result<(Vec<Candidate>, Vec<Trial>)
         field = best(ground, field, 0.1, "choosing", &mut trials)?;
         field.truncate(3);
     }
-    let encodings = encodings(params, encoding);
+    let encodings = encodings(ground, encoding);
     if encodings.len() > 1 || field.len() > 1 {
         let leader = field[0];
-        field.extend(encodings.into_iter().skip(1).map(|encoding| Candidate { encoding, ..leader }));
+        field.extend(
+            encodings
+                .into_iter()
+                .skip(1)
+                .map(|encoding| Candidate { encoding, ..leader }),
+        );
         field = best(ground, field, 0.25, "choosing again", &mut trials)?;
     }
     Ok((field, trials))
@@ -109,28 +138,44 @@ fn shapes(ground: &Ground<'_>) -> Vec<(usize, usize)> {
     let mut shapes: Vec<(usize, usize)> = match (params.depth, params.leaf_mixing) {
         (Some(depth), Some(_)) => vec![(depth, levels(depth).unwrap_or(0))],
         (Some(depth), None) => (0..=depth).map(|levels| (depth, levels)).collect(),
-        (None, Some(_)) => (1..=6).filter(|&d| enough(d)).map(|d| (d, levels(d).unwrap_or(0).min(d))).collect(),
-        (None, None) => SHAPES.iter().copied().filter(|&(depth, _)| enough(depth)).collect(),
+        (None, Some(_)) => (1..=6)
+            .filter(|&d| enough(d))
+            .map(|d| (d, levels(d).unwrap_or(0).min(d)))
+            .collect(),
+        (None, None) => SHAPES
+            .iter()
+            .copied()
+            .filter(|&(depth, _)| enough(depth))
+            .collect(),
     };
     if shapes.is_empty() {
         shapes.push((1, 0));
     }
     if ground.held_out.is_none() && shapes.len() > 1 {
         let (depth, mixing) = SAFE_SHAPE;
-        let depth = params.depth.unwrap_or(if enough(depth) { depth } else { 1 });
+        let depth = params
+            .depth
+            .unwrap_or(if enough(depth) { depth } else { 1 });
         shapes = vec![(depth, levels(depth).unwrap_or(mixing.min(depth)))];
     }
     shapes
 }
 
 /// Encodings that the parameters leave open, the plain one first.
-fn encodings(params: &VstParams, plain: Encoding) -> Vec<Encoding> {
+fn encodings(ground: &Ground<'_>, plain: Encoding) -> Vec<Encoding> {
+    let params = ground.params;
     let mut all = vec![plain];
-    if params.rotation.is_none() {
-        all.push(Encoding { rotation: Rotation::Pca, ..plain });
+    if params.rotation.is_none() && Encoder::can_rotate(ground.data.features()) {
+        all.push(Encoding {
+            rotation: Rotation::Pca,
+            ..plain
+        });
     }
     if params.scaling.is_none() {
-        all.push(Encoding { scaling: Scaling::Quantile, ..plain });
+        all.push(Encoding {
+            scaling: Scaling::Quantile,
+            ..plain
+        });
     }
     all
 }
@@ -143,7 +188,9 @@ fn best(
     stage: &str,
     trials: &mut Vec<Trial>,
 ) -> Result<Vec<Candidate>> {
-    let runs = ground.run.pool.map(field.len(), |at| attempt(ground, &field[at], share, (stage, at, field.len())));
+    let runs = ground.run.pool.map(field.len(), |at| {
+        attempt(ground, &field[at], share, (stage, at, field.len()))
+    });
     let mut scored = Vec::with_capacity(field.len());
     for (candidate, run) in field.into_iter().zip(runs) {
         let held_out = match run {
@@ -152,7 +199,10 @@ fn best(
             Err(error) => return Err(error),
         };
         if held_out.is_finite() {
-            trials.push(Trial { what: candidate.describe(), held_out });
+            trials.push(Trial {
+                what: candidate.describe(),
+                held_out,
+            });
         }
         scored.push((held_out, candidate));
     }
@@ -160,14 +210,31 @@ fn best(
     Ok(scored.into_iter().map(|(_, candidate)| candidate).collect())
 }
 
-fn attempt(ground: &Ground<'_>, candidate: &Candidate, share: f64, (stage, at, n): (&str, usize, usize)) -> Result<Trained> {
+fn attempt(
+    ground: &Ground<'_>,
+    candidate: &Candidate,
+    share: f64,
+    (stage, at, n): (&str, usize, usize),
+) -> Result<Trained> {
     let problem = ground.problem(candidate.encoding);
     let plan = ground.plan(candidate, share);
     // all candidates of a stage share their random numbers: differences are then due to the candidates
     let key = ground.run.key.child(10);
     let watch = ground.run.watch;
-    train(&problem, ground.params, &plan, key, &mut |epoch, point| -> ControlFlow<()> {
-        let done = at * plan.n_epochs + epoch;
-        watch.step(&Progress { stage, done, total: n * plan.n_epochs, elbo: Some(point.elbo), held_out: point.held_out })
-    })
+    train(
+        &problem,
+        ground.params,
+        &plan,
+        key,
+        &mut |epoch, point| -> ControlFlow<()> {
+            let done = at * plan.n_epochs + epoch;
+            watch.step(&Progress {
+                stage,
+                done,
+                total: n * plan.n_epochs,
+                elbo: Some(point.elbo).filter(|elbo| elbo.is_finite()),
+                held_out: point.held_out,
+            })
+        },
+    )
 }

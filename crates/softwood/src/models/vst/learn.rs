@@ -1,9 +1,9 @@
 //! Fitting: merge equal rows, set rows aside, choose a shape, train the winner.
 
 use crate::data::dataset::{Dataset, Target};
+use crate::data::encode::Encoder;
 use crate::error::Result;
 use crate::fit::{Fit, Progress, Run};
-use crate::data::encode::Encoder;
 use crate::models::vst::choose::{Candidate, Ground, choose};
 use crate::models::vst::params::VstParams;
 use crate::models::vst::posterior::{Tree, Vst, draws_key, members_of};
@@ -28,7 +28,11 @@ impl Fit for VstParams {
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vst> {
         let whole = data.merged();
-        let split = if run.held_out.is_none() { set_aside(&whole, params, run.key.child(1)) } else { None };
+        let split = if run.held_out.is_none() {
+            set_aside(&whole, params, run.key.child(1))
+        } else {
+            None
+        };
         let (train_rows, spare) = match &split {
             Some((train_rows, spare)) => (train_rows, Some(spare)),
             None => (&whole, run.held_out),
@@ -53,22 +57,47 @@ fn fit(ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
         let candidate = &ranking[at % ranking.len()];
         let problem = ground.problem(candidate.encoding);
         let plan = ground.plan(candidate, 1.0);
-        let trained = train(&problem, params, &plan, run.key.child(20).child(at as u64), &mut |epoch, point| {
-            let (done, total) = (at * plan.n_epochs + epoch, n_fits * plan.n_epochs);
-            run.watch.step(&Progress { stage: "fitting", done, total, elbo: Some(point.elbo), held_out: point.held_out })
-        })?;
+        let trained = train(
+            &problem,
+            params,
+            &plan,
+            run.key.child(20).child(at as u64),
+            &mut |epoch, point| {
+                let (done, total) = (at * plan.n_epochs + epoch, n_fits * plan.n_epochs);
+                run.watch.step(&Progress {
+                    stage: "fitting",
+                    done,
+                    total,
+                    elbo: Some(point.elbo).filter(|elbo| elbo.is_finite()),
+                    held_out: point.held_out,
+                })
+            },
+        )?;
         Ok((problem.encoder, trained))
     });
-    let fits = fits.into_iter().collect::<Result<Vec<(Encoder, Trained)>>>()?;
+    let fits = fits
+        .into_iter()
+        .collect::<Result<Vec<(Encoder, Trained)>>>()?;
     let target_sd = match data.target() {
         Target::Numeric(_) => Some(ground.scale.standard.scale),
         Target::Classes(_) => None,
     };
-    let training = Training { curve: fits[0].1.curve.clone(), trials, chosen: describe(&ranking, n_fits), target_sd };
+    let training = Training {
+        curve: fits[0].1.curve.clone(),
+        trials,
+        chosen: describe(&ranking, n_fits),
+        target_sd,
+    };
     let key = run.key.child(30);
     let tree = |(at, (encoder, fit)): (usize, (Encoder, Trained))| {
         let n_draws = members_of(params.n_members, n_fits, at);
-        Tree::new(encoder, fit.pass, fit.posterior, n_draws, draws_key(key, at))
+        Tree::new(
+            encoder,
+            fit.pass,
+            fit.posterior,
+            n_draws,
+            draws_key(key, at),
+        )
     };
     Ok(Vst {
         schema: data.schema().clone(),
@@ -82,7 +111,11 @@ fn fit(ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
 
 /// The candidates that are fitted, as a user reads them.
 fn describe(ranking: &[Candidate], n_fits: usize) -> String {
-    let names: Vec<String> = ranking.iter().take(n_fits).map(Candidate::describe).collect();
+    let names: Vec<String> = ranking
+        .iter()
+        .take(n_fits)
+        .map(Candidate::describe)
+        .collect();
     names.join("; ")
 }
 
@@ -94,7 +127,8 @@ fn set_aside(data: &Dataset, params: &VstParams, key: Key) -> Option<(Dataset, D
     }
     let mut order: Vec<usize> = (0..n_rows).collect();
     shuffle(&mut key.rng(), &mut order);
-    let n_spare = ((n_rows as f64 * params.validation_fraction).round() as usize).clamp(1, n_rows - 1);
+    let n_spare =
+        ((n_rows as f64 * params.validation_fraction).round() as usize).clamp(1, n_rows - 1);
     let (spare, kept) = order.split_at_mut(n_spare);
     spare.sort_unstable();
     kept.sort_unstable();
@@ -110,13 +144,17 @@ fn full_plan(params: &VstParams, n_rows: usize) -> Plan {
         _ => 256,
     });
     let steps_per_epoch = n_rows.div_ceil(batch_size);
-    let n_epochs = params.n_epochs.unwrap_or((N_STEPS / steps_per_epoch).clamp(EPOCHS.0, EPOCHS.1));
+    let n_epochs = params
+        .n_epochs
+        .unwrap_or((N_STEPS / steps_per_epoch).clamp(EPOCHS.0, EPOCHS.1));
     Plan {
         depth: 0,
         mixing_levels: 0,
         n_epochs,
         batch_size,
-        n_draws: params.n_draws.unwrap_or(if n_rows < MANY_ROWS { 4 } else { 2 }),
+        n_draws: params
+            .n_draws
+            .unwrap_or(if n_rows < MANY_ROWS { 4 } else { 2 }),
         learning_rate: params.learning_rate.unwrap_or(0.01),
     }
 }

@@ -14,6 +14,7 @@ use crate::numerics::real::LANES;
 use crate::posterior::CurvePoint;
 use crate::rng::{Key, shuffle};
 use crate::soft::kernel::Pass;
+use crate::soft::law::Law;
 use crate::soft::layout::Layout;
 use crate::soft::tree::{Batch, Workspace, log_likelihood, row_scores};
 
@@ -51,14 +52,20 @@ const N_LOOKS: usize = 25;
 /// Rows scored at once.
 const SCORE_ROWS: usize = 256;
 
-/// Hears of every look; may ask to stop.
+/// Hears of every epoch, with the latest look; may ask to stop.
 pub(super) type Hear<'a> = &'a mut dyn FnMut(usize, &CurvePoint) -> ControlFlow<()>;
 
 /// Trains a tree of the planned shape.
 ///
 /// # Errors
 /// When asked to stop, or when the ELBO leaves the finite numbers.
-pub(super) fn train(problem: &Problem, params: &VstParams, plan: &Plan, key: Key, hear: Hear<'_>) -> Result<Trained> {
+pub(super) fn train(
+    problem: &Problem,
+    params: &VstParams,
+    plan: &Plan,
+    key: Key,
+    hear: Hear<'_>,
+) -> Result<Trained> {
     let mut state = State::new(problem, params, plan, key);
     let n_rows = problem.train.n_rows();
     let mut order: Vec<usize> = (0..n_rows).collect();
@@ -67,6 +74,11 @@ pub(super) fn train(problem: &Problem, params: &VstParams, plan: &Plan, key: Key
     let look_every = plan.n_epochs.div_ceil(N_LOOKS);
     let mut best: Option<(f64, LowRank)> = None;
     let mut curve = Vec::new();
+    let mut latest = CurvePoint {
+        epoch: 0,
+        elbo: f64::NAN,
+        held_out: None,
+    };
     for epoch in 0..plan.n_epochs {
         shuffle(&mut key.child(3).child(epoch as u64).rng(), &mut order);
         let mut score = 0.0;
@@ -76,25 +88,35 @@ pub(super) fn train(problem: &Problem, params: &VstParams, plan: &Plan, key: Key
             score += state.step(problem, rows, rate as f32);
         }
         let is_last = epoch + 1 == plan.n_epochs;
-        if !(is_last || (epoch + 1) % look_every == 0) {
-            continue;
+        if is_last || (epoch + 1) % look_every == 0 {
+            latest = state.look(problem, epoch + 1, score, key.child(4).child(epoch as u64));
+            if !latest.elbo.is_finite() {
+                let what = "the ELBO is not finite".to_owned();
+                return Err(Error::Diverged {
+                    step: epoch + 1,
+                    what,
+                });
+            }
+            curve.push(latest);
+            if let Some(held_out) = latest.held_out
+                && best
+                    .as_ref()
+                    .is_none_or(|(top, _)| held_out > *top || !params.early_stopping)
+            {
+                best = Some((held_out, state.posterior.clone()));
+            }
         }
-        let point = state.look(problem, epoch + 1, score, key.child(4).child(epoch as u64));
-        if !point.elbo.is_finite() {
-            return Err(Error::Diverged { step: epoch + 1, what: "the ELBO is not finite".to_owned() });
-        }
-        curve.push(point);
-        if let Some(held_out) = point.held_out
-            && best.as_ref().is_none_or(|(top, _)| held_out > *top || !params.early_stopping)
-        {
-            best = Some((held_out, state.posterior.clone()));
-        }
-        if hear(epoch + 1, &point).is_break() {
+        if hear(epoch + 1, &latest).is_break() {
             return Err(Error::Cancelled);
         }
     }
     let (held_out, posterior) = best.unwrap_or((f64::NAN, state.posterior));
-    Ok(Trained { pass: state.pass, posterior, held_out, curve })
+    Ok(Trained {
+        pass: state.pass,
+        posterior,
+        held_out,
+        curve,
+    })
 }
 
 /// From one at the start to zero at the end.
@@ -129,15 +151,22 @@ impl State {
             n_channels: problem.scale.n_channels,
             is_linear: params.leaf == crate::models::vst::params::Leaf::Linear,
         };
-        let pass = Pass { layout, law: problem.scale.law, beta: params.beta };
+        let pass = Pass {
+            layout,
+            law: problem.scale.law,
+            beta: params.beta,
+        };
         let posterior = start_posterior(problem, params, &layout, key.child(1));
         let n_weights = layout.n_weights();
-        let batch_rows = plan.batch_size.min(problem.train.n_rows()).next_multiple_of(LANES);
+        let batch_rows = plan
+            .batch_size
+            .min(problem.train.n_rows())
+            .next_multiple_of(LANES);
         Self {
             pass,
             sampler: Sampler::new(&posterior, plan.n_draws),
             adam: Adam::new(posterior.values.len()),
-            groups: groups(params, &layout),
+            groups: groups(params, &layout, pass.law),
             precision: vec![(1.0 / params.prior_scale.powi(2)) as f32; n_weights],
             moments: vec![0.0; n_weights],
             gaussian: Gaussian::new(key.child(2)),
@@ -166,7 +195,13 @@ impl State {
         self.n_steps += 1;
         self.sampler.draw(&self.posterior, &mut self.gaussian);
         let batch = self.batch.gather(&problem.train, rows);
-        let sum = log_likelihood(&self.pass, &batch, &self.sampler.draws, &mut self.slopes, &mut self.room);
+        let sum = log_likelihood(
+            &self.pass,
+            &batch,
+            &self.sampler.draws,
+            &mut self.slopes,
+            &mut self.room,
+        );
         // sum_i w_i ll_i is estimated by n/B times the batch's; the loss is the ELBO per unit of weight
         let total = problem.train.total_weight;
         let share = problem.train.n_rows() as f64 / (rows.len() as f64 * total);
@@ -174,16 +209,28 @@ impl State {
             likelihood: (share / self.n_draws as f64) as f32,
             kl: (self.kl_weight / total) as f32,
         };
-        self.sampler.pull_back(&self.posterior, &self.slopes, &self.precision, scale);
-        self.adam.step(&mut self.posterior.values, &self.sampler.gradient, learning_rate);
+        self.sampler
+            .pull_back(&self.posterior, &self.slopes, &self.precision, scale);
+        self.adam.step(
+            &mut self.posterior.values,
+            &self.sampler.gradient,
+            learning_rate,
+        );
         sum / self.n_draws as f64
     }
 
     fn look(&self, problem: &Problem, epoch: usize, score: f64, key: Key) -> CurvePoint {
         let kl = self.posterior.kl(&self.precision);
         let elbo = (score - self.kl_weight * kl) / problem.train.total_weight;
-        let held_out = problem.held_out.as_ref().map(|rows| score_rows(&self.pass, &self.posterior, rows, key));
-        CurvePoint { epoch, elbo, held_out }
+        let held_out = problem
+            .held_out
+            .as_ref()
+            .map(|rows| score_rows(&self.pass, &self.posterior, rows, key));
+        CurvePoint {
+            epoch,
+            elbo,
+            held_out,
+        }
     }
 }
 
@@ -197,11 +244,15 @@ fn start_posterior(problem: &Problem, params: &VstParams, layout: &Layout, key: 
     Gaussian::new(key.child(2)).fill(&mut factors);
     let spread = (START_CORRELATION / (rank as f64).sqrt()) as f32;
     values.extend(factors.iter().map(|factor| spread * factor));
-    LowRank { n_weights, rank, values }
+    LowRank {
+        n_weights,
+        rank,
+        values,
+    }
 }
 
 /// Groups of weights that share a prior variance: kind of weight, and for relevance determination also the input.
-fn groups(params: &VstParams, layout: &Layout) -> Option<Groups> {
+fn groups(params: &VstParams, layout: &Layout, law: Law) -> Option<Groups> {
     if params.prior == Prior::Fixed {
         return None;
     }
@@ -209,10 +260,13 @@ fn groups(params: &VstParams, layout: &Layout) -> Option<Groups> {
     let by_input = params.prior == Prior::Ard;
     // the bias is a group of its own: it carries levels, not slopes
     let group = |kind: usize, input: usize| {
-        let place = if by_input { input } else { usize::from(input == layout.n_inputs) };
+        let place = if by_input {
+            input
+        } else {
+            usize::from(input == layout.n_inputs)
+        };
         (kind * width + place) as u32
     };
-    let n_kinds = if layout.n_channels == 2 { 3 } else { 2 };
     let mut of_weight = vec![0; layout.n_weights()];
     for gate in 0..layout.n_gates() {
         for (input, at) in layout.gate(gate).enumerate() {
@@ -220,7 +274,12 @@ fn groups(params: &VstParams, layout: &Layout) -> Option<Groups> {
         }
     }
     for channel in 0..layout.n_channels {
-        let kind = if n_kinds == 3 { 1 + channel } else { 1 };
+        // mean and scale are different kinds; logits are all of one
+        let kind = if law == Law::Categorical {
+            1
+        } else {
+            1 + channel
+        };
         for leaf in 0..layout.n_leaves() {
             let range = layout.leaf(channel, leaf);
             let first_input = width - range.len();
@@ -246,8 +305,13 @@ pub(super) fn score_rows(pass: &Pass, posterior: &LowRank, rows: &Coded, key: Ke
         let stride = batch.target.len();
         for (at, &row) in chunk.iter().enumerate() {
             let score = |draw: usize| f64::from(room.scores[draw * stride + at]);
-            let top = (0..SCORE_DRAWS).map(score).fold(f64::NEG_INFINITY, f64::max);
-            let mean = (0..SCORE_DRAWS).map(|draw| (score(draw) - top).exp()).sum::<f64>() / SCORE_DRAWS as f64;
+            let top = (0..SCORE_DRAWS)
+                .map(score)
+                .fold(f64::NEG_INFINITY, f64::max);
+            let mean = (0..SCORE_DRAWS)
+                .map(|draw| (score(draw) - top).exp())
+                .sum::<f64>()
+                / SCORE_DRAWS as f64;
             sum += f64::from(rows.weight[row]) * (top + mean.ln());
         }
     }
@@ -265,7 +329,12 @@ struct Gathered {
 impl Gathered {
     fn new(max_rows: usize, width: usize) -> Self {
         let rows = max_rows.next_multiple_of(LANES);
-        Self { inputs: vec![0.0; rows * width], target: vec![0.0; rows], weight: vec![0.0; rows], width }
+        Self {
+            inputs: vec![0.0; rows * width],
+            target: vec![0.0; rows],
+            weight: vec![0.0; rows],
+            width,
+        }
     }
 
     fn gather(&mut self, from: &Coded, rows: &[usize]) -> Batch<'_, f32> {
