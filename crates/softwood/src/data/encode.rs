@@ -63,8 +63,6 @@ struct Category {
     input_of_level: Vec<Option<usize>>,
     /// Input of missing cells, where training had any.
     missing: Option<usize>,
-    /// Inputs of the column. The last is for cells unlike any in training: its weights stay at their prior, so that
-    /// an unseen category raises knowledge uncertainty.
     n_inputs: usize,
 }
 
@@ -159,8 +157,7 @@ impl Encoder {
                 .chain(&category.missing);
             matches!(kind(category.column), Some(FieldKind::Categorical { .. }))
                 && inputs.clone().all(|&input| input < category.n_inputs)
-                && category.n_inputs > 0
-                && category.n_inputs <= category.input_of_level.len() + 2
+                && category.n_inputs <= category.input_of_level.len() + 1
         });
         let is_whole = self.rotation.len() == self.n_rotated() * self.numbers.len();
         numbers && categories && is_whole
@@ -370,24 +367,18 @@ impl Category {
             column,
             input_of_level,
             missing,
-            n_inputs: n_inputs + 1,
+            n_inputs,
         }
-    }
-
-    /// Input of what training had not.
-    fn unseen(&self) -> usize {
-        self.n_inputs - 1
     }
 
     fn input(&self, table: &Table, row: usize) -> Option<usize> {
         match &table.columns()[self.column].values {
-            Values::Categorical { codes, .. } if codes[row] == MISSING => {
-                Some(self.missing.unwrap_or(self.unseen()))
-            }
-            Values::Categorical { codes, .. } => {
-                let known = self.input_of_level.get(codes[row] as usize);
-                Some(known.copied().flatten().unwrap_or(self.unseen()))
-            }
+            Values::Categorical { codes, .. } if codes[row] == MISSING => self.missing,
+            Values::Categorical { codes, .. } => self
+                .input_of_level
+                .get(codes[row] as usize)
+                .copied()
+                .flatten(),
             Values::Numeric(_) => None,
         }
     }
@@ -430,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_categories_fold_and_unseen_ones_have_an_input_of_their_own() {
+    fn rare_categories_fold_and_unseen_ones_vanish() {
         let texts: Vec<Option<&str>> = "aaabbcd"
             .split("")
             .filter(|t| !t.is_empty())
@@ -438,7 +429,7 @@ mod tests {
             .collect();
         let table = Table::new(vec![Column::categorical("c", &texts)]).unwrap();
         let encoder = Encoder::fit(&table, &vec![1.0; table.n_rows()], PLAIN);
-        assert_eq!(encoder.n_inputs(), 4);
+        assert_eq!(encoder.n_inputs(), 3);
         let schema = Schema::of(&table, "t", Task::Regression);
         let other = Table::new(vec![Column::categorical(
             "c",
@@ -447,10 +438,10 @@ mod tests {
         .unwrap();
         let rows = encoded(&encoder, &schema.align(&other).unwrap());
         let expected = [
-            [1.0, 0.0, 0.0, 0.0, 1.0],
-            [0.0, 0.0, 1.0, 0.0, 1.0],
-            [0.0, 0.0, 0.0, 1.0, 1.0],
-            [0.0, 0.0, 0.0, 1.0, 1.0],
+            [1.0, 0.0, 0.0, 1.0],
+            [0.0, 0.0, 1.0, 1.0],
+            [0.0, 0.0, 0.0, 1.0],
+            [0.0, 0.0, 0.0, 1.0],
         ];
         close(&rows.concat(), expected.as_flattened(), 0.0);
     }
