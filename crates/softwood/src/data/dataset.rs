@@ -234,22 +234,27 @@ impl Dataset {
             .unwrap_or_else(target)
     }
 
-    /// Refuses what no model can be fitted to: too few rows, a constant target.
+    /// Refuses what no model can be fitted to: too few rows, a constant target. Rows of weight zero do not count.
     ///
     /// # Errors
-    /// When there are fewer than [`MIN_ROWS`] rows, or all targets of positive weight are equal.
+    /// When fewer than [`MIN_ROWS`] rows have a positive weight, or all their targets are equal.
     pub fn check_fit(&self) -> Result<()> {
-        if self.n_rows() < MIN_ROWS {
-            let found = self.n_rows();
+        let weights = self.weights.as_deref();
+        let rows: Vec<usize> = (0..self.n_rows())
+            .filter(|&row| weights.is_none_or(|weights| weights[row] > 0.0))
+            .collect();
+        if rows.len() < MIN_ROWS {
+            let found = rows.len();
             return Err(Error::Table(format!(
                 "a model needs at least {MIN_ROWS} rows; n_samples = {found} row was given"
             )));
         }
+        let first = rows[0];
         let is_constant = match &self.target {
-            Target::Numeric(values) => values
+            Target::Numeric(values) => rows
                 .iter()
-                .all(|value| value.to_bits() == values[0].to_bits()),
-            Target::Classes(codes) => codes.iter().all(|code| code == &codes[0]),
+                .all(|&row| values[row].to_bits() == values[first].to_bits()),
+            Target::Classes(codes) => rows.iter().all(|&row| codes[row] == codes[first]),
         };
         if is_constant {
             let problem = "all target values are equal; there is nothing to predict (one class or a constant)";
