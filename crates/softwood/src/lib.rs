@@ -1,4 +1,59 @@
 //! Softwood: tree models that know what they do not know.
+//!
+//! A fitted model answers every row of a table with a full predictive distribution, and splits its uncertainty into
+//! *data* (noise that no amount of data removes) and *knowledge* (what the model has not seen enough of). Data flow one
+//! way: a [`Table`] of named columns becomes a [`Dataset`] by its [`Roles`]; parameters with [`Fit`] turn it into a
+//! [`Posterior`]; a [`Distribution`] is that posterior's answer to a table.
+//!
+//! ```
+//! use softwood::{
+//!     Column, Dataset, Distribution, Fit, Key, Pool, Posterior, Roles, Run, Silent, Table, VstParams,
+//!     read_model, write_model,
+//! };
+//!
+//! // 200 rows: a sine, and a deviation that repeats every 19 rows
+//! let x: Vec<f64> = (0..200).map(|row| f64::from(row) / 50.0 - 2.0).collect();
+//! let y = x.iter().zip(0..).map(|(x, row)| x.sin() + 0.02 * f64::from(row * 7 % 19 - 9)).collect();
+//! let table = Table::new(vec![Column::numeric("x", x), Column::numeric("y", y)])?;
+//! let data = Dataset::from_table(&table, &Roles { target: "y".to_owned(), ..Roles::default() })?;
+//!
+//! // parameters are plain fields; whatever is left out keeps its default
+//! let params = VstParams { depth: Some(2), n_epochs: Some(60), ..VstParams::default() };
+//! let pool = Pool::new(0)?;
+//! let run = Run { key: Key::from_seed(0), pool: &pool, watch: &Silent, held_out: None };
+//! let model = params.fit(&data, &run)?;
+//!
+//! // one row where there was data, one far from all of it
+//! let rows = Table::new(vec![Column::numeric("x", vec![0.5, 8.0])])?;
+//! let answer = Distribution::new(&model, &rows, &pool)?;
+//! let mean = answer.mean()?;
+//! let interval = answer.interval(0.9)?; // row by row: lower end, upper end
+//! assert!(interval[0] < mean[0] && mean[0] < interval[1]);
+//!
+//! // variances: total = data + knowledge
+//! let parts = answer.uncertainty()?;
+//! assert!((parts.total[0] - parts.data[0] - parts.knowledge[0]).abs() < 1e-9);
+//! assert!(parts.knowledge[1] > parts.knowledge[0]);
+//!
+//! // a model file is data: whoever reads it gets the same answers
+//! let path = std::env::temp_dir().join(format!("softwood-front-page-{}.softwood", std::process::id()));
+//! write_model(&path, &model.record())?;
+//! let again = read_model(&path)?;
+//! assert_eq!(Distribution::new(again.as_ref(), &rows, &pool)?.mean()?, mean);
+//! # std::fs::remove_file(&path).ok();
+//! # Ok::<(), softwood::Error>(())
+//! ```
+//!
+//! # Where to look
+//!
+//! - tables: [`Table`], [`Column`], [`Schema`]; the crate `softwood-io` reads and writes them as files
+//! - families: [`Family`] lists them; [`VstParams`] is the first, and its fields are its parameters
+//! - answers: [`Distribution`] for moments, quantiles, densities, samples, probabilities
+//! - scores: [`score()`] one answer, [`evaluate()`] families by a [`Protocol`]
+//! - progress, time limits and stopping: [`Watch`]
+//! - model files: [`write_model`], [`read_model`], and the same in memory
+//!
+//! The same seed, data and version give the same bits on any number of threads.
 
 mod data;
 mod error;
@@ -40,3 +95,8 @@ pub use predictive::block::{Block, Head, LANES};
 pub use predictive::uncertainty::{Moments, Uncertainty};
 pub use rng::Key;
 pub use store::record::{Numbers, Record};
+
+// the examples of the README are tests too
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -10,9 +10,9 @@ use rand_core::Rng;
 use softwood::{Column, Key, Result, Table};
 
 /// Where training rows lie.
-pub(crate) const STRETCHES: [RangeInclusive<f64>; 2] = [-5.5..=-1.2, 1.4..=3.8];
+pub(crate) const STRETCHES: [RangeInclusive<f64>; 2] = [-5.0..=-1.5, 1.8..=3.4];
 /// Where there are none: a gap, and what lies beyond the right edge.
-pub(crate) const EMPTY: [RangeInclusive<f64>; 2] = [-1.2..=1.4, 3.8..=5.4];
+pub(crate) const EMPTY: [RangeInclusive<f64>; 2] = [-1.5..=1.8, 3.4..=5.0];
 
 /// The mean at `x`: a wave whose steepest rise lies in the gap.
 pub(crate) fn mean(x: f64) -> f64 {
@@ -21,7 +21,7 @@ pub(crate) fn mean(x: f64) -> f64 {
 
 /// The standard deviation of the noise at `x`: greatest in the middle of the left stretch.
 pub(crate) fn noise(x: f64) -> f64 {
-    0.08 + 0.3 * (-((x + 3.6) / 1.1).powi(2)).exp()
+    0.06 + 0.25 * (-(x + 3.4).powi(2)).exp()
 }
 
 /// Rows with `x` uniform over `ranges`, in columns `x` and `y`.

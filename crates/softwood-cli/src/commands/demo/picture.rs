@@ -19,7 +19,7 @@ const EMPTY: Colour = Colour::hex(0x00f6_f7f9);
 /// Half the width of a Normal's central 90% band, in standard deviations.
 const HALF_90: f64 = 1.644_853_626_951_472_8;
 const GRID: usize = 401;
-const X_RANGE: std::ops::RangeInclusive<f64> = -5.8..=5.4;
+const X_RANGE: std::ops::RangeInclusive<f64> = -5.3..=5.0;
 
 /// Draws the training rows and the model's answer along a grid.
 pub(crate) fn draw(posterior: &dyn Posterior, train: &Table, pool: &Pool) -> Result<Scene> {
@@ -39,11 +39,12 @@ pub(crate) fn draw(posterior: &dyn Posterior, train: &Table, pool: &Pool) -> Res
     };
     let mut scene = Scene::new(960.0, 560.0);
     heading(&mut scene);
-    draw_empty(&mut scene, &axes);
+    shade_empty(&mut scene, &axes);
     axes.draw_grid(&mut scene);
+    name_empty(&mut scene, &axes);
     draw_bands(&mut scene, &axes, &xs, &moments);
     for (x, y) in numbers(train, "x")?.iter().zip(ys) {
-        scene.circle(axes.pixel(*x, *y), 2.6, POINT);
+        scene.circle(axes.pixel(*x, *y), 2.8, POINT);
     }
     for piece in axes.curve(&xs, &moments.mean) {
         scene.line(piece, MEAN, 2.6);
@@ -71,18 +72,19 @@ fn draw_bands(scene: &mut Scene, axes: &Axes, xs: &[f64], moments: &Moments) {
     scene.polygon(axes.band(xs, &lower, &upper), DATA_BAND);
 }
 
-/// Shades and names the stretches without training rows.
-fn draw_empty(scene: &mut Scene, axes: &Axes) {
+/// Shades the stretches without training rows.
+fn shade_empty(scene: &mut Scene, axes: &Axes) {
     for range in &data::EMPTY {
         let [left, top] = axes.pixel(*range.start(), *axes.y.end());
         let [right, bottom] = axes.pixel(*range.end(), *axes.y.start());
         scene.rectangle([left, top], [right - left, bottom - top], EMPTY);
-        let note = Text::new(
-            [f32::midpoint(left, right), bottom - 12.0],
-            "no data here",
-            12.5,
-            QUIET,
-        );
+    }
+}
+
+fn name_empty(scene: &mut Scene, axes: &Axes) {
+    for range in &data::EMPTY {
+        let [x, top] = axes.pixel(f64::midpoint(*range.start(), *range.end()), *axes.y.end());
+        let note = Text::new([x, top + 22.0], "no data here", 13.0, QUIET);
         scene.text(note.anchored(Anchor::Middle));
     }
 }
