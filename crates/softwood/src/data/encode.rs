@@ -1,6 +1,8 @@
 //! The dense encoding of a table for soft models: scaled numbers with indicators of missing cells, one-hot categories,
 //! an optional rotation of the numbers, and a last input of ones.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::data::column::{Column, MISSING, Values};
@@ -75,6 +77,17 @@ pub(crate) struct Encoder {
     rotation: Vec<f64>,
     /// Whether the unrotated numbers are inputs too.
     keeps_numbers: bool,
+}
+
+/// A cell whose category training never saw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unseen {
+    /// Row, counted from the first row asked.
+    pub(crate) row: usize,
+    /// Index of the column in the schema.
+    pub(crate) column: usize,
+    /// Inputs of the categories that training saw there.
+    pub(crate) inputs: Range<usize>,
 }
 
 /// Inputs are held inside this many standard deviations, so that no cell can overflow a product.
@@ -203,6 +216,31 @@ impl Encoder {
             out[width - 1] = 1.0;
         }
         out
+    }
+
+    /// Cells whose category training never saw, so that none of its inputs is set.
+    pub(crate) fn unseen(&self, rows: &Rows<'_>) -> Vec<Unseen> {
+        let mut found = Vec::new();
+        let one_hot: usize = self
+            .categories
+            .iter()
+            .map(|category| category.n_inputs)
+            .sum();
+        let mut start = self.n_inputs() - one_hot;
+        for category in &self.categories {
+            let n_levels = category.n_inputs - usize::from(category.missing.is_some());
+            for (at, row) in rows.range.clone().enumerate() {
+                if n_levels > 0 && category.input(rows.table, row).is_none() {
+                    found.push(Unseen {
+                        row: at,
+                        column: category.column,
+                        inputs: start..start + n_levels,
+                    });
+                }
+            }
+            start += category.n_inputs;
+        }
+        found
     }
 
     /// Rows v / sqrt(lambda) of the eigenvectors of the scaled numbers' covariance.

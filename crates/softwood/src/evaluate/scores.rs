@@ -88,14 +88,14 @@ fn regression(
         .collect();
     let knowledge: Vec<f64> = column(2).collect();
     let total: Vec<f64> = column(1).zip(&knowledge).map(|(a, b)| a + b).collect();
-    let cdf: Vec<f64> = column(4).collect();
-    let log_likelihood = mean_of(&column(3).collect::<Vec<_>>());
+    let cdf: Vec<f64> = column(MOMENTS + 1).collect();
+    let log_likelihood = mean_of(&column(MOMENTS).collect::<Vec<_>>());
     let rmse = mean_of(&errors).sqrt();
 
     let mut scores = Scores::default();
     scores.set("log_likelihood", log_likelihood);
     scores.set("rmse", rmse);
-    scores.set("crps", mean_of(&column(5).collect::<Vec<_>>()));
+    scores.set("crps", mean_of(&column(MOMENTS + 2).collect::<Vec<_>>()));
     for (name, level) in [
         ("coverage_50", 0.5),
         ("coverage_90", 0.9),

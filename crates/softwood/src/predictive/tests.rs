@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::numerics::normal::INV_SQRT_TAU;
 use crate::predictive::block::{Block, Head};
-use crate::predictive::{crps, density, mesh, quantile, row};
+use crate::predictive::{crps, density, mesh, quantile, row, uncertainty};
 
 /// Components of one row: weight before normalisation, mean, sd.
 fn components(sizes: std::ops::Range<usize>) -> impl Strategy<Value = Vec<[f64; 3]>> {
@@ -36,9 +36,9 @@ fn cdf(block: &Block, y: f64) -> f64 {
 }
 
 fn sd(block: &Block) -> f64 {
-    let mut out = [0.0; 3];
-    crate::predictive::uncertainty::moments(block, &mut out);
-    (out[1] + out[2]).sqrt()
+    let mut out = [0.0; uncertainty::MOMENTS];
+    uncertainty::moments(block, &mut out);
+    out[3]
 }
 
 /// The quantile by bisection alone.

@@ -49,16 +49,16 @@ impl Moments {
         let variance = Uncertainty::sum_of(part(1).collect(), part(2).collect());
         Self {
             mean: part(0).collect(),
-            sd: variance.total.iter().map(|total| total.sqrt()).collect(),
+            sd: part(3).collect(),
             variance,
         }
     }
 }
 
-/// Numbers per row of [`moments`]: mean, data variance, knowledge variance.
-pub(crate) const MOMENTS: usize = 3;
+/// Numbers per row of [`moments`]: mean, data variance, knowledge variance, standard deviation.
+pub(crate) const MOMENTS: usize = 4;
 
-/// Mean, data variance and knowledge variance of each row of a Normal block, in the target's units
+/// Mean, data variance, knowledge variance and standard deviation of each row of a Normal block, in the target's units
 /// (row-major, rows x [`MOMENTS`]).
 pub(crate) fn moments(block: &Block, out: &mut [f64]) {
     let mut sums = Sums::new(block);
@@ -74,6 +74,8 @@ pub(crate) fn moments(block: &Block, out: &mut [f64]) {
         out[0] = block.shift + scale * (sums.centre[row] + mean);
         out[1] = data * scale * scale;
         out[2] = knowledge * scale * scale;
+        // in the target's units a variance may leave the range of numbers where its root does not
+        out[3] = (data + knowledge).sqrt() * scale;
     }
 }
 
@@ -196,7 +198,9 @@ mod tests {
         let members: Vec<&[[f64; 3]]> = members.iter().map(|member| &member[..]).collect();
         let mut out = [0.0; MOMENTS];
         moments(&block(&members), &mut out);
-        close(&out, &[3.1 / 3.0, 0.5, 0.015_555_555_555_555_6], 1e-14);
+        let knowledge = 0.015_555_555_555_555_6_f64;
+        let expected = [3.1 / 3.0, 0.5, knowledge, (0.5 + knowledge).sqrt()];
+        close(&out, &expected, 1e-14);
     }
 
     #[test]
@@ -208,7 +212,12 @@ mod tests {
             &block(&[&[[1.0 - right, -1.0, 0.5], [right, 2.0, 1.0]]]),
             &mut out,
         );
-        close(&out, &[0.649_501_991_9, 2.890_024_652_4, 0.0], 1e-9);
+        let variance = 2.890_024_652_4_f64;
+        close(
+            &out,
+            &[0.649_501_991_9, variance, 0.0, variance.sqrt()],
+            1e-9,
+        );
     }
 
     #[test]

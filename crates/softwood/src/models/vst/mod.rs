@@ -2,22 +2,24 @@
 //!
 //! # Model
 //!
-//! A complete tree of depth D. Gate n sends row x to the right with probability g_n = sigmoid(beta (w_n.x + b_n)), so
-//! leaf l is reached with P_l(x), the product of the gates on its path. Leaf l holds a mean and a raw scale, constants
-//! or linear functions of x: mu_l(x) = u_l.x + c_l, s_l(x) = softplus(v_l.x + d_l) + floor. Three readings of the
-//! leaves as one distribution ([`LeafMixing`]):
+//! A complete tree of depth `D`. Gate `n` sends row `x` to the right with probability
+//! `g_n = sigmoid(beta (w_n.x + b_n))`, so leaf `l` is reached with `P_l(x)`, the product of the gates on its path. Leaf
+//! `l` holds a mean and a raw scale, constants or linear functions of `x`: `mu_l(x) = u_l.x + c_l`,
+//! `s_l(x) = softplus(v_l.x + d_l) + floor`. Three readings of the leaves as one distribution ([`LeafMixing`]):
 //!
-//! - *mixture*: p(y|x) = sum_l P_l N(y; mu_l, s_l^2)
-//! - *blend*: p(y|x) = N(y; sum_l P_l mu_l, s^2), s = softplus(sum_l P_l raw_l) + floor
-//! - *hybrid*: the top m levels choose one of 2^m components, the levels below blend inside it; m = 0 is blend, m = D
-//!   is mixture
+//! - *mixture*: `p(y|x) = sum_l P_l N(y; mu_l, s_l^2)`
+//! - *blend*: `p(y|x) = N(y; sum_l P_l mu_l, s^2)`, `s = softplus(sum_l P_l raw_l) + floor`
+//! - *hybrid*: the top `m` levels choose one of `2^m` components, the levels below blend inside it; `m = 0` is blend,
+//!   `m = D` is mixture
 //!
 //! For classes, a leaf holds one logit per class and a component is their softmax; the readings are the same.
 //!
-//! All weights theta are uncertain: prior N(0, diag(tau^2)), posterior q = N(mu, D (I + U U') D) with D = diag(sd) and
-//! U of `rank` columns. Training maximises the ELBO, E_q[sum_i weight_i ln p(y_i | x_i, theta)] - kl_weight KL(q | prior),
-//! by Adam on minibatches with antithetic draws; the prior variances tau^2 are set to their closed-form maximisers as
-//! training goes ([`Prior`]). The members of the fitted model are draws from q: each is one tree, the same on every row.
+//! All weights `theta` are uncertain: prior `N(0, diag(tau^2))`, posterior `q = N(mu, D (I + U U') D)` with
+//! `D = diag(sd)` and `U` of `rank` columns. Training maximises the ELBO,
+//! `E_q[sum_i weight_i ln p(y_i | x_i, theta)] - kl_weight KL(q | prior)`, by Adam on minibatches with antithetic draws;
+//! the prior variances `tau^2` are set to their closed-form maximisers as training goes ([`Prior`]). The members of the
+//! fitted model are draws from `q`: each is one tree, the same on every row. A category that training never saw is to
+//! each member one of those that it did see, so that members differ about it by as much as the categories do.
 //!
 //! Training starts from a greedy hard tree with ridge fits in its leaves. Depth, reading, scaling and rotation that are
 //! left open are chosen by held-out log-likelihood: short runs of many, longer runs of the best, and full runs of the

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::data::encode::Encoder;
+use crate::data::encode::{Encoder, Unseen};
 use crate::data::schema::Schema;
 use crate::data::standardise::Standard;
 use crate::data::table::Rows;
@@ -14,7 +14,7 @@ use crate::numerics::gaussian::Gaussian;
 use crate::numerics::gemm::Matrix;
 use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head, LANES};
-use crate::rng::Key;
+use crate::rng::{Key, below};
 use crate::soft::forward::{Components, ForwardScratch, components};
 use crate::soft::kernel::Pass;
 use crate::soft::law::Law;
@@ -41,6 +41,8 @@ pub(super) struct Tree {
     posterior: LowRank,
     /// Draws, one after the other.
     draws: Vec<f32>,
+    /// Which category each draw takes for one that training never saw.
+    guesses: Key,
 }
 
 /// What of a tree is not an array.
@@ -68,6 +70,7 @@ impl Tree {
             pass,
             posterior,
             draws: sampler.draws,
+            guesses: key.child(1),
         }
     }
 
@@ -87,16 +90,37 @@ impl Tree {
         let mut activations = vec![0.0; n_together * size];
         let mut scratch = ForwardScratch::new(&self.pass);
         let inputs = Matrix::new(&inputs, n_rows, layout.width());
+        let unseen = self.encoder.unseen(rows);
         let groups = self.draws.chunks(n_together * layout.n_weights());
         for (group, draws) in groups.enumerate() {
             activate(&self.pass, inputs, draws, &mut activations);
             let n_draws = draws.len() / layout.n_weights();
-            for (draw, activations) in activations[..n_draws * size].chunks_exact(size).enumerate()
+            for (at, activations) in activations[..n_draws * size]
+                .chunks_exact_mut(size)
+                .enumerate()
             {
-                let member = first + group * n_together + draw;
+                let draw = group * n_together + at;
+                let member = first + draw;
+                self.guess(&unseen, draw, activations);
                 let mut parts = parts_of(out, member);
                 components(&self.pass, activations, n_rows, &mut scratch, &mut parts);
                 parts.clear_from(self.n_components());
+            }
+        }
+    }
+
+    /// Adds what draw `draw` makes of categories that training never saw: it takes them for one of those that it did
+    /// see, the same on every row. Draws then differ by as much as the known categories do.
+    fn guess(&self, unseen: &[Unseen], draw: usize, activations: &mut [f32]) {
+        let layout = &self.pass.layout;
+        let n_rows = activations.len() / layout.n_activations();
+        let weights = &self.draws[draw * layout.n_weights()..(draw + 1) * layout.n_weights()];
+        for cell in unseen {
+            let key = self.guesses.child(cell.column as u64).child(draw as u64);
+            let input = cell.inputs.start + below(&mut key.rng(), cell.inputs.len());
+            for product in 0..layout.n_products() {
+                activations[product * n_rows + cell.row] +=
+                    weights[product * layout.width() + input];
             }
         }
     }
