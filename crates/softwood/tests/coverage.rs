@@ -1,7 +1,9 @@
 //! Coverage of 90% intervals on generated data, with default parameters.
 //!
 //! Each figure is the share of 3 x 5000 new rows whose target lies inside; for a model with exact intervals its
-//! standard deviation is 0.0025, and the two points allowed are eight of them: it fails once in 1e15.
+//! standard deviation is 0.0025, and the two points allowed are eight of them: it fails once in 1e15. Fits of one law
+//! scatter by another 0.008 from seed to seed. Noise with a sharp edge is left out: Normal components cannot follow
+//! the edge, and the intervals are too wide on its side (0.93 for exponential noise).
 
 // a failed unwrap is a failed test, in helper functions too
 #![allow(clippy::unwrap_used)]
