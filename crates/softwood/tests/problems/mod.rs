@@ -2,23 +2,23 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use rand_distr::{Distribution as _, StandardNormal};
 use serde_json::{Value, json};
 use softwood::{
     Column, Dataset, Distribution, Family, Key, Pool, Posterior, Roles, Run, Silent, Table, Values,
 };
 
-/// `n` independent standard Normal numbers.
+/// `n` independent standard Normal numbers, by Box and Muller's transform.
 pub(crate) fn normals(key: Key, n: usize) -> Vec<f64> {
-    let mut rng = key.rng();
-    (0..n).map(|_| StandardNormal.sample(&mut rng)).collect()
+    let pairs = key.uniforms(2 * n);
+    let normal = |pair: &[f64]| {
+        (-2.0 * (1.0 - pair[0]).ln()).sqrt() * (std::f64::consts::TAU * pair[1]).cos()
+    };
+    pairs.chunks_exact(2).map(normal).collect()
 }
 
 /// `n` independent numbers, uniform between 0 and 1.
 pub(crate) fn uniforms(key: Key, n: usize) -> Vec<f64> {
-    let mut rng = key.rng();
-    let draw = rand_distr::Uniform::new(0.0, 1.0).unwrap();
-    (0..n).map(|_| draw.sample(&mut rng)).collect()
+    key.uniforms(n)
 }
 
 /// Categories of `n` rows, drawn evenly from `names`.
