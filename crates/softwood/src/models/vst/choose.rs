@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::data::dataset::Dataset;
 use crate::data::encode::{Encoder, Encoding, Rotation, Scaling};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};
 use crate::models::vst::params::{LeafMixing, VstParams};
 use crate::models::vst::problem::{Problem, Scale};
@@ -87,20 +87,29 @@ impl Ground<'_> {
     }
 }
 
+/// A candidate and its run in the last round, where there was one.
+#[derive(Debug, Clone)]
+pub(super) struct Ranked {
+    pub(super) candidate: Candidate,
+    pub(super) short_run: Option<Trained>,
+}
+
 /// The candidates of the last round, best first, and what was tried.
-pub(super) fn choose(ground: &Ground<'_>) -> Result<(Vec<Candidate>, Vec<Trial>)> {
+pub(super) fn choose(ground: &Ground<'_>) -> Result<(Vec<Ranked>, Vec<Trial>)> {
     let params = ground.params;
     let encoding = Encoding {
         scaling: params.scaling.unwrap_or(Scaling::Standard),
         rotation: params.rotation.unwrap_or(Rotation::None),
         max_categories: params.max_categories,
     };
-    let mut field: Vec<Candidate> = shapes(ground)
+    let mut field: Vec<Ranked> = shapes(ground)
         .into_iter()
-        .map(|(depth, mixing_levels)| Candidate {
-            depth,
-            mixing_levels,
-            encoding,
+        .map(|(depth, mixing_levels)| {
+            Ranked::new(Candidate {
+                depth,
+                mixing_levels,
+                encoding,
+            })
         })
         .collect();
     let mut trials = Vec::new();
@@ -113,13 +122,9 @@ pub(super) fn choose(ground: &Ground<'_>) -> Result<(Vec<Candidate>, Vec<Trial>)
     }
     let encodings = encodings(ground, encoding);
     if encodings.len() > 1 || field.len() > 1 {
-        let leader = field[0];
-        field.extend(
-            encodings
-                .into_iter()
-                .skip(1)
-                .map(|encoding| Candidate { encoding, ..leader }),
-        );
+        let leader = field[0].candidate;
+        let others = encodings.into_iter().skip(1);
+        field.extend(others.map(|encoding| Ranked::new(Candidate { encoding, ..leader })));
         field = best(ground, field, 0.25, "choosing again", &mut trials)?;
     }
     Ok((field, trials))
@@ -183,31 +188,59 @@ fn encodings(ground: &Ground<'_>, plain: Encoding) -> Vec<Encoding> {
 /// Candidates after runs of `share` of the full length, best first. A run that diverges comes last.
 fn best(
     ground: &Ground<'_>,
-    field: Vec<Candidate>,
+    field: Vec<Ranked>,
     share: f64,
     stage: &str,
     trials: &mut Vec<Trial>,
-) -> Result<Vec<Candidate>> {
+) -> Result<Vec<Ranked>> {
     let runs = ground.run.pool.map(field.len(), |at| {
-        attempt(ground, &field[at], share, (stage, at, field.len()))
+        let place = (stage, at, field.len());
+        attempt(ground, &field[at].candidate, share, place)
     });
-    let mut scored = Vec::with_capacity(field.len());
-    for (candidate, run) in field.into_iter().zip(runs) {
-        let held_out = match run {
-            Ok(trained) => trained.held_out,
-            Err(crate::error::Error::Diverged { .. }) => f64::NEG_INFINITY,
+    let mut ranked = Vec::with_capacity(field.len());
+    for (Ranked { candidate, .. }, run) in field.into_iter().zip(runs) {
+        let short_run = match run {
+            Ok(trained) => Some(trained),
+            Err(Error::Diverged { .. }) => None,
             Err(error) => return Err(error),
         };
-        if held_out.is_finite() {
-            trials.push(Trial {
-                what: candidate.describe(),
-                held_out,
-            });
+        if let Some(trained) = &short_run {
+            let what = candidate.describe();
+            let held_out = trained.held_out;
+            trials.push(Trial { what, held_out });
         }
-        scored.push((held_out, candidate));
+        ranked.push(Ranked {
+            candidate,
+            short_run,
+        });
     }
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-    Ok(scored.into_iter().map(|(_, candidate)| candidate).collect())
+    ranked.sort_by(|a, b| b.held_out().total_cmp(&a.held_out()));
+    Ok(ranked)
+}
+
+impl Ranked {
+    fn new(candidate: Candidate) -> Self {
+        Self {
+            candidate,
+            short_run: None,
+        }
+    }
+
+    /// Held-out log-likelihood of the short run; least where there was none.
+    fn held_out(&self) -> f64 {
+        let found = self.short_run.as_ref().map(|trained| trained.held_out);
+        found
+            .filter(|held_out| !held_out.is_nan())
+            .unwrap_or(f64::NEG_INFINITY)
+    }
+
+    /// The better of a full run and the short one: where rows are few, less training may be better training.
+    pub(super) fn better(&self, full: Trained) -> Trained {
+        match &self.short_run {
+            Some(short) if short.held_out > full.held_out => short.clone(),
+            _ => full,
+        }
+    }
 }
 
 fn attempt(

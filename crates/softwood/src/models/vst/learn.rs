@@ -4,7 +4,7 @@ use crate::data::dataset::{Dataset, Target};
 use crate::data::encode::Encoder;
 use crate::error::Result;
 use crate::fit::{Fit, Progress, Run};
-use crate::models::vst::choose::{Candidate, Ground, choose};
+use crate::models::vst::choose::{Ground, Ranked, choose};
 use crate::models::vst::params::VstParams;
 use crate::models::vst::posterior::{Tree, Vst, draws_key, members_of};
 use crate::models::vst::problem::Scale;
@@ -54,7 +54,8 @@ fn fit(ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
     let (ranking, trials) = choose(ground)?;
     let n_fits = params.n_fits.min(params.n_members);
     let fits = run.pool.map(n_fits, |at| {
-        let candidate = &ranking[at % ranking.len()];
+        let ranked = &ranking[at % ranking.len()];
+        let candidate = &ranked.candidate;
         let problem = ground.problem(candidate.encoding);
         let plan = ground.plan(candidate, 1.0);
         let trained = train(
@@ -73,6 +74,13 @@ fn fit(ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
                 })
             },
         )?;
+        // a given number of epochs is kept to; repeats of one candidate must differ
+        let may_be_short = params.early_stopping && params.n_epochs.is_none() && at < ranking.len();
+        let trained = if may_be_short {
+            ranked.better(trained)
+        } else {
+            trained
+        };
         Ok((problem.encoder, trained))
     });
     let fits = fits
@@ -110,19 +118,24 @@ fn fit(ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
 }
 
 /// The candidates that are fitted, as a user reads them.
-fn describe(ranking: &[Candidate], n_fits: usize) -> String {
+fn describe(ranking: &[Ranked], n_fits: usize) -> String {
     let names: Vec<String> = ranking
         .iter()
         .take(n_fits)
-        .map(Candidate::describe)
+        .map(|ranked| ranked.candidate.describe())
         .collect();
     names.join("; ")
 }
 
-/// Splits off the held-out part; `None` where there are too few rows to spare any.
+/// Splits off the held-out part; `None` where there are too few rows to spare any, or nothing to use it for.
 fn set_aside(data: &Dataset, params: &VstParams, key: Key) -> Option<(Dataset, Dataset)> {
     let n_rows = data.n_rows();
-    if n_rows < LEAST_ROWS_TO_SPLIT {
+    let nothing_to_choose = !params.early_stopping
+        && params.depth.is_some()
+        && params.leaf_mixing.is_some()
+        && params.scaling.is_some()
+        && params.rotation.is_some();
+    if n_rows < LEAST_ROWS_TO_SPLIT || nothing_to_choose {
         return None;
     }
     let mut order: Vec<usize> = (0..n_rows).collect();

@@ -76,7 +76,7 @@ params! {
         /// Parameter draws per step, antithetic pairs from 2 on; auto: by the number of rows.
         n_draws: Option<usize> = None, [1, 64];
         /// Fits whose posteriors are averaged: one of each of the best shapes tried, or repeats of the one given.
-        n_fits: usize = 3, [1, 100];
+        n_fits: usize = 4, [1, 100];
         /// Posterior draws kept for prediction.
         n_members: usize = 100, [1, 10_000];
         /// Whether to keep the epoch that was best on held-out rows.
