@@ -42,8 +42,9 @@ class VSTRegressor(Regressor):
         Passes over the training rows; None: by the number of rows. From 1 to 1e+06.
     n_draws : int or None, default=None
         Parameter draws per step, antithetic pairs from 2 on; None: by the number of rows. From 1 to 64.
-    n_fits : int, default=1
-        Independent fits whose posteriors are averaged. From 1 to 100.
+    n_fits : int, default=4
+        Fits whose posteriors are averaged: one of each of the best shapes tried, or repeats of the one given. From
+        1 to 100.
     n_members : int, default=100
         Posterior draws kept for prediction. From 1 to 10000.
     early_stopping : bool, default=True
@@ -105,7 +106,7 @@ class VSTRegressor(Regressor):
         batch_size: int | None = None,
         n_epochs: int | None = None,
         n_draws: int | None = None,
-        n_fits: int = 1,
+        n_fits: int = 4,
         n_members: int = 100,
         early_stopping: bool = True,
         validation_fraction: float = 0.1,
@@ -178,8 +179,9 @@ class VSTClassifier(Classifier):
         Passes over the training rows; None: by the number of rows. From 1 to 1e+06.
     n_draws : int or None, default=None
         Parameter draws per step, antithetic pairs from 2 on; None: by the number of rows. From 1 to 64.
-    n_fits : int, default=1
-        Independent fits whose posteriors are averaged. From 1 to 100.
+    n_fits : int, default=4
+        Fits whose posteriors are averaged: one of each of the best shapes tried, or repeats of the one given. From
+        1 to 100.
     n_members : int, default=100
         Posterior draws kept for prediction. From 1 to 10000.
     early_stopping : bool, default=True
@@ -243,7 +245,7 @@ class VSTClassifier(Classifier):
         batch_size: int | None = None,
         n_epochs: int | None = None,
         n_draws: int | None = None,
-        n_fits: int = 1,
+        n_fits: int = 4,
         n_members: int = 100,
         early_stopping: bool = True,
         validation_fraction: float = 0.1,

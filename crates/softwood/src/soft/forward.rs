@@ -3,6 +3,7 @@
 use multiversion::multiversion;
 
 use crate::numerics::real::{LANES, Lanes, Real, sigmoid};
+use crate::soft::blend::{blend_up, lanes_at};
 use crate::soft::kernel::Pass;
 use crate::soft::law::Law;
 
@@ -59,19 +60,13 @@ pub(crate) fn components(
 ) {
     for start in (0..n_rows).step_by(LANES) {
         descend(pass, activations, n_rows, start, scratch);
-        blend_up(pass, activations, n_rows, start, scratch);
+        let leaves = |activation| lanes_at(activations, activation * n_rows + start);
+        blend_up(&pass.layout, leaves, &scratch.gates, &mut scratch.blended);
         match pass.law {
             Law::Categorical => classes(pass, start, scratch, out),
             Law::Normal { .. } | Law::KnownNoise { .. } => normals(pass, start, scratch, out),
         }
     }
-}
-
-#[inline(always)]
-fn lanes_at(values: &[f32], at: usize) -> Lanes<f32> {
-    let mut out = [0.0; LANES];
-    out.copy_from_slice(&values[at..at + LANES]);
-    out
 }
 
 #[inline(always)]
@@ -103,35 +98,6 @@ fn descend(
         }
         scratch.reach[2 * node + 1] = left;
         scratch.reach[2 * node + 2] = right;
-    }
-}
-
-#[inline(always)]
-fn blend_up(
-    pass: &Pass,
-    activations: &[f32],
-    n_rows: usize,
-    start: usize,
-    scratch: &mut ForwardScratch,
-) {
-    let layout = &pass.layout;
-    let (n_gates, n_leaves, n_channels) = (layout.n_gates(), layout.n_leaves(), layout.n_channels);
-    for leaf in 0..n_leaves {
-        for channel in 0..n_channels {
-            let at = (n_gates + channel * n_leaves + leaf) * n_rows + start;
-            scratch.blended[(n_gates + leaf) * n_channels + channel] = lanes_at(activations, at);
-        }
-    }
-    for node in (layout.n_components() - 1..n_gates).rev() {
-        let g = scratch.gates[node];
-        for channel in 0..n_channels {
-            let left = scratch.blended[(2 * node + 1) * n_channels + channel];
-            let right = scratch.blended[(2 * node + 2) * n_channels + channel];
-            let out = &mut scratch.blended[node * n_channels + channel];
-            for lane in 0..LANES {
-                out[lane] = g[lane].mul_add(right[lane] - left[lane], left[lane]);
-            }
-        }
     }
 }
 

@@ -13,6 +13,7 @@
 use multiversion::multiversion;
 
 use crate::numerics::real::{LANES, Lanes, Real, gate, sigmoid};
+use crate::soft::blend::{blend_up, lanes_at};
 use crate::soft::law::Law;
 use crate::soft::layout::Layout;
 
@@ -115,13 +116,6 @@ impl<T: Real> View<'_, T> {
 }
 
 #[inline(always)]
-fn lanes_at<T: Real>(values: &[T], at: usize) -> Lanes<T> {
-    let mut out = [T::ZERO; LANES];
-    out.copy_from_slice(&values[at..at + LANES]);
-    out
-}
-
-#[inline(always)]
 fn chunk<T: Real>(
     pass: &Pass,
     view: &mut View<'_, T>,
@@ -130,7 +124,8 @@ fn chunk<T: Real>(
     scratch: &mut Scratch<T>,
 ) -> Lanes<T> {
     descend(pass, view, scratch);
-    blend_up(pass, view, scratch);
+    let leaves = |activation| view.get(activation);
+    blend_up(&pass.layout, leaves, &scratch.gates, &mut scratch.blended);
     let scores = components(pass, target, weight, scratch);
     choosing_gates(pass, view, scratch);
     blending_gates(pass, view, scratch);
@@ -175,30 +170,6 @@ fn descend<T: Real>(pass: &Pass, view: &View<'_, T>, scratch: &mut Scratch<T>) {
         }
         scratch.reach[2 * node + 1] = left;
         scratch.reach[2 * node + 2] = right;
-    }
-}
-
-/// Blended channels, from the leaves up to the mixing level.
-#[inline(always)]
-fn blend_up<T: Real>(pass: &Pass, view: &View<'_, T>, scratch: &mut Scratch<T>) {
-    let layout = &pass.layout;
-    let (n_gates, n_leaves, n_channels) = (layout.n_gates(), layout.n_leaves(), layout.n_channels);
-    for leaf in 0..n_leaves {
-        for channel in 0..n_channels {
-            let value = view.get(n_gates + channel * n_leaves + leaf);
-            scratch.blended[(n_gates + leaf) * n_channels + channel] = value;
-        }
-    }
-    for node in (layout.n_components() - 1..n_gates).rev() {
-        let g = scratch.gates[node];
-        for channel in 0..n_channels {
-            let left = scratch.blended[(2 * node + 1) * n_channels + channel];
-            let right = scratch.blended[(2 * node + 2) * n_channels + channel];
-            let out = &mut scratch.blended[node * n_channels + channel];
-            for lane in 0..LANES {
-                out[lane] = g[lane].fma(right[lane] - left[lane], left[lane]);
-            }
-        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! probability sigmoid(beta (w.x + b)) of going right. Every leaf holds channels (mean and raw scale, or logits). The
 //! top `mixing_levels` levels choose a component of a mixture; the levels below blend channels inside a component.
 
+pub(crate) mod blend;
 pub(crate) mod forward;
 pub(crate) mod kernel;
 pub(crate) mod law;

@@ -20,7 +20,7 @@ use crate::plot::{png, svg};
 use crate::print::{self, text};
 use crate::progress::Bar;
 
-const N_TRAIN: usize = 80;
+const N_TRAIN: usize = 160;
 const N_TEST: usize = 2000;
 /// The data are the same whatever `--seed` says, so that the picture can be talked about.
 const DATA_SEED: u64 = 7;

@@ -1,0 +1,40 @@
+//! Channels blended from the leaves up to the mixing level: F_n = (1 - g_n) F_left + g_n F_right.
+
+use crate::numerics::real::{LANES, Lanes, Real};
+use crate::soft::layout::Layout;
+
+/// The lanes that start at `at`.
+#[inline(always)]
+pub(crate) fn lanes_at<T: Real>(values: &[T], at: usize) -> Lanes<T> {
+    let mut out = [T::ZERO; LANES];
+    out.copy_from_slice(&values[at..at + LANES]);
+    out
+}
+
+/// Fills `blended` (node-major: node * n_channels + channel) from the leaves' activations and the gates.
+#[inline(always)]
+pub(crate) fn blend_up<T: Real>(
+    layout: &Layout,
+    activation: impl Fn(usize) -> Lanes<T>,
+    gates: &[Lanes<T>],
+    blended: &mut [Lanes<T>],
+) {
+    let (n_gates, n_leaves, n_channels) = (layout.n_gates(), layout.n_leaves(), layout.n_channels);
+    for leaf in 0..n_leaves {
+        for channel in 0..n_channels {
+            let value = activation(n_gates + channel * n_leaves + leaf);
+            blended[(n_gates + leaf) * n_channels + channel] = value;
+        }
+    }
+    for node in (layout.n_components() - 1..n_gates).rev() {
+        let g = gates[node];
+        for channel in 0..n_channels {
+            let left = blended[(2 * node + 1) * n_channels + channel];
+            let right = blended[(2 * node + 2) * n_channels + channel];
+            let out = &mut blended[node * n_channels + channel];
+            for lane in 0..LANES {
+                out[lane] = g[lane].fma(right[lane] - left[lane], left[lane]);
+            }
+        }
+    }
+}
