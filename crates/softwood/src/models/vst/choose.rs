@@ -56,6 +56,8 @@ const SHAPES: &[(usize, usize)] = &[
 ];
 /// Shape where nothing is held out to choose by.
 const SAFE_SHAPE: (usize, usize) = (2, 1);
+/// Candidates this far behind the best are not averaged with it: a useless one of four would cost ln(4/3) = 0.29 nats.
+const MARGIN: f64 = 0.1;
 /// Rows that a leaf's worth of weights needs at the least.
 const ROWS_PER_LEAF: usize = 4;
 
@@ -94,7 +96,7 @@ pub(super) struct Ranked {
     pub(super) short_run: Option<Trained>,
 }
 
-/// The candidates of the last round, best first, and what was tried.
+/// The candidates of the last round that come near the best, best first, and what was tried.
 pub(super) fn choose(ground: &Ground<'_>) -> Result<(Vec<Ranked>, Vec<Trial>)> {
     let params = ground.params;
     let encoding = Encoding {
@@ -126,6 +128,8 @@ pub(super) fn choose(ground: &Ground<'_>) -> Result<(Vec<Ranked>, Vec<Trial>)> {
         let others = encodings.into_iter().skip(1);
         field.extend(others.map(|encoding| Ranked::new(Candidate { encoding, ..leader })));
         field = best(ground, field, 0.25, "choosing again", &mut trials)?;
+        let least = field[0].held_out() - MARGIN;
+        field.retain(|ranked| ranked.held_out() >= least);
     }
     Ok((field, trials))
 }
