@@ -82,6 +82,9 @@ class Estimator(BaseEstimator):
             raise ValueError("X_val and y_val belong together: give both or neither")
         columns = self._columns(X, reset=True)
         target = self._target(y, "y")
+        taken = {name for name, _, _ in columns}
+        while target[0] in taken:
+            target = (f"{target[0]}_target", *target[1:])
         check_consistent_length(columns[0][1], target[1])
         training: Labelled = (columns, target, _weights(sample_weight, target[1]))
         held_out: Labelled | None = None

@@ -43,8 +43,7 @@ class VSTRegressor(Regressor):
     n_draws : int or None, default=None
         Parameter draws per step, antithetic pairs from 2 on; None: by the number of rows. From 1 to 64.
     n_fits : int, default=4
-        Fits whose posteriors are averaged: one of each of the best shapes tried, or repeats of the one given. From
-        1 to 100.
+        Fits whose posteriors are averaged: of the shapes that come near the best, in turn. From 1 to 100.
     n_members : int, default=100
         Posterior draws kept for prediction. From 1 to 10000.
     early_stopping : bool, default=True
@@ -180,8 +179,7 @@ class VSTClassifier(Classifier):
     n_draws : int or None, default=None
         Parameter draws per step, antithetic pairs from 2 on; None: by the number of rows. From 1 to 64.
     n_fits : int, default=4
-        Fits whose posteriors are averaged: one of each of the best shapes tried, or repeats of the one given. From
-        1 to 100.
+        Fits whose posteriors are averaged: of the shapes that come near the best, in turn. From 1 to 100.
     n_members : int, default=100
         Posterior draws kept for prediction. From 1 to 10000.
     early_stopping : bool, default=True

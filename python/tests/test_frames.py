@@ -241,3 +241,10 @@ def test_missing_targets_are_refused_with_their_row(classification, quick):
 )
 def test_categories_are_named_as_the_program_names_them(value, name):
     assert _frame.text(value) == name
+
+
+def test_a_target_named_like_a_feature_gets_a_name_of_its_own():
+    frame = pd.DataFrame({"a": np.linspace(-1, 1, 60), "b": np.arange(60) % 7})
+    model = VSTRegressor(n_epochs=2, depth=1, n_members=4).fit(frame, frame["a"] * 2)
+    assert list(model.feature_names_in_) == ["a", "b"]
+    assert model.predict(frame).shape == (60,)

@@ -66,6 +66,8 @@ fn prediction() {
         rotation: Some(Rotation::None),
         scaling: Some(Scaling::Standard),
         n_epochs: Some(1),
+        n_fits: 1,
+        n_members: 100,
         ..VstParams::default()
     };
     let model = fit(&params, &data);

@@ -228,9 +228,10 @@ fn read_text(spec: &Spec, text: &str) -> Option<Value> {
     match spec.kind {
         Kind::Bool => text.parse::<bool>().ok().map(Value::from),
         Kind::Choice { .. } => read_json(spec, &Value::from(text)),
-        Kind::Int { .. } | Kind::Float { .. } => {
-            read_json(spec, &Value::from(text.parse::<f64>().ok()?))
-        }
+        Kind::Int { .. } | Kind::Float { .. } => read_json(
+            spec,
+            &Value::from(text.parse::<f64>().ok().filter(|x| x.is_finite())?),
+        ),
     }
 }
 
@@ -383,6 +384,7 @@ mod tests {
             }
         );
         assert_eq!(texts(&[("rate", "auto")]).unwrap(), Toy::default());
+        assert!(texts(&[("rate", "inf")]).is_err() && texts(&[("rate", "nan")]).is_err());
     }
 
     #[test]

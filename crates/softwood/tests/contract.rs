@@ -420,3 +420,43 @@ fn features_of_any_size_are_taken() {
         answers(&*model, &stretched(1e300));
     });
 }
+
+#[test]
+fn a_held_out_row_beyond_all_others_leaves_a_model_that_can_be_read() {
+    let table = mixed(9, 120);
+    let data = with_target(&table, "y");
+    let far = replaced(&table, Column::numeric("y", vec![1e25; 120]));
+    let held_out = with_target(&far, "y");
+    let pool = Pool::new(1).unwrap();
+    let run = Run {
+        key: Key::from_seed(0),
+        pool: &pool,
+        watch: &Silent,
+        held_out: Some(&held_out),
+    };
+    for &family in Family::ALL {
+        let model = family.fit(&quick(family), &data, &run).unwrap();
+        let bytes = softwood::model_to_bytes(&model.record());
+        let read = softwood::model_from_bytes(&bytes).unwrap();
+        assert_eq!(answers(&*read, &table), answers(&*model, &table));
+    }
+}
+
+#[test]
+fn weights_beyond_any_number_of_rows_are_refused() {
+    let table = mixed(10, 60);
+    for weight in [1e-30, 1e30] {
+        let column = Column::numeric("w", vec![weight; 60]);
+        let mut columns = table.columns().to_vec();
+        columns.push(column);
+        let weighed = Table::new(columns).unwrap();
+        let roles = Roles {
+            weight: Some("w".to_owned()),
+            ..roles("y")
+        };
+        let message = Dataset::from_table(&weighed, &roles)
+            .unwrap_err()
+            .to_string();
+        assert!(message.contains("add up to"), "{message}");
+    }
+}

@@ -1,6 +1,7 @@
 //! A labelled table: features in schema order, the target, and row weights.
 
 use std::cmp::Ordering;
+use std::ops::RangeInclusive;
 
 use crate::data::column::{MISSING, Values};
 use crate::data::schema::{Schema, Task};
@@ -9,6 +10,9 @@ use crate::error::{Error, Result};
 
 /// Fewest rows a model is fitted to.
 pub const MIN_ROWS: usize = 2;
+
+/// Sums of weights that single precision can carry.
+const TOTAL_WEIGHT: RangeInclusive<f64> = 1e-6..=1e15;
 
 /// Target values, one per row.
 #[derive(Debug, Clone, PartialEq)]
@@ -393,6 +397,14 @@ fn check_weights(weights: &[f64], n_rows: usize) -> Result<()> {
     }
     if weights.iter().all(|weight| *weight <= 0.0) {
         return Err(Error::Table("all weights are zero".to_owned()));
+    }
+    let total: f64 = weights.iter().sum();
+    if !TOTAL_WEIGHT.contains(&total) {
+        return Err(Error::Table(format!(
+            "the weights add up to {total:e}; a weight counts as that many rows, so they should add up to between {:e} and {:e}",
+            TOTAL_WEIGHT.start(),
+            TOTAL_WEIGHT.end()
+        )));
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ impl Standard {
 /// The step of the coarse grid that the values stand on, or `None` where they are a matter of degree.
 ///
 /// A density can be made arbitrarily high on repeated values; half the step is the finest scale that means anything.
-pub(crate) fn resolution(values: &[f64]) -> Option<f64> {
+pub(crate) fn resolution(values: &[f64], weights: Option<&[f64]>) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let mut gaps: Vec<f64> = sorted
@@ -53,7 +53,10 @@ pub(crate) fn resolution(values: &[f64]) -> Option<f64> {
         .filter(|gap| *gap > 0.0)
         .collect();
     let n_values = gaps.len() + 1;
-    if gaps.is_empty() || n_values > MOST_VALUES || values.len() < ROWS_PER_VALUE * n_values {
+    // repeated rows may arrive as one row of their summed weight
+    let n_rows = weights.map_or(values.len() as f64, |weights| weights.iter().sum());
+    let is_coarse = n_values <= MOST_VALUES && n_rows >= (ROWS_PER_VALUE * n_values) as f64;
+    if gaps.is_empty() || !is_coarse {
         return None;
     }
     gaps.sort_by(f64::total_cmp);
@@ -67,9 +70,16 @@ mod tests {
     #[test]
     fn scores_have_a_resolution_and_measurements_have_none() {
         let scores: Vec<f64> = (0..100).map(|i| f64::from(i * 7 % 5)).collect();
-        assert_eq!(resolution(&scores), Some(1.0));
+        assert_eq!(resolution(&scores, None), Some(1.0));
         let measured: Vec<f64> = (0..100).map(|i| f64::from(i).sqrt()).collect();
-        assert_eq!(resolution(&measured), None);
+        assert_eq!(resolution(&measured, None), None);
+    }
+
+    #[test]
+    fn weights_count_as_rows_for_the_resolution() {
+        let values = [3.0, 4.0, 5.0];
+        assert_eq!(resolution(&values, None), None);
+        assert_eq!(resolution(&values, Some(&[10.0; 3])), Some(1.0));
     }
 
     #[test]

@@ -62,7 +62,7 @@ fn update(
 /// throughput of a square root and a division, and a step size needs no more digits.
 #[inline(always)]
 fn inverse_root(x: f32) -> f32 {
-    let guess = f32::from_bits(0x5f37_59df - (x.to_bits() >> 1));
+    let guess = f32::from_bits(0x5f37_59df_u32.wrapping_sub(x.to_bits() >> 1));
     let half = -0.5 * x;
     let once = guess * (half * guess).mul_add(guess, 1.5);
     once * (half * once).mul_add(once, 1.5)

@@ -1,4 +1,4 @@
-//! Channels blended from the leaves up to the mixing level: F_n = (1 - g_n) F_left + g_n F_right.
+//! Channels blended from the leaves up to the mixing level: `F_n = (1 - g_n) F_left + g_n F_right`.
 
 use crate::numerics::real::{LANES, Lanes, Real};
 use crate::soft::layout::Layout;
@@ -11,7 +11,7 @@ pub(crate) fn lanes_at<T: Real>(values: &[T], at: usize) -> Lanes<T> {
     out
 }
 
-/// Fills `blended` (node-major: node * n_channels + channel) from the leaves' activations and the gates.
+/// Fills `blended` (node-major: `node * n_channels + channel`) from the leaves' activations and the gates.
 #[inline(always)]
 pub(crate) fn blend_up<T: Real>(
     layout: &Layout,

@@ -158,7 +158,7 @@ fn shapes(ground: &Ground<'_>) -> Vec<(usize, usize)> {
             .collect(),
     };
     if shapes.is_empty() {
-        shapes.push((1, 0));
+        shapes.push((1, levels(1).unwrap_or(0).min(1)));
     }
     if ground.held_out.is_none() && shapes.len() > 1 {
         let (depth, mixing) = SAFE_SHAPE;

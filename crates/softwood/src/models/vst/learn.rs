@@ -2,7 +2,7 @@
 
 use crate::data::dataset::{Dataset, Target};
 use crate::data::encode::Encoder;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
 use crate::models::vst::choose::{Ground, Ranked, choose};
 use crate::models::vst::params::VstParams;
@@ -83,9 +83,8 @@ fn fit(ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
         };
         Ok((problem.encoder, trained))
     });
-    let fits = fits
-        .into_iter()
-        .collect::<Result<Vec<(Encoder, Trained)>>>()?;
+    let fits = converged(fits)?;
+    let n_fits = fits.len();
     let target_sd = match data.target() {
         Target::Numeric(_) => Some(ground.scale.standard.scale),
         Target::Classes(_) => None,
@@ -115,6 +114,23 @@ fn fit(ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
         key,
         trees: fits.into_iter().enumerate().map(tree).collect(),
     })
+}
+
+/// The fits that did not diverge; an error where all did, or where one was stopped.
+fn converged(fits: Vec<Result<(Encoder, Trained)>>) -> Result<Vec<(Encoder, Trained)>> {
+    let mut kept = Vec::with_capacity(fits.len());
+    let mut failure = None;
+    for fit in fits {
+        match fit {
+            Ok(fit) => kept.push(fit),
+            Err(error @ Error::Diverged { .. }) => failure = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    match failure {
+        Some(error) if kept.is_empty() => Err(error),
+        _ => Ok(kept),
+    }
 }
 
 /// The candidates that are fitted, as a user reads them.

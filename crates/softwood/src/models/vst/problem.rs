@@ -46,7 +46,8 @@ impl Scale {
             },
             Target::Numeric(values) => {
                 let standard = Standard::fit(values, data.weights());
-                let half_step = resolution(values).map_or(0.0, |step| 0.5 * step / standard.scale);
+                let half_step = resolution(values, data.weights())
+                    .map_or(0.0, |step| 0.5 * step / standard.scale);
                 let floor = params.min_scale.unwrap_or(LEAST_SCALE.max(half_step));
                 let law = match params.noise_scale {
                     Some(sd) => Law::KnownNoise {

@@ -47,6 +47,8 @@ const START_CORRELATION: f64 = 0.1;
 const PRIOR_EVERY: usize = 8;
 /// Draws by which held-out rows are scored.
 const SCORE_DRAWS: usize = 32;
+/// Least log-likelihood of a held-out row.
+const WORST_SCORE: f64 = -1e30;
 /// Looks at the held-out rows in one run.
 const N_LOOKS: usize = 25;
 /// Rows scored at once.
@@ -304,7 +306,8 @@ pub(super) fn score_rows(pass: &Pass, posterior: &LowRank, rows: &Coded, key: Ke
         row_scores(pass, &batch, &sampler.draws, &mut room);
         let stride = batch.target.len();
         for (at, &row) in chunk.iter().enumerate() {
-            let score = |draw: usize| f64::from(room.scores[draw * stride + at]);
+            // a row far beyond every draw overflows single precision: the worst score, but a number
+            let score = |draw: usize| f64::from(room.scores[draw * stride + at]).max(WORST_SCORE);
             let top = (0..SCORE_DRAWS)
                 .map(score)
                 .fold(f64::NEG_INFINITY, f64::max);
