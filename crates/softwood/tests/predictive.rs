@@ -187,7 +187,7 @@ proptest! {
 
 #[test]
 fn three_members_split_as_in_the_fact_sheet() {
-    // FACTS 17.8, in units of the target
+    // the three members of docs/maths/vst.md, in units of the target
     let member = |mean: f64, variance: f64| vec![[1.0, mean, 0.0, variance.sqrt()]];
     let model = Given::regression(vec![member(1.0, 0.5), member(1.2, 0.4), member(0.9, 0.6)]);
     let pool = pool();

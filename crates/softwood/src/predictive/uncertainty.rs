@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn decomposition_of_three_members() {
-        // FACTS 17.8
+        // three members by hand; docs/maths/vst.md, golden values
         let members: Vec<[[f64; 3]; 1]> = [(1.0, 0.5_f64), (1.2, 0.4), (0.9, 0.6)]
             .iter()
             .map(|&(mean, variance)| [[1.0, mean, variance.sqrt()]])
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_soft_tree_of_two_leaves_keeps_its_moments() {
-        // FACTS 17.2: gate 0.5498339973, leaves N(-1, 0.5²) and N(2, 1)
+        // the depth-1 tree of docs/maths/vst.md: gate 0.5498339973, leaves N(-1, 0.5²) and N(2, 1)
         let right = 0.549_833_997_312_478;
         let mut out = [0.0; MOMENTS];
         moments(

@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn ranks_decide() {
-        // FACTS 17.5
+        // each of the last four beats one of the first four: 4 pairs of 16
         let scores = [0.1, 0.8, 0.9, 0.95, 0.2, 0.3, 0.4, 0.5];
         assert_eq!(auroc(&scores, |row| row >= 4), Some(0.25));
     }

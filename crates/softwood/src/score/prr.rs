@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn regression_of_six_rows() {
-        // FACTS 17.3
+        // worked by hand from the definition above
         let errors = [4.0, 1.0, 0.25, 9.0, 0.01, 2.25];
         let uncertainty = [0.9, 0.2, 0.3, 0.8, 0.1, 0.4];
         let areas = [
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn classification_of_ten_rows() {
-        // FACTS 17.4
+        // worked by hand from the definition above
         let wrong = [2, 5, 9].map(|row| row).to_vec();
         let is_wrong: Vec<bool> = (0..10).map(|row| wrong.contains(&row)).collect();
         let uncertainty = [0.1, 0.2, 0.9, 0.15, 0.3, 0.8, 0.25, 0.5, 0.05, 0.4];
