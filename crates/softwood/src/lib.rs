@@ -55,12 +55,14 @@
 //!
 //! The same seed, data and version give the same bits on any number of threads.
 
+mod boost;
 mod data;
 mod error;
 mod evaluate;
 mod fit;
 mod hard;
 mod infer;
+mod likelihood;
 mod models;
 mod numerics;
 mod par;
@@ -84,6 +86,7 @@ pub use evaluate::run::{Entrant, evaluate};
 pub use evaluate::scores::{Scores, score};
 pub use fit::{Fit, Progress, Run, Silent, Watch};
 pub use models::any::Family;
+pub use models::boosting::{Boosted, NoiseMode, RegressionHead, SgbParams, SglbParams, TreeGrowth};
 pub use models::file::{model_from_bytes, model_to_bytes, read_model, write_model};
 pub use models::vst::{Leaf, LeafMixing, Prior, Vst, VstParams};
 #[doc(hidden)]

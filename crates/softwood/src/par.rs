@@ -45,6 +45,20 @@ impl Pool {
         }
     }
 
+    /// `work` on each item, which it may change.
+    pub(crate) fn each<T: Send>(&self, items: &mut [T], work: impl Fn(usize, &mut T) + Sync) {
+        match &self.0 {
+            Some(pool) if items.len() > 1 => pool.install(|| {
+                let items = items.par_iter_mut().with_max_len(1).enumerate();
+                items.for_each(|(at, item)| work(at, item));
+            }),
+            _ => items
+                .iter_mut()
+                .enumerate()
+                .for_each(|(at, item)| work(at, item)),
+        }
+    }
+
     /// `work` of each block of rows, in order.
     pub fn map_blocks<T: Send>(
         &self,

@@ -311,7 +311,7 @@ macro_rules! params {
             fn table() -> Vec<$crate::params::Spec> {
                 let defaults = Self::default();
                 vec![$( $crate::params::Spec {
-                    name: stringify!($field),
+                    name: stringify!($field).trim_start_matches("r#"),
                     doc: concat!($($doc),+).trim_ascii(),
                     kind: <$ty as $crate::params::Setting>::kind($min as f64, $max as f64),
                     auto: <$ty as $crate::params::Setting>::AUTO,
@@ -321,7 +321,7 @@ macro_rules! params {
             fn broken_ranges(&self) -> Vec<String> {
                 let mut broken = Vec::new();
                 $( broken.extend($crate::params::out_of_range(
-                    stringify!($field), &self.$field, $min as f64, $max as f64)); )+
+                    stringify!($field).trim_start_matches("r#"), &self.$field, $min as f64, $max as f64)); )+
                 broken
             }
             fn across(&self) -> Option<String> {

@@ -25,6 +25,11 @@ impl Key {
         (0..n).map(|_| uniform(&mut rng)).collect()
     }
 
+    /// The address as a number, for counters that need no generator.
+    pub(crate) fn word(self) -> u64 {
+        self.0
+    }
+
     /// The generator of this stream.
     pub(crate) fn rng(self) -> Xoshiro256PlusPlus {
         Xoshiro256PlusPlus::seed_from_u64(self.0)
@@ -32,10 +37,21 @@ impl Key {
 }
 
 /// The finaliser of `SplitMix64`: a bijection whose output bits each depend on all input bits.
-fn mix(mut z: u64) -> u64 {
+pub(crate) fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+/// A hash of a text, eight bytes at a time.
+pub(crate) fn hash_text(text: &str) -> u64 {
+    text.as_bytes()
+        .chunks(8)
+        .fold(mix(text.len() as u64), |hash, chunk| {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            mix(hash ^ u64::from_le_bytes(word))
+        })
 }
 
 /// A uniform draw from [0, 1) with 53 bits.

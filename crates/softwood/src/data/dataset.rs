@@ -219,7 +219,8 @@ impl Dataset {
         }
     }
 
-    fn compare(&self, a: usize, b: usize) -> Ordering {
+    /// Order of two rows by their features, then their target.
+    pub(crate) fn compare(&self, a: usize, b: usize) -> Ordering {
         let cells = self
             .features
             .columns()

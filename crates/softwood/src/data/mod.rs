@@ -1,7 +1,9 @@
-//! Tables, schemas and targets, and their dense encoding for soft models.
+//! Tables, schemas and targets; their dense encoding for soft models, their bins for hard ones.
 
+pub(crate) mod binned;
 pub(crate) mod column;
 pub(crate) mod dataset;
+pub(crate) mod distinct;
 pub(crate) mod encode;
 pub(crate) mod schema;
 pub(crate) mod standardise;

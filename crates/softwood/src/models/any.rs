@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Run};
+use crate::models::boosting::{Boosted, SgbParams, SglbParams};
 use crate::models::vst::{Vst, VstParams};
 use crate::params::{self, Params, Spec};
 use crate::posterior::Posterior;
@@ -15,16 +16,22 @@ use crate::store::record::Record;
 pub enum Family {
     /// Variational soft tree.
     Vst,
+    /// Stochastic gradient boosting.
+    Sgb,
+    /// Stochastic gradient Langevin boosting.
+    Sglb,
 }
 
 impl Family {
     /// All families, in the order they are listed.
-    pub const ALL: &'static [Self] = &[Self::Vst];
+    pub const ALL: &'static [Self] = &[Self::Vst, Self::Sgb, Self::Sglb];
 
     /// Name on the command line and in model files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Vst => "vst",
+            Self::Sgb => "sgb",
+            Self::Sglb => "sglb",
         }
     }
 
@@ -33,6 +40,10 @@ impl Family {
         match self {
             Self::Vst => {
                 "variational soft tree: one soft tree with a Gaussian posterior over all its weights"
+            }
+            Self::Sgb => "stochastic gradient boosting: ensembles of boosted hard trees",
+            Self::Sglb => {
+                "Langevin boosting: boosted hard trees whose members are posterior samples"
             }
         }
     }
@@ -59,6 +70,8 @@ impl Family {
     pub fn table(self) -> Vec<Spec> {
         match self {
             Self::Vst => VstParams::table(),
+            Self::Sgb => SgbParams::table(),
+            Self::Sglb => SglbParams::table(),
         }
     }
 
@@ -69,6 +82,8 @@ impl Family {
     pub fn params_from_texts(self, pairs: &[(String, String)]) -> Result<Value> {
         match self {
             Self::Vst => Ok(to_json(&params::from_texts::<VstParams>(pairs)?)),
+            Self::Sgb => Ok(to_json(&params::from_texts::<SgbParams>(pairs)?)),
+            Self::Sglb => Ok(to_json(&params::from_texts::<SglbParams>(pairs)?)),
         }
     }
 
@@ -78,9 +93,9 @@ impl Family {
     /// When a parameter or the data cannot be used, the watch asked to stop, or training diverged.
     pub fn fit(self, params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Posterior>> {
         match self {
-            Self::Vst => Ok(Box::new(
-                params::from_json::<VstParams>(params)?.fit(data, run)?,
-            )),
+            Self::Vst => fit_as::<VstParams>(params, data, run),
+            Self::Sgb => fit_as::<SgbParams>(params, data, run),
+            Self::Sglb => fit_as::<SglbParams>(params, data, run),
         }
     }
 
@@ -91,8 +106,18 @@ impl Family {
     pub fn restore(record: &Record) -> Result<Box<dyn Posterior>> {
         match Self::from_name(&record.family).map_err(|error| Error::Format(error.to_string()))? {
             Self::Vst => Ok(Box::new(Vst::from_record(record)?)),
+            family @ (Self::Sgb | Self::Sglb) => {
+                Ok(Box::new(Boosted::from_record(family.name(), record)?))
+            }
         }
     }
+}
+
+fn fit_as<P: Fit>(params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Posterior>>
+where
+    P::Model: 'static,
+{
+    Ok(Box::new(params::from_json::<P>(params)?.fit(data, run)?))
 }
 
 fn to_json<P: Params>(params: &P) -> Value {

@@ -50,6 +50,32 @@ impl Record {
         }
     }
 
+    /// The 32-bit floats called `name`, however many.
+    ///
+    /// # Errors
+    /// When they are absent or of another type.
+    pub fn all_f32s(&self, name: &str) -> Result<&[f32]> {
+        match self.arrays.iter().find(|(found, _)| found == name) {
+            Some((_, Numbers::F32(numbers))) => Ok(numbers),
+            _ => Err(Error::Format(format!(
+                "the array `{name}` of 32-bit floats is not there"
+            ))),
+        }
+    }
+
+    /// The whole numbers called `name`, however many.
+    ///
+    /// # Errors
+    /// When they are absent or of another type.
+    pub fn u32s(&self, name: &str) -> Result<&[u32]> {
+        match self.arrays.iter().find(|(found, _)| found == name) {
+            Some((_, Numbers::U32(numbers))) => Ok(numbers),
+            _ => Err(Error::Format(format!(
+                "the array `{name}` of whole numbers is not there"
+            ))),
+        }
+    }
+
     /// The 64-bit floats called `name`, which must be `len` many.
     ///
     /// # Errors

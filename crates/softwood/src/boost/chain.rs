@@ -1,0 +1,76 @@
+//! A boosted sum of trees, and the sub-models that it contains.
+//!
+//! After tree `t` the raw outputs are `F_t = q F_{t-1} + v_t`, `q` being the shrinkage of a Langevin chain (1 without). Values
+//! are stored as they count at the end, `v_t q^(T - t)`, so `F_T` is a plain sum and `F_t = q^(t - T) (sum up to t)`.
+
+use crate::hard::skeleton::Skeleton;
+
+/// A tree with its leaf values (leaves x outputs).
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Tree {
+    pub(crate) skeleton: Skeleton,
+    pub(crate) values: Vec<f32>,
+    /// What each test gained.
+    pub(crate) gains: Vec<f32>,
+}
+
+/// Start values and trees.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Chain {
+    /// Raw outputs before the first tree, as they count at the end.
+    pub(crate) start: Vec<f64>,
+    pub(crate) trees: Vec<Tree>,
+    /// Shrinkage per tree.
+    pub(crate) shrinkage: f64,
+}
+
+impl Chain {
+    pub(crate) fn new(start: Vec<f64>, shrinkage: f64) -> Self {
+        Self {
+            start,
+            trees: Vec::new(),
+            shrinkage,
+        }
+    }
+
+    pub(crate) fn n_outputs(&self) -> usize {
+        self.start.len()
+    }
+
+    /// Factor of the sum up to tree `t` that makes it the model after `t` trees.
+    pub(crate) fn factor(&self, t: usize) -> f64 {
+        self.shrinkage.powi(t as i32 - self.trees.len() as i32)
+    }
+
+    /// Turns values as they counted when their tree was added into values as they count at the end.
+    pub(crate) fn settle(&mut self) {
+        if self.shrinkage == 1.0 {
+            return;
+        }
+        let n = self.trees.len() as i32;
+        let last = self.shrinkage.powi(n);
+        for start in &mut self.start {
+            *start *= last;
+        }
+        for (t, tree) in self.trees.iter_mut().enumerate() {
+            let factor = self.shrinkage.powi(n - 1 - t as i32) as f32;
+            for value in &mut tree.values {
+                *value *= factor;
+            }
+        }
+    }
+
+    /// The model after its first `t` trees.
+    pub(crate) fn truncated(&self, t: usize) -> Self {
+        let factor = self.factor(t);
+        let mut trees = self.trees[..t].to_vec();
+        for value in trees.iter_mut().flat_map(|tree| &mut tree.values) {
+            *value = (f64::from(*value) * factor) as f32;
+        }
+        Self {
+            start: self.start.iter().map(|start| start * factor).collect(),
+            trees,
+            shrinkage: self.shrinkage,
+        }
+    }
+}

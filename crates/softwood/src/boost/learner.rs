@@ -1,0 +1,332 @@
+//! Growing a chain: gradients, a tree, leaf values, an update of every row's outputs; round after round.
+
+use std::ops::ControlFlow;
+
+use crate::boost::chain::{Chain, Tree};
+use crate::data::binned::Binned;
+use crate::error::{Error, Result};
+use crate::hard::candidate::{Columns, Noise};
+use crate::hard::fixed::Fixed;
+use crate::hard::growth::{Grower, Grown, Limits, Task};
+use crate::hard::search::{Form, Output, Scaled};
+use crate::likelihood::Law;
+use crate::numerics::gaussian::Gaussian;
+use crate::par::Pool;
+use crate::rng::{Key, uniform};
+
+/// Where the diversity of chains comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sampling {
+    /// Nowhere but from row and column sampling.
+    Off,
+    /// Leaf noise whose stationary law is the posterior: variance `e (2 - e) / A` for a step of rate `e` with curvature `A`.
+    Posterior,
+    /// Leaf noise of the paper's equation 11: variance `2 e / (N A)`.
+    Malinin,
+    /// Noise on the scores of splits, none on leaves.
+    SplitNoise,
+}
+
+/// How a chain is grown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    pub(crate) n_trees: usize,
+    pub(crate) learning_rate: f64,
+    pub(crate) l2: f64,
+    pub(crate) min_child_weight: f64,
+    pub(crate) limits: Limits,
+    pub(crate) subsample: f64,
+    pub(crate) colsample: f64,
+    pub(crate) sampling: Sampling,
+    /// Shrinkage `1 - shrink_rate learning_rate` before each tree.
+    pub(crate) shrink_rate: f64,
+    /// Multiplies the score noise.
+    pub(crate) random_strength: f64,
+    /// Rounds without a better held-out score after which to stop.
+    pub(crate) patience: Option<usize>,
+}
+
+/// Rows in bins with targets and weights.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample<'a> {
+    pub(crate) binned: &'a Binned,
+    pub(crate) target: &'a [f32],
+    pub(crate) weight: &'a [f32],
+}
+
+/// What a chain is grown on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    pub(crate) train: Sample<'a>,
+    pub(crate) held_out: Option<Sample<'a>>,
+    pub(crate) columns: &'a Columns,
+    pub(crate) pool: &'a Pool,
+}
+
+/// Rounds between two looks at the held-out rows.
+const LOOK_EVERY: usize = 5;
+
+/// A grown chain and how its held-out score went: trees, mean log-likelihood.
+#[derive(Debug, Clone)]
+pub(crate) struct Learned {
+    pub(crate) chain: Chain,
+    pub(crate) curve: Vec<(usize, f64)>,
+}
+
+/// Grows a chain. `watch` hears of every round: trees so far, the last held-out score.
+pub(crate) fn grow<const L: usize>(
+    law: &impl Law<L>,
+    ground: &Ground<'_>,
+    settings: &Settings,
+    key: Key,
+    watch: &mut dyn FnMut(usize, Option<f64>) -> ControlFlow<()>,
+) -> Result<Learned> {
+    let mut learner = Learner::new(law, ground, *settings, key);
+    let mut curve: Vec<(usize, f64)> = Vec::new();
+    for round in 0..settings.n_trees {
+        learner.round(law, ground, round)?;
+        let n_trees = round + 1;
+        if n_trees % LOOK_EVERY == 0 || n_trees == settings.n_trees {
+            if let (Some(held_out), Some(raw)) = (&ground.held_out, &learner.held_out) {
+                let score = law.log_likelihood(raw, held_out.target, held_out.weight);
+                curve.push((n_trees, score));
+            }
+            if is_stale(&curve, settings.patience) {
+                break;
+            }
+        }
+        if watch(n_trees, curve.last().map(|point| point.1)).is_break() {
+            return Err(Error::Cancelled);
+        }
+    }
+    learner.chain.settle();
+    Ok(Learned {
+        chain: learner.chain,
+        curve,
+    })
+}
+
+fn is_stale(curve: &[(usize, f64)], patience: Option<usize>) -> bool {
+    let Some((patience, last)) = patience.zip(curve.last()) else {
+        return false;
+    };
+    best_round(curve).is_some_and(|best| last.0 >= best + patience)
+}
+
+/// Trees after which the held-out score was best.
+pub(crate) fn best_round(curve: &[(usize, f64)]) -> Option<usize> {
+    let best = curve
+        .iter()
+        .fold(None, |best: Option<&(usize, f64)>, point| match best {
+            Some(best) if best.1 >= point.1 => Some(best),
+            _ => Some(point),
+        });
+    best.map(|best| best.0)
+}
+
+struct Learner<const L: usize> {
+    settings: Settings,
+    key: Key,
+    chain: Chain,
+    /// Raw outputs of the training rows, rows x outputs.
+    raw: Vec<f32>,
+    held_out: Option<Vec<f32>>,
+    lanes: Vec<[f32; L]>,
+    fixed: Fixed<L>,
+    grower: Grower<L>,
+    all: Vec<u32>,
+    total_weight: f64,
+}
+
+impl<const L: usize> Learner<L> {
+    fn new(law: &impl Law<L>, ground: &Ground<'_>, settings: Settings, key: Key) -> Self {
+        let n_rows = ground.train.binned.n_rows();
+        let start = law.start(ground.train.target, ground.train.weight);
+        let raw = |n_rows: usize| -> Vec<f32> {
+            let row: Vec<f32> = start.iter().map(|&start| start as f32).collect();
+            row.repeat(n_rows)
+        };
+        let shrinkage = 1.0 - settings.shrink_rate * settings.learning_rate;
+        Self {
+            settings,
+            key,
+            raw: raw(n_rows),
+            held_out: ground
+                .held_out
+                .map(|held_out| raw(held_out.binned.n_rows())),
+            chain: Chain::new(start, shrinkage),
+            lanes: vec![[0.0; L]; n_rows],
+            fixed: Fixed::new(n_rows),
+            grower: Grower::new(ground.train.binned),
+            all: (0..n_rows as u32).collect(),
+            total_weight: ground
+                .train
+                .weight
+                .iter()
+                .map(|&weight| f64::from(weight))
+                .sum(),
+        }
+    }
+
+    fn round(&mut self, law: &impl Law<L>, ground: &Ground<'_>, round: usize) -> Result<()> {
+        let key = self.key.child(round as u64);
+        let train = &ground.train;
+        law.lanes(&self.raw, train.target, train.weight, &mut self.lanes);
+        self.fixed.set(&self.lanes, key.child(0).word());
+        let totals = self.fixed.sums(&self.all);
+        if !totals.iter().all(|total| total.is_finite()) {
+            return Err(Error::Diverged {
+                step: round,
+                what: "the sum of gradients".to_owned(),
+            });
+        }
+        if self.settings.subsample < 1.0 {
+            self.leave_rows_out(key.child(1));
+        }
+        let outputs = law.outputs(self.settings.l2, &totals);
+        let form = Form {
+            outputs: outputs.clone(),
+            weight: law.weight_lane(),
+            min_weight: self.settings.min_child_weight,
+        };
+        let open = self.open_columns(train.binned.n_columns(), key.child(2));
+        let grown = self.grower.grow(&Task {
+            binned: train.binned,
+            columns: ground.columns,
+            fixed: &self.fixed,
+            scaled: &Scaled::new(&form, &self.fixed),
+            limits: self.settings.limits,
+            open: &open,
+            noise: self.score_noise(round, &totals, key.child(3)),
+            pool: ground.pool,
+        });
+        let values = self.leaf_values(law, &grown, &outputs, key.child(4));
+        self.update(&grown, &values);
+        if let (Some(raw), Some(held_out)) = (&mut self.held_out, &ground.held_out) {
+            update_by_routing(raw, &grown, &values, held_out.binned, self.chain.shrinkage);
+        }
+        self.chain.trees.push(Tree {
+            skeleton: grown.skeleton,
+            values,
+            gains: grown.gains,
+        });
+        Ok(())
+    }
+
+    /// Rows that are left out count nothing in the search for splits; leaf values use all.
+    fn leave_rows_out(&mut self, key: Key) {
+        let mut rng = key.rng();
+        for coarse in &mut self.fixed.coarse {
+            if uniform(&mut rng) >= self.settings.subsample {
+                *coarse = [0; L];
+            }
+        }
+    }
+
+    fn open_columns(&self, n_columns: usize, key: Key) -> Vec<bool> {
+        let colsample = self.settings.colsample;
+        if colsample >= 1.0 {
+            return vec![true; n_columns];
+        }
+        let n_open = ((n_columns as f64 * colsample).round() as usize).clamp(1, n_columns);
+        let mut order: Vec<usize> = (0..n_columns).collect();
+        crate::rng::shuffle(&mut key.rng(), &mut order);
+        let mut open = vec![false; n_columns];
+        for &column in &order[..n_open] {
+            open[column] = true;
+        }
+        open
+    }
+
+    /// Score noise falls as `N exp(-round rate)` falls below one.
+    fn score_noise(&self, round: usize, _: &[f64; L], key: Key) -> Option<Noise> {
+        if self.settings.sampling != Sampling::SplitNoise {
+            return None;
+        }
+        let left = self.total_weight * (-(round as f64) * self.settings.learning_rate).exp();
+        let mean_square = self
+            .lanes
+            .iter()
+            .map(|row| f64::from(row[0]).powi(2))
+            .sum::<f64>()
+            / self.total_weight;
+        let sd = self.settings.random_strength * mean_square.sqrt() * left / (1.0 + left);
+        Some(Noise { sd: sd as f32, key })
+    }
+
+    fn leaf_values(
+        &self,
+        law: &impl Law<L>,
+        grown: &Grown,
+        outputs: &[Output],
+        key: Key,
+    ) -> Vec<f32> {
+        let rate = self.settings.learning_rate;
+        let noise = match self.settings.sampling {
+            Sampling::Off | Sampling::SplitNoise => 0.0,
+            Sampling::Posterior => rate * (2.0 - rate),
+            Sampling::Malinin => 2.0 * rate / self.total_weight,
+        };
+        let mut normals = vec![
+            0.0_f32;
+            if noise > 0.0 {
+                grown.leaves.len() * outputs.len()
+            } else {
+                0
+            }
+        ];
+        Gaussian::new(key).fill(&mut normals);
+        let mut values = Vec::with_capacity(grown.leaves.len() * outputs.len());
+        for (leaf, rows) in grown.leaves.iter().enumerate() {
+            let rows = self.grower.partition.rows(rows);
+            if rows.is_empty() {
+                values.extend(std::iter::repeat_n(0.0, outputs.len()));
+                continue;
+            }
+            let sums = self.fixed.sums(rows);
+            for (at, output) in outputs.iter().enumerate() {
+                let curvature = sums[output.curvature] + output.l2;
+                let limit = law.step_limit(at);
+                let step = (sums[output.gradient] / curvature).clamp(-limit, limit);
+                let mut value = rate * step;
+                if noise > 0.0 {
+                    let sd = (noise / (output.factor * curvature)).sqrt();
+                    value += sd * f64::from(normals[leaf * outputs.len() + at]);
+                }
+                values.push(value as f32);
+            }
+        }
+        values
+    }
+
+    fn update(&mut self, grown: &Grown, values: &[f32]) {
+        let n_outputs = self.chain.n_outputs();
+        let shrinkage = self.chain.shrinkage as f32;
+        for (leaf, rows) in grown.leaves.iter().enumerate() {
+            let values = &values[leaf * n_outputs..(leaf + 1) * n_outputs];
+            for &row in self.grower.partition.rows(rows) {
+                let raw = &mut self.raw[row as usize * n_outputs..][..n_outputs];
+                for (raw, value) in raw.iter_mut().zip(values) {
+                    *raw = shrinkage.mul_add(*raw, *value);
+                }
+            }
+        }
+    }
+}
+
+fn update_by_routing(
+    raw: &mut [f32],
+    grown: &Grown,
+    values: &[f32],
+    binned: &Binned,
+    shrinkage: f64,
+) {
+    let n_outputs = raw.len() / binned.n_rows().max(1);
+    let shrinkage = shrinkage as f32;
+    for (row, raw) in raw.chunks_exact_mut(n_outputs.max(1)).enumerate() {
+        let leaf = grown.skeleton.leaf(|column| binned.bin(row, column));
+        for (raw, value) in raw.iter_mut().zip(&values[leaf * n_outputs..]) {
+            *raw = shrinkage * *raw + value;
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Boosting of histogram trees: chains of trees, with or without Langevin noise.
+
+pub(crate) mod chain;
+pub(crate) mod forward;
+pub(crate) mod learner;

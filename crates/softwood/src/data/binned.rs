@@ -1,0 +1,348 @@
+//! A table in bins: one byte per cell, for trees that split on thresholds and on sets of categories.
+//!
+//! Bin 0 is the missing cell (and the category that training never saw); numbers take bins from 1 on in ascending order.
+//! Columns stand in groups of at most [`GROUP`], each group an array of rows x [`GROUP`] bytes, so that the histograms of a
+//! group stay in the first-level cache while rows pass by.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::column::Values;
+use crate::data::table::{Rows, Table};
+use crate::error::{Error, Result};
+
+/// Most columns of a group, and bytes per row of it.
+pub(crate) const GROUP: usize = 8;
+/// Bin of a missing cell.
+pub(crate) const MISSING_BIN: u8 = 0;
+/// Most bins of a column besides the one for missing cells.
+pub(crate) const MOST_BINS: usize = 255;
+/// Rows that the edges are read off.
+const SAMPLE: usize = 200_000;
+
+/// How the cells of one column become bins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub(crate) enum Cut {
+    /// Bin `1 + (number of edges below the value)`; edges ascend and lie between values of the training rows.
+    Number {
+        /// In the user's units.
+        edges: Vec<f64>,
+    },
+    /// Bin by category; rare categories share one.
+    Category {
+        /// One per level of the schema.
+        bins: Vec<u8>,
+    },
+}
+
+/// How a table becomes bins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cuts {
+    pub(crate) columns: Vec<Cut>,
+}
+
+impl Cut {
+    /// Bins in use, that of missing cells among them.
+    pub(crate) fn n_bins(&self) -> usize {
+        match self {
+            Self::Number { edges } => edges.len() + 2,
+            Self::Category { bins } => 1 + bins.iter().copied().max().map_or(0, usize::from),
+        }
+    }
+
+    pub(crate) fn is_category(&self) -> bool {
+        matches!(self, Self::Category { .. })
+    }
+
+    fn of_numbers(values: &[f64], rows: &[u32], weights: &[f64], max_bins: usize) -> Self {
+        let mut sample: Vec<(f64, f64)> = rows
+            .iter()
+            .zip(weights)
+            .take(SAMPLE)
+            .map(|(&row, &weight)| (values[row as usize] + 0.0, weight))
+            .filter(|(value, _)| !value.is_nan())
+            .collect();
+        sample.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        Self::Number {
+            edges: edges(&sample, max_bins),
+        }
+    }
+
+    /// Frequent categories get a bin of their own; the others, and those without rows, share the last.
+    fn of_codes(
+        codes: &[u32],
+        n_levels: usize,
+        rows: &[u32],
+        weights: &[f64],
+        max_bins: usize,
+    ) -> Self {
+        let mut weight_of = vec![0.0; n_levels];
+        for (&row, &weight) in rows.iter().zip(weights) {
+            if let Some(sum) = weight_of.get_mut(codes[row as usize] as usize) {
+                *sum += weight;
+            }
+        }
+        let mut order: Vec<usize> = (0..n_levels)
+            .filter(|&level| weight_of[level] > 0.0)
+            .collect();
+        order.sort_by(|&a, &b| weight_of[b].total_cmp(&weight_of[a]).then(a.cmp(&b)));
+        let mut bins = vec![MISSING_BIN; n_levels];
+        for (rank, &level) in order.iter().enumerate() {
+            bins[level] = (rank + 1).min(max_bins) as u8;
+        }
+        Self::Category { bins }
+    }
+
+    #[inline]
+    fn bin_of_number(edges: &[f64], value: f64) -> u8 {
+        if value.is_nan() {
+            return MISSING_BIN;
+        }
+        1 + edges.partition_point(|&edge| edge < value) as u8
+    }
+}
+
+/// Edges between ascending values: between all of them where they are few, else after equal shares of the weight.
+fn edges(sorted: &[(f64, f64)], max_bins: usize) -> Vec<f64> {
+    // distinct values and their weights
+    let mut distinct: Vec<(f64, f64)> = Vec::new();
+    for &(value, weight) in sorted {
+        match distinct.last_mut() {
+            Some(last) if last.0.to_bits() == value.to_bits() => last.1 += weight,
+            _ => distinct.push((value, weight)),
+        }
+    }
+    let mut left: f64 = distinct.iter().map(|&(_, weight)| weight).sum();
+    let mut bins_left = max_bins as f64;
+    let few = distinct.len() <= max_bins;
+    let (mut edges, mut filled) = (Vec::new(), 0.0);
+    for pair in distinct.windows(2) {
+        let ((below, weight), (above, next)) = (pair[0], pair[1]);
+        filled += weight;
+        // a heavy value ahead closes the bin early, so that it stands alone
+        let share = left / bins_left;
+        let is_full = filled >= share || (next >= share && filled >= 0.5 * share);
+        if few || is_full {
+            edges.push(between(below, above));
+            left -= filled;
+            filled = 0.0;
+            bins_left -= 1.0;
+            if !few && bins_left <= 1.0 {
+                break;
+            }
+        }
+    }
+    edges
+}
+
+/// The middle of two values, below the upper one whatever the rounding.
+fn between(below: f64, above: f64) -> f64 {
+    let middle = 0.5 * below + 0.5 * above;
+    if middle < above { middle } else { below }
+}
+
+impl Cuts {
+    /// Edges and categories of the training rows given.
+    pub(crate) fn fit(features: &Table, rows: &[u32], weights: &[f64], max_bins: usize) -> Self {
+        let columns = features
+            .columns()
+            .iter()
+            .map(|column| match &column.values {
+                Values::Numeric(values) => Cut::of_numbers(values, rows, weights, max_bins),
+                Values::Categorical { codes, levels } => {
+                    Cut::of_codes(codes, levels.len(), rows, weights, max_bins)
+                }
+            });
+        Self {
+            columns: columns.collect(),
+        }
+    }
+
+    /// The given rows of a table, in that order.
+    pub(crate) fn bin_rows(&self, features: &Table, rows: &[u32]) -> Binned {
+        self.bin(features, rows.len(), |at| rows[at] as usize)
+    }
+
+    /// A run of rows.
+    pub(crate) fn bin_range(&self, rows: &Rows<'_>) -> Binned {
+        self.bin(rows.table, rows.len(), |at| rows.range.start + at)
+    }
+
+    fn bin(&self, features: &Table, n_rows: usize, row: impl Fn(usize) -> usize) -> Binned {
+        let mut binned = Binned::new(n_rows, self.columns.len());
+        for (column, cut) in self.columns.iter().enumerate() {
+            let mut write = |at: usize, bin: u8| binned.set(at, column, bin);
+            match (cut, &features.columns()[column].values) {
+                (Cut::Number { edges }, Values::Numeric(values)) => {
+                    for at in 0..n_rows {
+                        write(at, Cut::bin_of_number(edges, values[row(at)]));
+                    }
+                }
+                (Cut::Category { bins }, Values::Categorical { codes, .. }) => {
+                    for at in 0..n_rows {
+                        let bin = bins.get(codes[row(at)] as usize);
+                        write(at, bin.copied().unwrap_or(MISSING_BIN));
+                    }
+                }
+                _ => {
+                    unreachable!("tables are aligned to the schema that the cuts were fitted with")
+                }
+            }
+        }
+        binned
+    }
+
+    /// Refuses what a damaged file may hold.
+    ///
+    /// # Errors
+    /// When there is not one rule for each of `kinds` (whether the column is categorical, and its levels), edges do not
+    /// ascend, or there are too many.
+    pub(crate) fn check(&self, kinds: &[Option<usize>]) -> Result<()> {
+        let fits = |(cut, kind): (&Cut, &Option<usize>)| match (cut, kind) {
+            (Cut::Number { edges }, None) => {
+                edges.len() < MOST_BINS
+                    && edges.iter().all(|edge| edge.is_finite())
+                    && edges.windows(2).all(|pair| pair[0] < pair[1])
+            }
+            (Cut::Category { bins }, Some(n_levels)) => bins.len() == *n_levels,
+            _ => false,
+        };
+        if self.columns.len() == kinds.len() && self.columns.iter().zip(kinds).all(fits) {
+            return Ok(());
+        }
+        Err(Error::Format("the bins do not fit the schema".to_owned()))
+    }
+}
+
+/// Rows in bins.
+#[derive(Debug, Clone)]
+pub(crate) struct Binned {
+    bytes: Vec<[u8; GROUP]>,
+    n_rows: usize,
+    n_columns: usize,
+    /// Columns per group.
+    width: usize,
+}
+
+impl Binned {
+    fn new(n_rows: usize, n_columns: usize) -> Self {
+        let n_groups = n_columns.div_ceil(GROUP).max(1);
+        // groups of equal width: a lone last column would cost as much as a full group
+        let width = n_columns.div_ceil(n_groups).max(1);
+        Self {
+            bytes: vec![[MISSING_BIN; GROUP]; n_groups * n_rows],
+            n_rows,
+            n_columns,
+            width,
+        }
+    }
+
+    pub(crate) fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    pub(crate) fn n_columns(&self) -> usize {
+        self.n_columns
+    }
+
+    pub(crate) fn n_groups(&self) -> usize {
+        self.n_columns.div_ceil(self.width)
+    }
+
+    /// Columns of a group.
+    pub(crate) fn columns(&self, group: usize) -> Range<usize> {
+        group * self.width..((group + 1) * self.width).min(self.n_columns)
+    }
+
+    /// Rows of a group, [`GROUP`] bytes each.
+    pub(crate) fn group(&self, group: usize) -> &[[u8; GROUP]] {
+        &self.bytes[group * self.n_rows..(group + 1) * self.n_rows]
+    }
+
+    /// The rows of the group that a column stands in, and its place there.
+    pub(crate) fn place(&self, column: usize) -> (&[[u8; GROUP]], usize) {
+        (self.group(column / self.width), column % self.width)
+    }
+
+    /// One cell.
+    #[inline]
+    pub(crate) fn bin(&self, row: usize, column: usize) -> u8 {
+        let (rows, at) = self.place(column);
+        rows[row][at]
+    }
+
+    fn set(&mut self, row: usize, column: usize, bin: u8) {
+        let at = (column / self.width) * self.n_rows + row;
+        self.bytes[at][column % self.width] = bin;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::column::Column;
+
+    fn bins_of(values: Vec<f64>, max_bins: usize) -> Vec<u8> {
+        let n = values.len();
+        let table = Table::new(vec![Column::numeric("a", values)]).unwrap();
+        let rows: Vec<u32> = (0..n as u32).collect();
+        let cuts = Cuts::fit(&table, &rows, &vec![1.0; n], max_bins);
+        let binned = cuts.bin_rows(&table, &rows);
+        let (bytes, at) = binned.place(0);
+        bytes.iter().map(|row| row[at]).collect()
+    }
+
+    #[test]
+    fn few_values_have_a_bin_each_and_missing_cells_their_own() {
+        let found = bins_of(vec![3.0, f64::NAN, -1.0, 3.0, 0.5, 1e300, -1e300], 255);
+        assert_eq!(found, [4, 0, 2, 4, 3, 5, 1]);
+        // values next to each other are still told apart
+        assert_eq!(bins_of(vec![1.0, 1.0_f64.next_up()], 255), [1, 2]);
+    }
+
+    #[test]
+    fn many_values_share_bins_of_equal_weight() {
+        let values: Vec<f64> = (0..10_000).map(|i| f64::from(i * 7 % 10_000)).collect();
+        let bins = bins_of(values, 100);
+        let mut counts = [0; 101];
+        for bin in bins {
+            counts[bin as usize] += 1;
+        }
+        assert_eq!(counts[0], 0);
+        assert!(counts[1..].iter().all(|&n| n == 100), "{counts:?}");
+    }
+
+    #[test]
+    fn a_heavy_value_stands_alone() {
+        let mut values = vec![0.0; 5000];
+        values.extend((1..=5000).map(f64::from));
+        let bins = bins_of(values, 50);
+        assert!(bins[..5000].iter().all(|&bin| bin == 1));
+        assert!(bins[5000..].iter().all(|&bin| bin > 1));
+        assert_eq!(bins.iter().max(), Some(&50));
+    }
+
+    #[test]
+    fn rare_categories_share_the_last_bin_and_unseen_ones_are_missing() {
+        let texts: Vec<_> = ["a", "b", "b", "c", "c", "c", "d"].map(Some).to_vec();
+        let table = Table::new(vec![Column::categorical("k", &texts)]).unwrap();
+        let rows: Vec<u32> = (0..6).collect();
+        let cuts = Cuts::fit(&table, &rows, &[1.0; 6], 2);
+        assert_eq!(
+            cuts.columns[0],
+            Cut::Category {
+                bins: vec![2, 2, 1, 0]
+            }
+        );
+    }
+
+    #[test]
+    fn groups_are_of_equal_width() {
+        let binned = Binned::new(3, 10);
+        assert_eq!((binned.n_groups(), binned.columns(1)), (2, 5..10));
+        let binned = Binned::new(3, 9);
+        assert_eq!((binned.n_groups(), binned.columns(1)), (2, 5..9));
+    }
+}

@@ -1,0 +1,61 @@
+//! A split that was found: what it gains and which bins it sends where.
+
+use crate::data::binned::{Binned, Cuts, MISSING_BIN};
+use crate::hard::test::{Rule, Test};
+use crate::rng::Key;
+
+/// What a search needs to know of the columns.
+#[derive(Debug, Clone)]
+pub(crate) struct Columns {
+    /// Bins of each column, that of missing cells among them.
+    pub(crate) n_bins: Vec<usize>,
+    pub(crate) is_category: Vec<bool>,
+    /// Whether some training cell is missing.
+    pub(crate) has_missing: Vec<bool>,
+}
+
+impl Columns {
+    pub(crate) fn new(cuts: &Cuts, binned: &Binned) -> Self {
+        let has_missing = (0..binned.n_columns()).map(|column| {
+            let (bins, at) = binned.place(column);
+            bins.iter().any(|row| row[at] == MISSING_BIN)
+        });
+        Self {
+            n_bins: cuts.columns.iter().map(|cut| cut.n_bins()).collect(),
+            is_category: cuts.columns.iter().map(|cut| cut.is_category()).collect(),
+            has_missing: has_missing.collect(),
+        }
+    }
+}
+
+/// Random numbers added to scores: `sd` and where they come from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Noise {
+    pub(crate) sd: f32,
+    pub(crate) key: Key,
+}
+
+/// The best split of one column, or of several.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Candidate {
+    pub(crate) column: usize,
+    pub(crate) rule: Rule,
+    /// What the score rises by.
+    pub(crate) gain: f32,
+    /// What the choice goes by: the gain, or with noise.
+    pub(crate) rank: f32,
+}
+
+impl Candidate {
+    /// The one of higher rank; the first where they are equal.
+    pub(crate) fn better(self, other: Self) -> Self {
+        if other.rank > self.rank { other } else { self }
+    }
+
+    pub(crate) fn test(&self) -> Test {
+        Test {
+            column: self.column,
+            rule: self.rule,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Gradients as whole numbers, so that their sums are exact and do not depend on the order of adding.
+//!
+//! A row carries `L` numbers (gradients, curvatures, weight). Each lane is scaled by a power of two so that its largest
+//! value stays within 30 bits: the *fine* numbers, whose sums in 64 bits give leaf values. Histograms add *coarse* numbers
+//! in 32 bits: the fine ones without their last `shift` bits, rounded up or down at random so that the mean is kept. A
+//! coarse number differs from its fine one by less than `2^shift` units, so a sum over `n` rows by less than
+//! `n 2^shift` and, the roundings being independent, by about `sqrt(n) 2^shift / 2`.
+
+use crate::rng::mix;
+
+/// Bits of the largest fine number, its sign apart.
+const FINE_BITS: i32 = 30;
+
+/// The numbers of all rows.
+#[derive(Debug, Clone)]
+pub(crate) struct Fixed<const L: usize> {
+    pub(crate) fine: Vec<[i32; L]>,
+    pub(crate) coarse: Vec<[i32; L]>,
+    /// Value of one fine unit of each lane.
+    pub(crate) unit: [f64; L],
+    /// Bits that a coarse number leaves out.
+    pub(crate) shift: u32,
+}
+
+impl<const L: usize> Fixed<L> {
+    /// Room for `n_rows` rows.
+    pub(crate) fn new(n_rows: usize) -> Self {
+        Self {
+            fine: vec![[0; L]; n_rows],
+            coarse: vec![[0; L]; n_rows],
+            unit: [1.0; L],
+            // n_rows (2^(30 - shift) + 1) stays below 2^31
+            shift: n_rows.next_power_of_two().ilog2(),
+        }
+    }
+
+    /// Value of one coarse unit of a lane.
+    pub(crate) fn coarse_unit(&self, lane: usize) -> f64 {
+        self.unit[lane] * f64::from(1_u32 << self.shift)
+    }
+
+    /// Takes over the values of all rows. Row `i` is rounded by the stream of `salt` and `i`, whoever computes it.
+    pub(crate) fn set(&mut self, values: &[[f32; L]], salt: u64) {
+        let largest = largest(values);
+        let mut scale = [0.0; L];
+        for lane in 0..L {
+            let exponent = FINE_BITS - exponent_of(largest[lane]);
+            scale[lane] = power_of_two(exponent);
+            self.unit[lane] = power_of_two(-exponent);
+        }
+        let mask = (1_u32 << self.shift) - 1;
+        round(values, &scale, &mut self.fine);
+        drop_bits(&self.fine, &mut self.coarse, (salt, self.shift, mask));
+    }
+
+    /// Exact sums of the fine numbers of some rows, in units of value.
+    pub(crate) fn sums(&self, rows: &[u32]) -> [f64; L] {
+        let mut sums = [0_i64; L];
+        for &row in rows {
+            for (sum, &number) in sums.iter_mut().zip(&self.fine[row as usize]) {
+                *sum += i64::from(number);
+            }
+        }
+        std::array::from_fn(|lane| sums[lane] as f64 * self.unit[lane])
+    }
+}
+
+#[multiversion::multiversion(targets = "simd")]
+fn largest<const L: usize>(values: &[[f32; L]]) -> [f32; L] {
+    let mut largest = [0.0_f32; L];
+    for row in values {
+        for lane in 0..L {
+            largest[lane] = largest[lane].max(row[lane].abs());
+        }
+    }
+    largest
+}
+
+#[multiversion::multiversion(targets = "simd")]
+fn round<const L: usize>(values: &[[f32; L]], scale: &[f32; L], fine: &mut [[i32; L]]) {
+    for (fine, row) in fine.iter_mut().zip(values) {
+        for lane in 0..L {
+            fine[lane] = (row[lane] * scale[lane]) as i32;
+        }
+    }
+}
+
+#[multiversion::multiversion(targets = "simd")]
+fn drop_bits<const L: usize>(
+    fine: &[[i32; L]],
+    coarse: &mut [[i32; L]],
+    (salt, shift, mask): (u64, u32, u32),
+) {
+    let start = mix(salt) as u32;
+    for (row, (coarse, fine)) in coarse.iter_mut().zip(fine).enumerate() {
+        for lane in 0..L {
+            let random = scramble(start.wrapping_add((row * L + lane) as u32)) & mask;
+            coarse[lane] = fine[lane].wrapping_add(random as i32) >> shift;
+        }
+    }
+}
+
+/// A bijection of 32 bits whose output bits each depend on all input bits; cheap in lanes.
+#[inline(always)]
+fn scramble(mut x: u32) -> u32 {
+    x = (x ^ (x >> 16)).wrapping_mul(0x7feb_352d);
+    x = (x ^ (x >> 15)).wrapping_mul(0x846c_a68b);
+    x ^ (x >> 16)
+}
+
+/// The exponent `e` with `2^(e-1) <= x < 2^e`; 0 for zero and what is no number.
+fn exponent_of(x: f32) -> i32 {
+    if !x.is_normal() {
+        return 0;
+    }
+    // held where both the scale and its inverse are normal numbers
+    ((x.to_bits() >> 23) as i32 - 126).clamp(-90, 128)
+}
+
+fn power_of_two<T: From<f32>>(exponent: i32) -> T {
+    f32::from_bits(((exponent + 127) as u32) << 23).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(n: usize) -> Vec<[f32; 2]> {
+        let at = |i: usize| (scramble(i as u32) as f32 / 4e9 - 0.5, 1.0 + (i % 7) as f32);
+        (0..n).map(|i| [at(i).0.powi(3), at(i).1]).collect()
+    }
+
+    #[test]
+    fn fine_sums_are_exact_to_a_unit_per_row_and_in_any_order() {
+        let values = rows(1000);
+        let mut fixed = Fixed::<2>::new(1000);
+        fixed.set(&values, 1);
+        let mut order: Vec<u32> = (0..1000).collect();
+        let sums = fixed.sums(&order);
+        for lane in 0..2 {
+            let exact: f64 = values.iter().map(|row| f64::from(row[lane])).sum();
+            assert!((sums[lane] - exact).abs() <= 1000.0 * fixed.unit[lane]);
+        }
+        order.reverse();
+        assert_eq!(fixed.sums(&order).map(f64::to_bits), sums.map(f64::to_bits));
+    }
+
+    #[test]
+    fn coarse_sums_keep_within_the_stated_bound_and_have_no_bias() {
+        let n = 20_000;
+        let values = rows(n);
+        let mut fixed = Fixed::<2>::new(n);
+        let all: Vec<u32> = (0..n as u32).collect();
+        for salt in 0..20 {
+            fixed.set(&values, salt);
+            let fine = fixed.sums(&all);
+            for lane in 0..2 {
+                let coarse: i64 = fixed.coarse.iter().map(|row| i64::from(row[lane])).sum();
+                let error = (coarse as f64 * fixed.coarse_unit(lane) - fine[lane]).abs();
+                // six standard deviations of a sum of independent roundings: a false alarm in 10^9
+                assert!(error <= 6.0 * 0.5 * (n as f64).sqrt() * fixed.coarse_unit(lane));
+            }
+        }
+        for (fine, coarse) in fixed.fine.iter().zip(&fixed.coarse) {
+            for lane in 0..2 {
+                let error = (i64::from(coarse[lane]) << fixed.shift) - i64::from(fine[lane]);
+                assert!(error.abs() < 1 << fixed.shift);
+            }
+        }
+    }
+
+    #[test]
+    fn histograms_cannot_overflow() {
+        for n in [1, 2, 3, 1000, 1 << 20, (1 << 20) + 1] {
+            let shift = Fixed::<2>::new(n).shift;
+            assert!(
+                n as i64 * ((1_i64 << (FINE_BITS as u32)) / (1 << shift) + 1)
+                    <= i64::from(i32::MAX) + 1,
+                "{n}"
+            );
+        }
+    }
+
+    #[test]
+    fn zeros_and_extremes_are_taken() {
+        let mut fixed = Fixed::<2>::new(3);
+        fixed.set(&[[0.0, 1e-30], [0.0, 0.0], [0.0, 3e37]], 0);
+        assert_eq!(fixed.fine[0], [0, 0]);
+        assert!((fixed.sums(&[2])[1] / 3e37 - 1.0).abs() < 1e-6);
+    }
+}

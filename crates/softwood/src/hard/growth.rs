@@ -1,0 +1,298 @@
+//! Growing a tree on bins: symmetric, level by level, or leaf by leaf, with one histogram, one search and one router.
+//!
+//! Of the two children of a node the smaller one's histogram is counted and the other's is the difference. Work is shared
+//! out by groups of columns: each group counts and searches its own columns, and the best of their answers, taken in the
+//! order of columns, is the split. All sums are whole numbers, so nothing depends on how it was shared out.
+
+use std::ops::Range;
+
+use crate::data::binned::Binned;
+use crate::hard::candidate::{Candidate, Columns, Noise};
+use crate::hard::fixed::Fixed;
+use crate::hard::partition::Partition;
+use crate::hard::room::Room;
+use crate::hard::search::Scaled;
+use crate::hard::skeleton::Skeleton;
+use crate::hard::test::Test;
+use crate::par::Pool;
+
+/// How a tree grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Growth {
+    /// One test for all nodes of a level.
+    Symmetric,
+    /// Every node of a level by its own test.
+    Depthwise,
+    /// The node that gains most, until there are enough leaves.
+    Leafwise,
+}
+
+/// When to stop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    pub(crate) growth: Growth,
+    pub(crate) max_depth: usize,
+    pub(crate) max_leaves: usize,
+    /// Least gain of a split, in units of the score.
+    pub(crate) min_gain: f32,
+}
+
+/// One tree's task.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Task<'a, const L: usize> {
+    pub(crate) binned: &'a Binned,
+    pub(crate) columns: &'a Columns,
+    pub(crate) fixed: &'a Fixed<L>,
+    pub(crate) scaled: &'a Scaled,
+    pub(crate) limits: Limits,
+    /// Columns that may be split on.
+    pub(crate) open: &'a [bool],
+    pub(crate) noise: Option<Noise>,
+    pub(crate) pool: &'a Pool,
+}
+
+/// A grown tree: its tests, the rows of its leaves (as runs of the partition), and what each test gained.
+#[derive(Debug, Clone)]
+pub(crate) struct Grown {
+    pub(crate) skeleton: Skeleton,
+    pub(crate) leaves: Vec<Range<usize>>,
+    pub(crate) gains: Vec<f32>,
+}
+
+/// A node while the tree grows.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) rows: Range<usize>,
+    pub(crate) depth: usize,
+}
+
+/// Two children and where their parent's histogram stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Birth {
+    pub(crate) parent: usize,
+    pub(crate) smaller: usize,
+    pub(crate) larger: usize,
+}
+
+/// Memory that is used for tree after tree.
+#[derive(Debug)]
+pub(crate) struct Grower<const L: usize> {
+    pub(crate) partition: Partition,
+    rooms: Vec<Room<L>>,
+    nodes: Vec<Node>,
+}
+
+impl<const L: usize> Grower<L> {
+    pub(crate) fn new(binned: &Binned) -> Self {
+        let rooms = (0..binned.n_groups()).map(|group| Room::new(binned.columns(group)));
+        Self {
+            partition: Partition::new(binned.n_rows()),
+            rooms: rooms.collect(),
+            nodes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn grow(&mut self, task: &Task<'_, L>) -> Grown {
+        self.partition.reset();
+        self.nodes.clear();
+        self.nodes.push(Node {
+            rows: 0..self.partition.n_rows(),
+            depth: 0,
+        });
+        for room in &mut self.rooms {
+            room.clear();
+        }
+        match task.limits.growth {
+            Growth::Symmetric => self.grow_symmetric(task),
+            Growth::Depthwise | Growth::Leafwise => self.grow_freely(task),
+        }
+    }
+
+    fn grow_symmetric(&mut self, task: &Task<'_, L>) -> Grown {
+        let (mut tests, mut gains) = (Vec::new(), Vec::new());
+        let mut level: Vec<usize> = vec![0];
+        let mut births = Vec::new();
+        for depth in 0..task.limits.max_depth {
+            let (partition, nodes) = (&self.partition, &self.nodes);
+            task.pool.each(&mut self.rooms, |group, room| {
+                room.count(task, group, partition, nodes, &births);
+                room.search_level(task, depth, nodes, &level);
+            });
+            let best = self
+                .rooms
+                .iter()
+                .filter_map(|room| room.best_of_level)
+                .reduce(Candidate::better);
+            let Some(best) = best else { break };
+            let test = best.test();
+            tests.push(test);
+            gains.push(best.gain);
+            births.clear();
+            let mut next = Vec::with_capacity(2 * level.len());
+            for &node in &level {
+                births.push(self.split(node, &test, task.binned));
+                next.extend([self.nodes.len() - 2, self.nodes.len() - 1]);
+            }
+            level = next;
+        }
+        let leaves = level
+            .iter()
+            .map(|&node| self.nodes[node].rows.clone())
+            .collect();
+        Grown {
+            skeleton: Skeleton::Symmetric(tests),
+            leaves,
+            gains,
+        }
+    }
+
+    /// Children of a node, appended to the list: left, then right.
+    fn split(&mut self, node: usize, test: &Test, binned: &Binned) -> Birth {
+        let Node { rows, depth } = self.nodes[node].clone();
+        let middle = self.partition.split(&rows, test, binned);
+        let (left, right) = (self.nodes.len(), self.nodes.len() + 1);
+        let is_left_smaller = 2 * (middle - rows.start) <= rows.len();
+        self.nodes.push(Node {
+            rows: rows.start..middle,
+            depth: depth + 1,
+        });
+        self.nodes.push(Node {
+            rows: middle..rows.end,
+            depth: depth + 1,
+        });
+        let (smaller, larger) = if is_left_smaller {
+            (left, right)
+        } else {
+            (right, left)
+        };
+        Birth {
+            parent: node,
+            smaller,
+            larger,
+        }
+    }
+
+    fn grow_freely(&mut self, task: &Task<'_, L>) -> Grown {
+        let limits = task.limits;
+        let mut free = FreeTree::default();
+        // candidates by node; leaf-wise growth takes the best of all, depth-wise growth the earliest
+        let mut waiting: Vec<(usize, Candidate)> = Vec::new();
+        let mut fresh: Vec<usize> = if limits.max_depth > 0 {
+            vec![0]
+        } else {
+            Vec::new()
+        };
+        let mut births: Vec<Birth> = Vec::new();
+        let mut n_leaves = 1;
+        loop {
+            if !fresh.is_empty() {
+                let (partition, nodes) = (&self.partition, &self.nodes);
+                task.pool.each(&mut self.rooms, |group, room| {
+                    room.count(task, group, partition, nodes, &births);
+                    room.search_nodes(task, nodes, &fresh);
+                });
+                for (at, &node) in fresh.iter().enumerate() {
+                    let found = self.rooms.iter().filter_map(|room| room.best_of_nodes[at]);
+                    match found.reduce(Candidate::better) {
+                        Some(best) => waiting.push((node, best)),
+                        None => self.forget(node),
+                    }
+                }
+            }
+            births.clear();
+            fresh.clear();
+            let together = match limits.growth {
+                Growth::Leafwise => 1,
+                _ => waiting.len(),
+            };
+            for _ in 0..together {
+                if n_leaves >= limits.max_leaves || waiting.is_empty() {
+                    break;
+                }
+                let (node, best) = waiting.remove(next(&waiting, limits.growth));
+                let test = best.test();
+                let birth = self.split(node, &test, task.binned);
+                let (left, right) = (self.nodes.len() - 2, self.nodes.len() - 1);
+                free.push(node, test, best.gain, [left, right]);
+                n_leaves += 1;
+                if self.nodes[left].depth < limits.max_depth {
+                    births.push(birth);
+                    fresh.extend([left, right]);
+                } else {
+                    self.forget(node);
+                }
+            }
+            if fresh.is_empty() && (waiting.is_empty() || n_leaves >= limits.max_leaves) {
+                break;
+            }
+        }
+        free.finish(&self.nodes)
+    }
+
+    fn forget(&mut self, node: usize) {
+        for room in &mut self.rooms {
+            room.forget(node);
+        }
+    }
+}
+
+/// Which of the waiting nodes is split next.
+fn next(waiting: &[(usize, Candidate)], growth: Growth) -> usize {
+    if growth == Growth::Depthwise {
+        return 0;
+    }
+    (1..waiting.len()).fold(0, |best, at| {
+        if waiting[at].1.gain > waiting[best].1.gain {
+            at
+        } else {
+            best
+        }
+    })
+}
+
+/// Tests in the order of splitting, so that children stand after their parents.
+#[derive(Debug, Default)]
+struct FreeTree {
+    tests: Vec<Test>,
+    gains: Vec<f32>,
+    /// Node that each test stands in, and its children.
+    places: Vec<(usize, [usize; 2])>,
+}
+
+impl FreeTree {
+    fn push(&mut self, node: usize, test: Test, gain: f32, children: [usize; 2]) {
+        self.tests.push(test);
+        self.gains.push(gain);
+        self.places.push((node, children));
+    }
+
+    fn finish(self, nodes: &[Node]) -> Grown {
+        let mut place_of = vec![None; nodes.len()];
+        for (at, &(node, _)) in self.places.iter().enumerate() {
+            place_of[node] = Some(at as i32);
+        }
+        let mut leaves = Vec::new();
+        let mut child = |node: usize| {
+            place_of[node].unwrap_or_else(|| {
+                leaves.push(nodes[node].rows.clone());
+                !(leaves.len() as i32 - 1)
+            })
+        };
+        let children: Vec<[i32; 2]> = self
+            .places
+            .iter()
+            .map(|&(_, [left, right])| [child(left), child(right)])
+            .collect();
+        if children.is_empty() {
+            leaves.push(nodes[0].rows.clone());
+        }
+        Grown {
+            skeleton: Skeleton::General {
+                tests: self.tests,
+                children,
+            },
+            leaves,
+            gains: self.gains,
+        }
+    }
+}

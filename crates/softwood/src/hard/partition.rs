@@ -1,0 +1,58 @@
+//! Rows by node: one array of row numbers in which every node owns a run.
+
+use std::ops::Range;
+
+use crate::data::binned::Binned;
+use crate::hard::test::Test;
+
+/// Row numbers, ordered by node; within a node they ascend.
+#[derive(Debug, Clone)]
+pub(crate) struct Partition {
+    rows: Vec<u32>,
+    spare: Vec<u32>,
+}
+
+impl Partition {
+    /// All of `n_rows` rows in one node.
+    pub(crate) fn new(n_rows: usize) -> Self {
+        Self {
+            rows: (0..n_rows as u32).collect(),
+            spare: vec![0; n_rows],
+        }
+    }
+
+    /// Puts all rows into one node again.
+    pub(crate) fn reset(&mut self) {
+        for (at, row) in self.rows.iter_mut().enumerate() {
+            *row = at as u32;
+        }
+    }
+
+    pub(crate) fn n_rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn rows(&self, node: &Range<usize>) -> &[u32] {
+        &self.rows[node.clone()]
+    }
+
+    /// Parts a node: rows that pass the test come last. Returns where they begin.
+    pub(crate) fn split(&mut self, node: &Range<usize>, test: &Test, binned: &Binned) -> usize {
+        let (bins, at) = binned.place(test.column);
+        let rows = &mut self.rows[node.clone()];
+        let right = &mut self.spare[..rows.len()];
+        let table = test.table();
+        let (mut n_left, mut n_right) = (0, 0);
+        for index in 0..rows.len() {
+            let row = rows[index];
+            let goes_right = table[bins[row as usize][at] as usize];
+            // both are written and one is kept: no branch to mispredict
+            rows[n_left] = row;
+            right[n_right] = row;
+            n_left += usize::from(!goes_right);
+            n_right += usize::from(goes_right);
+        }
+        rows[n_left..].copy_from_slice(&right[..n_right]);
+        node.start + n_left
+    }
+}

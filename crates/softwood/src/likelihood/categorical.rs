@@ -1,0 +1,198 @@
+//! Laws of a class given raw outputs.
+//!
+//! Two classes: `raw = (f)`, `p = sigmoid(f)` of the second class; uphill gradient `y - p`, curvature `p (1 - p)`. More: one
+//! logit per class, `p = softmax(f)`; gradient `[y = k] - p_k`, curvature `C/(C - 1) p_k (1 - p_k)`, the factor making up for
+//! what the other logits do at the same time.
+
+use crate::hard::search::Output;
+use crate::likelihood::Law;
+
+/// Curvatures are held above this part of the weight, so that sure rows cannot make steps endless.
+const LEAST_CURVATURE: f32 = 1e-3;
+/// Largest step of a logit in one leaf.
+const STEP: f64 = 4.0;
+/// Curvature of a typical row, by which `l2` counts.
+const TYPICAL: f64 = 0.25;
+/// Probabilities are held this far from 0 in scores.
+const LEAST_PROBABILITY: f64 = 1e-12;
+
+/// Two classes; lanes are gradient and curvature.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Binary;
+
+impl Law<2> for Binary {
+    fn n_outputs(&self) -> usize {
+        1
+    }
+
+    fn outputs(&self, l2: f64, _: &[f64; 2]) -> Vec<Output> {
+        vec![Output {
+            gradient: 0,
+            curvature: 1,
+            factor: 1.0,
+            l2: TYPICAL * l2,
+        }]
+    }
+
+    fn weight_lane(&self) -> usize {
+        1
+    }
+
+    fn start(&self, target: &[f32], weight: &[f32]) -> Vec<f64> {
+        let shares = shares(2, target, weight);
+        vec![(shares[1] / shares[0]).ln()]
+    }
+
+    fn lanes(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; 2]]) {
+        for (((out, &logit), &y), &w) in out.iter_mut().zip(raw).zip(target).zip(weight) {
+            let p = 1.0 / (1.0 + (-logit).exp());
+            *out = [w * (y - p), w * (p * (1.0 - p)).max(LEAST_CURVATURE)];
+        }
+    }
+
+    fn step_limit(&self, _: usize) -> f64 {
+        STEP
+    }
+
+    fn log_likelihood(&self, raw: &[f32], target: &[f32], weight: &[f32]) -> f64 {
+        let (mut sum, mut total) = (0.0, 0.0);
+        for ((&logit, &y), &w) in raw.iter().zip(target).zip(weight) {
+            let logit = f64::from(logit) * f64::from(2.0 * y - 1.0);
+            // ln sigmoid
+            sum -= f64::from(w)
+                * if logit > 0.0 {
+                    (-logit).exp().ln_1p()
+                } else {
+                    logit.exp().ln_1p() - logit
+                };
+            total += f64::from(w);
+        }
+        sum / total
+    }
+}
+
+/// Several classes; lanes are their gradients, their curvatures, and last the weight.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Multiclass {
+    pub(crate) n_classes: usize,
+}
+
+impl<const L: usize> Law<L> for Multiclass {
+    fn n_outputs(&self) -> usize {
+        self.n_classes
+    }
+
+    fn outputs(&self, l2: f64, _: &[f64; L]) -> Vec<Output> {
+        let output = |class: usize| Output {
+            gradient: class,
+            curvature: self.n_classes + class,
+            factor: 1.0,
+            l2: TYPICAL * l2,
+        };
+        (0..self.n_classes).map(output).collect()
+    }
+
+    fn weight_lane(&self) -> usize {
+        L - 1
+    }
+
+    fn start(&self, target: &[f32], weight: &[f32]) -> Vec<f64> {
+        shares(self.n_classes, target, weight)
+            .iter()
+            .map(|share| share.ln())
+            .collect()
+    }
+
+    fn lanes(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; L]]) {
+        let n = self.n_classes;
+        let factor = n as f32 / (n as f32 - 1.0);
+        let mut p = vec![0.0_f32; n];
+        for (((out, raw), &y), &w) in out
+            .iter_mut()
+            .zip(raw.chunks_exact(n))
+            .zip(target)
+            .zip(weight)
+        {
+            softmax(raw, &mut p);
+            for class in 0..n {
+                let hit = f32::from(u8::from(y as usize == class));
+                out[class] = w * (hit - p[class]);
+                out[n + class] = w * (factor * p[class] * (1.0 - p[class])).max(LEAST_CURVATURE);
+            }
+            out[L - 1] = w;
+        }
+    }
+
+    fn step_limit(&self, _: usize) -> f64 {
+        STEP
+    }
+
+    fn log_likelihood(&self, raw: &[f32], target: &[f32], weight: &[f32]) -> f64 {
+        let mut p = vec![0.0_f32; self.n_classes];
+        let (mut sum, mut total) = (0.0, 0.0);
+        for ((raw, &y), &w) in raw.chunks_exact(self.n_classes).zip(target).zip(weight) {
+            softmax(raw, &mut p);
+            sum += f64::from(w) * f64::from(p[y as usize]).max(LEAST_PROBABILITY).ln();
+            total += f64::from(w);
+        }
+        sum / total
+    }
+}
+
+/// Weighted shares of the classes, none of them zero.
+fn shares(n_classes: usize, target: &[f32], weight: &[f32]) -> Vec<f64> {
+    let mut sums = vec![0.5; n_classes];
+    for (&y, &w) in target.iter().zip(weight) {
+        sums[y as usize] += f64::from(w);
+    }
+    let total: f64 = sums.iter().sum();
+    sums.iter().map(|sum| sum / total).collect()
+}
+
+fn softmax(raw: &[f32], p: &mut [f32]) {
+    let largest = raw.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut total = 0.0;
+    for (p, &logit) in p.iter_mut().zip(raw) {
+        *p = (logit - largest).exp();
+        total += *p;
+    }
+    for p in p {
+        *p /= total;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use softwood_testkit::central_difference;
+
+    #[test]
+    fn gradients_and_curvatures_agree_with_differences() {
+        for (logit, y) in [(0.3, 1.0), (-2.0, 0.0), (1.5, 0.0)] {
+            let mut out = [[0.0; 2]];
+            Binary.lanes(&[logit], &[y], &[1.0], &mut out);
+            let value = |f: &[f64]| Binary.log_likelihood(&[f[0] as f32], &[y], &[1.0]);
+            let exact = central_difference(
+                |f| {
+                    let p = 1.0 / (1.0 + (-f[0]).exp());
+                    f64::from(y) * p.ln() + (1.0 - f64::from(y)) * (1.0 - p).ln()
+                },
+                &[f64::from(logit)],
+            );
+            assert!((f64::from(out[0][0]) - exact[0]).abs() < 1e-6);
+            assert!(value(&[f64::from(logit)]) < 0.0);
+        }
+        let raw = [0.2_f32, -1.0, 0.7];
+        let law = Multiclass { n_classes: 3 };
+        let mut out = [[0.0; 8]];
+        law.lanes(&raw, &[2.0], &[1.0], &mut out);
+        let exact = central_difference(
+            |f| f[2] - f.iter().map(|f| f.exp()).sum::<f64>().ln(),
+            &raw.map(f64::from),
+        );
+        for class in 0..3 {
+            assert!((f64::from(out[0][class]) - exact[class]).abs() < 1e-6);
+        }
+        assert_eq!(out[0][7], 1.0);
+    }
+}

@@ -1,0 +1,34 @@
+//! Laws of the target given raw outputs: starts, gradients, curvatures.
+
+pub(crate) mod categorical;
+pub(crate) mod normal;
+pub(crate) mod squared;
+
+use crate::hard::search::Output;
+
+/// A law whose negative log-likelihood boosting lowers. Gradients point uphill in likelihood.
+///
+/// A row has `n_outputs` raw outputs and `L` lanes: whole sums of the lanes over the rows of a leaf are all that split search
+/// and leaf values need.
+pub(crate) trait Law<const L: usize>: Sync {
+    /// Raw outputs per row.
+    fn n_outputs(&self) -> usize;
+
+    /// Where gradient and curvature of each output stand, given the sums of all lanes; `l2` counts rows of typical curvature.
+    fn outputs(&self, l2: f64, totals: &[f64; L]) -> Vec<Output>;
+
+    /// The lane that the least weight of a leaf is counted in.
+    fn weight_lane(&self) -> usize;
+
+    /// Raw outputs of the best constant.
+    fn start(&self, target: &[f32], weight: &[f32]) -> Vec<f64>;
+
+    /// Lanes of each row. `raw` is rows x outputs.
+    fn lanes(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; L]]);
+
+    /// Largest step of an output in one leaf, before the learning rate.
+    fn step_limit(&self, output: usize) -> f64;
+
+    /// Mean log-likelihood per unit of weight.
+    fn log_likelihood(&self, raw: &[f32], target: &[f32], weight: &[f32]) -> f64;
+}

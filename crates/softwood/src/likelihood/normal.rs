@@ -1,0 +1,177 @@
+//! Normal law with mean and log scale: `y ~ N(m, e^{2s})`, `raw = (m, s)`.
+//!
+//! With `z = (y - m) e^{-s}`: log-likelihood `-s - z^2/2 - ln(2 pi)/2`; uphill gradient `(z e^{-s}, z^2 - 1)`; Fisher information
+//! `diag(e^{-2s}, 2)`. The natural gradient is their ratio, `(y - m, (z^2 - 1)/2)`. A leaf takes it over its rows:
+//! `sum z e^{-s} / sum e^{-2s}` for the mean, `sum (z^2 - 1) / 2 / n` for the log scale.
+//!
+//! Two safeguards: `z` is held within [`Z_LIMIT`], so that a row far out pulls a bounded weight; `s` is read no lower than the
+//! log of the floor, and there it is only pushed up.
+
+use multiversion::multiversion;
+
+use crate::hard::search::Output;
+use crate::likelihood::Law;
+use crate::numerics::real::Real;
+
+/// Residuals beyond so many standard deviations count as this many.
+const Z_LIMIT: f32 = 8.0;
+/// Largest step of the log scale.
+const SCALE_STEP: f64 = 1.0;
+/// Log scales are read no higher: targets are standardised.
+const MOST_LOG_SCALE: f32 = 8.0;
+
+/// A Normal law; lanes are gradient and curvature of the mean, natural gradient of the log scale, weight.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Normal {
+    /// Least standard deviation.
+    pub(crate) floor: f64,
+}
+
+impl Normal {
+    /// The log scale as it is read.
+    pub(crate) fn log_scale(&self, raw: f64) -> f64 {
+        raw.clamp(self.floor.ln(), f64::from(MOST_LOG_SCALE))
+    }
+}
+
+impl Law<4> for Normal {
+    fn n_outputs(&self) -> usize {
+        2
+    }
+
+    fn outputs(&self, l2: f64, totals: &[f64; 4]) -> Vec<Output> {
+        let typical = totals[1] / totals[3];
+        vec![
+            Output {
+                gradient: 0,
+                curvature: 1,
+                factor: 1.0,
+                l2: l2 * typical,
+            },
+            Output {
+                gradient: 2,
+                curvature: 3,
+                factor: 2.0,
+                l2,
+            },
+        ]
+    }
+
+    fn weight_lane(&self) -> usize {
+        3
+    }
+
+    fn start(&self, target: &[f32], weight: &[f32]) -> Vec<f64> {
+        let weighted = |of: &dyn Fn(f64) -> f64| -> f64 {
+            target
+                .iter()
+                .zip(weight)
+                .map(|(&y, &w)| of(f64::from(y)) * f64::from(w))
+                .sum()
+        };
+        let total: f64 = weight.iter().map(|&w| f64::from(w)).sum();
+        let mean = weighted(&|y| y) / total;
+        let variance = weighted(&|y| (y - mean).powi(2)) / total;
+        vec![mean, 0.5 * variance.max(self.floor.powi(2)).ln()]
+    }
+
+    fn lanes(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; 4]]) {
+        lanes(raw, target, weight, self.floor.ln() as f32, out);
+    }
+
+    fn step_limit(&self, output: usize) -> f64 {
+        if output == 0 {
+            f64::INFINITY
+        } else {
+            SCALE_STEP
+        }
+    }
+
+    fn log_likelihood(&self, raw: &[f32], target: &[f32], weight: &[f32]) -> f64 {
+        let (mut sum, mut total) = (0.0, 0.0);
+        for ((raw, &y), &w) in raw.chunks_exact(2).zip(target).zip(weight) {
+            let s = self.log_scale(f64::from(raw[1]));
+            let z = f64::from(y - raw[0]) * (-s).exp();
+            sum += f64::from(w) * (-s - 0.5 * z * z - 0.918_938_533_204_672_7);
+            total += f64::from(w);
+        }
+        sum / total
+    }
+}
+
+#[multiversion(targets = "simd")]
+fn lanes(raw: &[f32], target: &[f32], weight: &[f32], least: f32, out: &mut [[f32; 4]]) {
+    const CHUNK: usize = 16;
+    let rows = raw.as_chunks::<2>().0;
+    let n = rows.len();
+    for start in (0..n).step_by(CHUNK) {
+        let end = (start + CHUNK).min(n);
+        let mut cells = [[0.0_f32; CHUNK]; 4];
+        for (at, row) in (start..end).enumerate() {
+            cells[0][at] = rows[row][0];
+            cells[1][at] = rows[row][1];
+            cells[2][at] = target[row];
+            cells[3][at] = weight[row];
+        }
+        let mut found = [[0.0_f32; CHUNK]; 3];
+        for at in 0..CHUNK {
+            let (mean, raw_scale, y, w) = (cells[0][at], cells[1][at], cells[2][at], cells[3][at]);
+            let log_scale = raw_scale.clamp(least, MOST_LOG_SCALE);
+            let precision = Real::exp(-log_scale);
+            let z = ((y - mean) * precision).clamp(-Z_LIMIT, Z_LIMIT);
+            let push = 0.5 * (z * z - 1.0);
+            let push = if raw_scale < least {
+                push.max(0.0)
+            } else {
+                push
+            };
+            found[0][at] = w * z * precision;
+            found[1][at] = w * precision * precision;
+            found[2][at] = w * push;
+        }
+        for (at, out) in out[start..end].iter_mut().enumerate() {
+            *out = [found[0][at], found[1][at], found[2][at], cells[3][at]];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use softwood_testkit::central_difference;
+
+    fn lanes_of(raw: [f32; 2], y: f32) -> [f32; 4] {
+        let mut out = [[0.0; 4]];
+        Normal { floor: 1e-3 }.lanes(&raw, &[y], &[1.0], &mut out);
+        out[0]
+    }
+
+    #[test]
+    fn gradients_agree_with_differences() {
+        for (y, raw) in [(1.1, [0.3, -0.4]), (-2.0, [1.5, 0.7]), (0.2, [0.1, -2.0])] {
+            let log_likelihood = |raw: &[f64]| {
+                let z = (y - raw[0]) * (-raw[1]).exp();
+                -raw[1] - 0.5 * z * z
+            };
+            let exact = central_difference(log_likelihood, &raw);
+            let found = lanes_of([raw[0] as f32, raw[1] as f32], y as f32);
+            assert!((f64::from(found[0]) - exact[0]).abs() < 1e-4 * exact[0].abs().max(1.0));
+            assert!((2.0 * f64::from(found[2]) - exact[1]).abs() < 1e-4 * exact[1].abs().max(1.0));
+        }
+    }
+
+    #[test]
+    fn the_natural_gradient_has_its_golden_value() {
+        let found = lanes_of([0.3, -0.4], 1.1);
+        // downhill, as the golden value is given
+        assert!((-found[0] / found[1] + 0.8).abs() < 1e-6);
+        assert!((-found[2] / found[3] + 0.212_173_1).abs() < 1e-6);
+    }
+
+    #[test]
+    fn rows_far_out_pull_a_bounded_weight_and_the_floor_holds() {
+        assert!(lanes_of([0.0, 0.0], 1e30)[2] < 32.0);
+        let below = lanes_of([0.0, -50.0], 0.0);
+        assert!(below[2].abs() < 1e-9 && below[1] < 1.1e6);
+    }
+}

@@ -1,0 +1,56 @@
+//! Squared error: `raw = (m)`, loss `(y - m)^2 / 2`. The Normal law whose scale is known.
+
+use crate::hard::search::Output;
+use crate::likelihood::Law;
+
+/// Lanes are gradient `y - m` and weight.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Squared;
+
+impl Law<2> for Squared {
+    fn n_outputs(&self) -> usize {
+        1
+    }
+
+    fn outputs(&self, l2: f64, _: &[f64; 2]) -> Vec<Output> {
+        vec![Output {
+            gradient: 0,
+            curvature: 1,
+            factor: 1.0,
+            l2,
+        }]
+    }
+
+    fn weight_lane(&self) -> usize {
+        1
+    }
+
+    fn start(&self, target: &[f32], weight: &[f32]) -> Vec<f64> {
+        let total: f64 = weight.iter().map(|&w| f64::from(w)).sum();
+        let sum: f64 = target
+            .iter()
+            .zip(weight)
+            .map(|(&y, &w)| f64::from(y) * f64::from(w))
+            .sum();
+        vec![sum / total]
+    }
+
+    fn lanes(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; 2]]) {
+        for (((out, &mean), &y), &w) in out.iter_mut().zip(raw).zip(target).zip(weight) {
+            *out = [w * (y - mean), w];
+        }
+    }
+
+    fn step_limit(&self, _: usize) -> f64 {
+        f64::INFINITY
+    }
+
+    fn log_likelihood(&self, raw: &[f32], target: &[f32], weight: &[f32]) -> f64 {
+        let (mut sum, mut total) = (0.0, 0.0);
+        for ((&mean, &y), &w) in raw.iter().zip(target).zip(weight) {
+            sum -= 0.5 * f64::from(w) * f64::from(y - mean).powi(2);
+            total += f64::from(w);
+        }
+        sum / total
+    }
+}

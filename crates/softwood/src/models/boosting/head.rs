@@ -1,0 +1,73 @@
+//! The law of the target as a boosted model knows it, and its way into a block.
+
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+
+use crate::boost::learner::{Ground, Learned, Settings, grow};
+use crate::error::{Error, Result};
+use crate::likelihood::categorical::{Binary, Multiclass};
+use crate::likelihood::normal::Normal;
+use crate::likelihood::squared::Squared;
+use crate::rng::Key;
+
+/// What the raw outputs mean.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "law", rename_all = "lowercase")]
+pub(super) enum Law {
+    /// Mean and log scale, the scale at least `floor`.
+    Normal { floor: f64 },
+    /// Mean; one scale for all rows.
+    Squared { sd: f64 },
+    /// Logit of the second class.
+    Binary,
+    /// One logit per class.
+    Multiclass { classes: usize },
+}
+
+/// Most classes.
+const MOST_CLASSES: usize = 31;
+
+impl Law {
+    pub(super) fn n_outputs(self) -> usize {
+        match self {
+            Self::Normal { .. } => 2,
+            Self::Squared { .. } | Self::Binary => 1,
+            Self::Multiclass { classes } => classes,
+        }
+    }
+
+    /// Grows a chain under this law.
+    pub(super) fn grow(
+        self,
+        ground: &Ground<'_>,
+        settings: &Settings,
+        key: Key,
+        watch: &mut dyn FnMut(usize, Option<f64>) -> ControlFlow<()>,
+    ) -> Result<Learned> {
+        match self {
+            Self::Normal { floor } => grow::<4>(&Normal { floor }, ground, settings, key, watch),
+            Self::Squared { .. } => grow::<2>(&Squared, ground, settings, key, watch),
+            Self::Binary => grow::<2>(&Binary, ground, settings, key, watch),
+            Self::Multiclass { classes } => {
+                let law = Multiclass { n_classes: classes };
+                match classes {
+                    ..=3 => grow::<8>(&law, ground, settings, key, watch),
+                    4..=7 => grow::<16>(&law, ground, settings, key, watch),
+                    8..=15 => grow::<32>(&law, ground, settings, key, watch),
+                    16..=MOST_CLASSES => grow::<64>(&law, ground, settings, key, watch),
+                    _ => Err(Error::Table(format!(
+                        "the target has {classes} classes; boosted trees take at most {MOST_CLASSES}"
+                    ))),
+                }
+            }
+        }
+    }
+
+    /// Log scale of a Normal member as it is read.
+    pub(super) fn sd(self, raw: f64) -> f64 {
+        match self {
+            Self::Normal { floor } => Normal { floor }.log_scale(raw).exp(),
+            _ => 1.0,
+        }
+    }
+}

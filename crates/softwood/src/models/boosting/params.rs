@@ -1,0 +1,142 @@
+//! The parameter tables of the boosted families.
+
+use crate::boost::learner::Sampling;
+use crate::hard::growth::Growth;
+use crate::params::{choices, params};
+
+choices! {
+    /// How a boosted tree grows.
+    TreeGrowth {
+        /// One test for all nodes of a level.
+        Symmetric = "symmetric",
+        /// Level by level, every node by its own test.
+        Depthwise = "depthwise",
+        /// The leaf that gains most first.
+        Leafwise = "leafwise",
+    }
+}
+
+choices! {
+    /// What a regression model predicts besides the mean.
+    RegressionHead {
+        /// Mean and scale of a Normal law, both functions of the inputs.
+        Normal = "normal",
+        /// The mean alone; one scale for all rows.
+        Squared = "squared",
+    }
+}
+
+choices! {
+    /// Where the noise of a Langevin chain goes.
+    NoiseMode {
+        /// Into the leaves, so that the stationary law is the posterior.
+        Posterior = "posterior",
+        /// Into the leaves, as the paper's equation 11 is printed.
+        Malinin = "malinin",
+        /// Into the scores of splits.
+        SplitNoise = "split-noise",
+    }
+}
+
+impl From<TreeGrowth> for Growth {
+    fn from(growth: TreeGrowth) -> Self {
+        match growth {
+            TreeGrowth::Symmetric => Self::Symmetric,
+            TreeGrowth::Depthwise => Self::Depthwise,
+            TreeGrowth::Leafwise => Self::Leafwise,
+        }
+    }
+}
+
+impl From<NoiseMode> for Sampling {
+    fn from(mode: NoiseMode) -> Self {
+        match mode {
+            NoiseMode::Posterior => Self::Posterior,
+            NoiseMode::Malinin => Self::Malinin,
+            NoiseMode::SplitNoise => Self::SplitNoise,
+        }
+    }
+}
+
+params! {
+    /// Parameters of stochastic gradient boosting.
+    SgbParams, across = |_: &SgbParams| None, {
+        /// Trees of each member.
+        n_estimators: usize = 1000, [1, 100_000];
+        /// Step size; auto: chosen on held-out rows.
+        learning_rate: Option<f64> = None, [1e-5, 1.0];
+        /// Levels of a tree; auto: chosen on held-out rows.
+        max_depth: Option<usize> = None, [0, 16];
+        /// How a tree grows.
+        growth: TreeGrowth = TreeGrowth::Symmetric, [0, 0];
+        /// Most leaves of a tree that grows leaf by leaf.
+        max_leaves: usize = 31, [2, 65_536];
+        /// Rows of typical curvature added to every leaf.
+        l2: f64 = 3.0, [0.0, 1e6];
+        /// Least weight of a leaf (classification: least curvature).
+        min_child_weight: f64 = 1e-3, [0.0, 1e12];
+        /// Part of the rows that the tests of a tree are chosen on.
+        subsample: f64 = 0.5, [0.01, 1.0];
+        /// Part of the columns that the tests of a tree are chosen from.
+        colsample: f64 = 1.0, [0.01, 1.0];
+        /// Most bins of a column.
+        max_bins: usize = 255, [2, 255];
+        /// What a regression model predicts besides the mean.
+        head: RegressionHead = RegressionHead::Normal, [0, 0];
+        /// Members, each fitted by itself.
+        n_members: usize = 10, [1, 1000];
+        /// Trees without a better held-out score after which to stop; auto: never.
+        early_stopping_rounds: Option<usize> = None, [1, 100_000];
+        /// Part of the training rows held out where something is chosen on them and none are given.
+        validation_fraction: f64 = 0.2, [0.01, 0.5];
+        /// Least standard deviation, in units of the target's; auto: 0.001, or half the target's resolution.
+        min_scale: Option<f64> = None, [1e-6, 10.0];
+    }
+}
+
+params! {
+    /// Parameters of stochastic gradient Langevin boosting.
+    SglbParams, across = |params: &SglbParams| {
+        (params.n_chains.is_some() && !params.r#virtual)
+            .then(|| "`n_chains` is only used with `virtual` = true; give `n_members`".to_owned())
+    }, {
+        /// Trees of each chain.
+        n_estimators: usize = 1000, [1, 100_000];
+        /// Step size; auto: chosen on held-out rows.
+        learning_rate: Option<f64> = None, [1e-5, 1.0];
+        /// Levels of a tree; auto: chosen on held-out rows.
+        max_depth: Option<usize> = None, [0, 16];
+        /// How a tree grows.
+        growth: TreeGrowth = TreeGrowth::Symmetric, [0, 0];
+        /// Most leaves of a tree that grows leaf by leaf.
+        max_leaves: usize = 31, [2, 65_536];
+        /// Rows of typical curvature added to every leaf.
+        l2: f64 = 3.0, [0.0, 1e6];
+        /// Least weight of a leaf (classification: least curvature).
+        min_child_weight: f64 = 1e-3, [0.0, 1e12];
+        /// Part of the rows that the tests of a tree are chosen on.
+        subsample: f64 = 1.0, [0.01, 1.0];
+        /// Part of the columns that the tests of a tree are chosen from.
+        colsample: f64 = 1.0, [0.01, 1.0];
+        /// Most bins of a column.
+        max_bins: usize = 255, [2, 255];
+        /// What a regression model predicts besides the mean.
+        head: RegressionHead = RegressionHead::Normal, [0, 0];
+        /// Where the noise goes.
+        sampling: NoiseMode = NoiseMode::Posterior, [0, 0];
+        /// Shrinkage of the sum before each tree, times the step size; auto: 1/(2 N).
+        shrink_rate: Option<f64> = None, [0.0, 1.0];
+        /// Members.
+        n_members: usize = 10, [1, 1000];
+        /// Whether members are sub-models of a few chains instead of a chain each.
+        r#virtual: bool = false, [0, 0];
+        /// Chains that virtual members are taken from; auto: 1.
+        n_chains: Option<usize> = None, [1, 1000];
+        /// Part of a chain before the first virtual member.
+        burn_in: f64 = 0.5, [0.0, 0.99];
+        /// Part of the training rows held out where something is chosen on them and none are given.
+        validation_fraction: f64 = 0.2, [0.01, 0.5];
+        /// Least standard deviation, in units of the target's; auto: 0.001, or half the target's resolution.
+        min_scale: Option<f64> = None, [1e-6, 10.0];
+    }
+}

@@ -1,0 +1,174 @@
+//! What both boosted families boil down to: one recipe.
+
+use serde::{Deserialize, Serialize};
+
+use crate::boost::learner::{Sampling, Settings};
+use crate::hard::growth::{Growth, Limits};
+use crate::models::boosting::params::{RegressionHead, SgbParams, SglbParams};
+
+/// How members come about.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Members {
+    pub(super) n_members: usize,
+    /// Chains; members are shared out among them.
+    pub(super) n_chains: usize,
+    /// Part of a chain before its first member, where it has several.
+    pub(super) burn_in: f64,
+}
+
+/// A recipe; what is `None` is chosen on held-out rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Recipe {
+    pub(super) family: &'static str,
+    pub(super) n_estimators: usize,
+    pub(super) learning_rate: Option<f64>,
+    pub(super) max_depth: Option<usize>,
+    pub(super) growth: Growth,
+    pub(super) max_leaves: usize,
+    pub(super) l2: f64,
+    pub(super) min_child_weight: f64,
+    pub(super) subsample: f64,
+    pub(super) colsample: f64,
+    pub(super) max_bins: usize,
+    pub(super) head: RegressionHead,
+    pub(super) sampling: Sampling,
+    pub(super) shrink_rate: Option<f64>,
+    pub(super) members: Members,
+    pub(super) patience: Option<usize>,
+    pub(super) validation_fraction: f64,
+    pub(super) min_scale: Option<f64>,
+}
+
+impl From<&SgbParams> for Recipe {
+    fn from(params: &SgbParams) -> Self {
+        Self {
+            family: "sgb",
+            n_estimators: params.n_estimators,
+            learning_rate: params.learning_rate,
+            max_depth: params.max_depth,
+            growth: params.growth.into(),
+            max_leaves: params.max_leaves,
+            l2: params.l2,
+            min_child_weight: params.min_child_weight,
+            subsample: params.subsample,
+            colsample: params.colsample,
+            max_bins: params.max_bins,
+            head: params.head,
+            sampling: Sampling::Off,
+            shrink_rate: Some(0.0),
+            members: Members {
+                n_members: params.n_members,
+                n_chains: params.n_members,
+                burn_in: 0.0,
+            },
+            patience: params.early_stopping_rounds,
+            validation_fraction: params.validation_fraction,
+            min_scale: params.min_scale,
+        }
+    }
+}
+
+impl From<&SglbParams> for Recipe {
+    fn from(params: &SglbParams) -> Self {
+        let n_chains = if params.r#virtual {
+            params.n_chains.unwrap_or(1).min(params.n_members)
+        } else {
+            params.n_members
+        };
+        Self {
+            family: "sglb",
+            n_estimators: params.n_estimators,
+            learning_rate: params.learning_rate,
+            max_depth: params.max_depth,
+            growth: params.growth.into(),
+            max_leaves: params.max_leaves,
+            l2: params.l2,
+            min_child_weight: params.min_child_weight,
+            subsample: params.subsample,
+            colsample: params.colsample,
+            max_bins: params.max_bins,
+            head: params.head,
+            sampling: params.sampling.into(),
+            shrink_rate: params.shrink_rate,
+            members: Members {
+                n_members: params.n_members,
+                n_chains,
+                burn_in: params.burn_in,
+            },
+            patience: None,
+            validation_fraction: params.validation_fraction,
+            min_scale: params.min_scale,
+        }
+    }
+}
+
+impl Recipe {
+    /// Settings of a chain on rows of this total weight.
+    pub(super) fn settings(
+        &self,
+        learning_rate: f64,
+        max_depth: usize,
+        total_weight: f64,
+    ) -> Settings {
+        Settings {
+            n_trees: self.n_estimators,
+            learning_rate,
+            l2: self.l2,
+            min_child_weight: self.min_child_weight,
+            limits: Limits {
+                growth: self.growth,
+                max_depth,
+                max_leaves: if self.growth == Growth::Leafwise {
+                    self.max_leaves
+                } else {
+                    usize::MAX
+                },
+                min_gain: 0.0,
+            },
+            subsample: self.subsample,
+            colsample: self.colsample,
+            sampling: self.sampling,
+            shrink_rate: self.shrink_rate.unwrap_or(0.5 / total_weight),
+            random_strength: 1.0,
+            patience: self.patience,
+        }
+    }
+}
+
+impl Members {
+    /// Trees after which each of the `n` members of one chain is read off, ascending, the last at the end.
+    pub(super) fn snapshots(&self, n_trees: usize, chain: usize) -> Vec<usize> {
+        let n =
+            self.n_members / self.n_chains + usize::from(chain < self.n_members % self.n_chains);
+        let first = (self.burn_in * n_trees as f64).floor() as usize;
+        // steps of equal length after the burn-in, as long as there is a tree for each
+        let period = ((n_trees - first) / n.max(1)).max(1);
+        (0..n)
+            .map(|j| n_trees.saturating_sub(period * (n - 1 - j)).max(1))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn virtual_members_stand_where_the_paper_has_them() {
+        let members = Members {
+            n_members: 10,
+            n_chains: 1,
+            burn_in: 0.5,
+        };
+        let expected: Vec<usize> = (1..=10).map(|j| 500 + 50 * j).collect();
+        assert_eq!(members.snapshots(1000, 0), expected);
+        let shared = Members {
+            n_chains: 4,
+            ..members
+        };
+        let n: Vec<usize> = (0..4)
+            .map(|chain| shared.snapshots(1000, chain).len())
+            .collect();
+        assert_eq!(n, [3, 3, 2, 2]);
+    }
+}
