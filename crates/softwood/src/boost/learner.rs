@@ -19,9 +19,10 @@ use crate::rng::{Key, uniform};
 pub(crate) enum Sampling {
     /// Nowhere but from row and column sampling.
     Off,
-    /// Leaf noise whose stationary law is the posterior: variance `e (2 - e) / A` for a step of rate `e` with curvature `A`.
+    /// Leaf noise whose stationary law is the posterior: variance `e (2 - e) v` for steps of rate `e` in a leaf whose posterior
+    /// has the variance `v` (the chain `x -> (1 - e) x + noise` then keeps `v`, whatever `e`).
     Posterior,
-    /// Leaf noise of the paper's equation 11: variance `2 e / (N A)`.
+    /// Leaf noise of the paper's equation 11: variance `2 e v / N`.
     Malinin,
     /// Noise on the scores of splits, none on leaves.
     SplitNoise,
@@ -290,7 +291,7 @@ impl<const L: usize> Learner<L> {
                 let step = (sums[output.gradient] / curvature).clamp(-limit, limit);
                 let mut value = rate * step;
                 if noise > 0.0 {
-                    let sd = (noise / (output.factor * curvature)).sqrt();
+                    let sd = (noise * law.noise_variance(at, &sums, curvature)).sqrt();
                     value += sd * f64::from(normals[leaf * outputs.len() + at]);
                 }
                 values.push(value as f32);

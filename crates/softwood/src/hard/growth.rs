@@ -13,7 +13,7 @@ use crate::hard::partition::Partition;
 use crate::hard::room::Room;
 use crate::hard::search::Scaled;
 use crate::hard::skeleton::Skeleton;
-use crate::hard::test::Test;
+use crate::hard::test::{Rule, Test};
 use crate::par::Pool;
 
 /// How a tree grows.
@@ -125,8 +125,6 @@ impl<const L: usize> Grower<L> {
                 .reduce(Candidate::better);
             let Some(best) = best else { break };
             let test = best.test();
-            tests.push(test);
-            gains.push(best.gain);
             births.clear();
             let mut next = Vec::with_capacity(2 * level.len());
             for &node in &level {
@@ -134,6 +132,8 @@ impl<const L: usize> Grower<L> {
                 next.extend([self.nodes.len() - 2, self.nodes.len() - 1]);
             }
             level = next;
+            tests.push(self.settled(test, task.columns, &level));
+            gains.push(best.gain);
         }
         let leaves = level
             .iter()
@@ -170,6 +170,21 @@ impl<const L: usize> Grower<L> {
             smaller,
             larger,
         }
+    }
+
+    /// The test with its answer for missing cells: where training had none, they follow the larger side. `children` are
+    /// left and right in turn.
+    fn settled(&self, mut test: Test, columns: &Columns, children: &[usize]) -> Test {
+        if let Rule::Above { missing_right, .. } = &mut test.rule
+            && !columns.has_missing[test.column]
+        {
+            let n_rows = |first: usize| -> usize {
+                let side = children.iter().skip(first).step_by(2);
+                side.map(|&node| self.nodes[node].rows.len()).sum()
+            };
+            *missing_right = n_rows(1) > n_rows(0);
+        }
+        test
     }
 
     fn grow_freely(&mut self, task: &Task<'_, L>) -> Grown {
@@ -213,6 +228,7 @@ impl<const L: usize> Grower<L> {
                 let test = best.test();
                 let birth = self.split(node, &test, task.binned);
                 let (left, right) = (self.nodes.len() - 2, self.nodes.len() - 1);
+                let test = self.settled(test, task.columns, &[left, right]);
                 free.push(node, test, best.gain, [left, right]);
                 n_leaves += 1;
                 if self.nodes[left].depth < limits.max_depth {

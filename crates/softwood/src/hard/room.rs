@@ -284,11 +284,7 @@ impl<const L: usize> Room<L> {
         } else {
             Rule::Above {
                 bin: after as u8 + 1,
-                missing_right: if task.columns.has_missing[column] {
-                    side == 1
-                } else {
-                    self.is_right_heavier(task, at, level, after as u8 + 1)
-                },
+                missing_right: side == 1,
             }
         };
         Some(Candidate {
@@ -317,13 +313,6 @@ impl<const L: usize> Room<L> {
             set[bin as usize / 64] |= 1 << (bin % 64);
         }
         Rule::In(set)
-    }
-
-    fn is_right_heavier(&self, task: &Task<'_, L>, at: usize, level: &[usize], bin: u8) -> bool {
-        let sum =
-            |bins: Range<usize>| -> i64 { bins.map(|bin| self.weight(task, at, level, bin)).sum() };
-        let middle = bin as usize + 1;
-        sum(middle..BINS) > sum(0..middle)
     }
 
     fn weight(&self, task: &Task<'_, L>, at: usize, level: &[usize], bin: usize) -> i64 {

@@ -119,8 +119,8 @@ impl Scaled {
 /// Room for one search.
 #[derive(Debug, Clone)]
 pub(crate) struct Scan<const L: usize> {
-    /// Sums over the bins up to each.
-    below: Box<Bins<L>>,
+    /// Sums over the bins up to each, lane by lane.
+    below: Box<[[i32; BINS]; L]>,
     /// Score of the split after each bin.
     scores: [f32; BINS],
 }
@@ -128,7 +128,7 @@ pub(crate) struct Scan<const L: usize> {
 impl<const L: usize> Scan<L> {
     pub(crate) fn new() -> Self {
         Self {
-            below: Box::new([[0; L]; BINS]),
+            below: Box::new([[0; BINS]; L]),
             scores: [REFUSED; BINS],
         }
     }
@@ -144,29 +144,15 @@ impl<const L: usize> Scan<L> {
         (scaled, fallback): (&Scaled, f32),
     ) -> &[f32] {
         let n = match which {
-            Which::From1To(end) => {
-                let n = end - 1;
-                accumulate(&bins[1..end], start, &mut self.below[..n]);
-                n
-            }
+            Which::From1To(end) => accumulate(bins[1..end].iter(), start, &mut self.below),
             Which::Ordered(order) => {
-                let mut sum = start;
-                for (below, &bin) in self.below.iter_mut().zip(order) {
-                    for lane in 0..L {
-                        sum[lane] = sum[lane].wrapping_add(bins[bin as usize][lane]);
-                    }
-                    *below = sum;
-                }
-                order.len()
+                let ordered = order.iter().map(|&bin| &bins[bin as usize]);
+                accumulate(ordered, start, &mut self.below)
             }
         };
-        score_all(
-            &self.below[..n],
-            total,
-            scaled,
-            fallback,
-            &mut self.scores[..n],
-        );
+        // whole chunks: what lies beyond the last bin is of earlier searches and not read
+        let scores = &mut self.scores[..n.next_multiple_of(CHUNK)];
+        score_all(&self.below, &total, scaled, fallback, scores);
         &self.scores[..n]
     }
 }
@@ -180,55 +166,63 @@ pub(crate) enum Which<'a> {
     Ordered(&'a [u8]),
 }
 
-#[multiversion(targets = "simd")]
-fn accumulate<const L: usize>(bins: &[[i32; L]], start: [i32; L], below: &mut [[i32; L]]) {
-    let mut sum = start;
-    for (below, bin) in below.iter_mut().zip(bins) {
+/// Running sums, lane by lane; returns how many.
+#[inline]
+fn accumulate<'a, const L: usize>(
+    bins: impl Iterator<Item = &'a [i32; L]>,
+    start: [i32; L],
+    below: &mut [[i32; BINS]; L],
+) -> usize {
+    let (mut sum, mut n) = (start, 0);
+    for (at, bin) in bins.enumerate().take(BINS) {
         for lane in 0..L {
             sum[lane] = sum[lane].wrapping_add(bin[lane]);
+            below[lane][at] = sum[lane];
         }
-        *below = sum;
+        n = at + 1;
     }
+    n
 }
 
+/// Scores are computed so many at a time.
 const CHUNK: usize = 16;
 
 #[multiversion(targets = "simd")]
 fn score_all<const L: usize>(
-    below: &[[i32; L]],
-    total: [i32; L],
+    below: &[[i32; BINS]; L],
+    total: &[i32; L],
     scaled: &Scaled,
     fallback: f32,
     scores: &mut [f32],
 ) {
-    for (below, scores) in below.chunks(CHUNK).zip(scores.chunks_mut(CHUNK)) {
-        let mut left = [[0_i32; CHUNK]; L];
-        for (at, sums) in below.iter().enumerate() {
-            for lane in 0..L {
-                left[lane][at] = sums[lane];
-            }
-        }
-        let mut score = [0.0_f32; CHUNK];
-        for output in &scaled.outputs {
-            let (gradient, curvature) = (&left[output.gradient], &left[output.curvature]);
+    scores.fill(0.0);
+    for output in &scaled.outputs {
+        let gradient = below[output.gradient].as_chunks::<CHUNK>().0;
+        let curvature = below[output.curvature].as_chunks::<CHUNK>().0;
+        let (all_g, all_h) = (total[output.gradient], total[output.curvature]);
+        let scores = scores.as_chunks_mut::<CHUNK>().0;
+        for ((scores, gradient), curvature) in scores.iter_mut().zip(gradient).zip(curvature) {
             for at in 0..CHUNK {
                 let g = gradient[at] as f32;
-                let rest_g = (total[output.gradient].wrapping_sub(gradient[at])) as f32;
+                let rest_g = all_g.wrapping_sub(gradient[at]) as f32;
                 let h = curvature[at] as f32 + output.l2;
-                let rest_h =
-                    (total[output.curvature].wrapping_sub(curvature[at])) as f32 + output.l2;
+                let rest_h = all_h.wrapping_sub(curvature[at]) as f32 + output.l2;
                 // one division for both sides
-                score[at] += output.factor * (g * g * rest_h + rest_g * rest_g * h) / (h * rest_h);
+                scores[at] += output.factor * (g * g * rest_h + rest_g * rest_g * h) / (h * rest_h);
             }
         }
-        let weight = &left[scaled.weight];
+    }
+    let weights = below[scaled.weight].as_chunks::<CHUNK>().0;
+    let all = total[scaled.weight];
+    for (scores, weights) in scores.as_chunks_mut::<CHUNK>().0.iter_mut().zip(weights) {
         for at in 0..CHUNK {
-            let rest = total[scaled.weight].wrapping_sub(weight[at]);
-            let allowed = weight[at] >= scaled.min_weight && rest >= scaled.min_weight;
-            score[at] = if allowed { score[at] } else { fallback };
+            let least = weights[at].min(all.wrapping_sub(weights[at]));
+            scores[at] = if least >= scaled.min_weight {
+                scores[at]
+            } else {
+                fallback
+            };
         }
-        let n = scores.len();
-        scores.copy_from_slice(&score[..n]);
     }
 }
 

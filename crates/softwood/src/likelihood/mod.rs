@@ -20,6 +20,11 @@ pub(crate) trait Law<const L: usize>: Sync {
     /// The lane that the least weight of a leaf is counted in.
     fn weight_lane(&self) -> usize;
 
+    /// Variance of the posterior of a leaf's value, given the sums of its lanes and its curvature with `l2`.
+    fn noise_variance(&self, _output: usize, _sums: &[f64; L], curvature: f64) -> f64 {
+        1.0 / curvature
+    }
+
     /// Raw outputs of the best constant.
     fn start(&self, target: &[f32], weight: &[f32]) -> Vec<f64>;
 
