@@ -11,6 +11,17 @@ pub(crate) const LANES: usize = 16;
 /// One value per lane.
 pub(crate) type Lanes<T> = [T; LANES];
 
+/// `combine` of two values in every lane. Arguments come by value: a loop that reads and writes through references stays
+/// scalar where the compiler cannot tell that they lie apart.
+#[inline(always)]
+pub(crate) fn both<T: Real>(a: Lanes<T>, b: Lanes<T>, combine: impl Fn(T, T) -> T) -> Lanes<T> {
+    let mut out = [T::ZERO; LANES];
+    for lane in 0..LANES {
+        out[lane] = combine(a[lane], b[lane]);
+    }
+    out
+}
+
 mod sealed {
     pub(crate) trait Sealed {}
     impl Sealed for f32 {}

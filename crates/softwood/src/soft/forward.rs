@@ -107,21 +107,24 @@ fn normals(pass: &Pass, start: usize, scratch: &ForwardScratch, out: &mut Compon
     for component in 0..n_components {
         let node = n_components - 1 + component;
         let at = component * out.stride + start;
-        let (mean, raw) = (&scratch.blended[2 * node], &scratch.blended[2 * node + 1]);
-        let reach = &scratch.reach[node];
-        let weights = &mut out.weight[at..at + LANES];
+        let (mean, raw) = (scratch.blended[2 * node], scratch.blended[2 * node + 1]);
+        let mut sd = raw;
         for lane in 0..LANES {
-            weights[lane] = f64::from(reach[lane]);
+            sd[lane] = pass.law.sd(raw[lane]);
         }
-        let means = &mut out.mean[at..at + LANES];
-        for lane in 0..LANES {
-            means[lane] = f64::from(mean[lane]);
-        }
-        let sds = &mut out.sd[at..at + LANES];
-        for lane in 0..LANES {
-            sds[lane] = f64::from(pass.law.sd(raw[lane]));
-        }
+        out.weight[at..at + LANES].copy_from_slice(&widen(scratch.reach[node]));
+        out.mean[at..at + LANES].copy_from_slice(&widen(mean));
+        out.sd[at..at + LANES].copy_from_slice(&widen(sd));
     }
+}
+
+#[inline(always)]
+fn widen(values: Lanes<f32>) -> [f64; LANES] {
+    let mut out = [0.0; LANES];
+    for lane in 0..LANES {
+        out[lane] = f64::from(values[lane]);
+    }
+    out
 }
 
 /// Class probabilities: the reach-weighted softmax of each component.
