@@ -6,7 +6,7 @@ use crate::soft::layout::Layout;
 /// The lanes that start at `at`.
 #[inline(always)]
 pub(crate) fn lanes_at<T: Real>(values: &[T], at: usize) -> Lanes<T> {
-    let mut out = [T::ZERO; LANES];
+    let mut out = Lanes::of(T::ZERO);
     out.copy_from_slice(&values[at..at + LANES]);
     out
 }

@@ -51,15 +51,15 @@ pub(crate) struct Scratch<T> {
 impl<T: Real> Scratch<T> {
     pub(crate) fn new(layout: &Layout) -> Self {
         let n_nodes = 2 * layout.n_leaves() - 1;
-        let zeros = |len: usize| vec![[T::ZERO; LANES]; len];
+        let zeros = |len: usize| vec![Lanes::of(T::ZERO); len];
         Self {
             gates: zeros(layout.n_gates()),
             reach: zeros(n_nodes),
             blended: zeros(n_nodes * layout.n_channels),
             slopes: zeros(layout.n_components() * layout.n_channels),
             shares: zeros(n_nodes),
-            top: [T::ZERO; LANES],
-            sum: [T::ZERO; LANES],
+            top: Lanes::of(T::ZERO),
+            sum: Lanes::of(T::ZERO),
         }
     }
 }
@@ -98,7 +98,7 @@ pub(crate) fn gradient<T: Real>(
         let target = lanes_at(rows.target, start);
         let weight = lanes_at(rows.weight, start);
         let scores = chunk(pass, &mut view, &target, &weight, scratch);
-        rows.scores[start..start + LANES].copy_from_slice(&scores);
+        rows.scores[start..start + LANES].copy_from_slice(&scores[..]);
     }
 }
 
@@ -117,7 +117,7 @@ impl<T: Real> View<'_, T> {
     #[inline(always)]
     fn set(&mut self, activation: usize, value: &Lanes<T>) {
         let at = activation * self.n_rows + self.start;
-        self.activations[at..at + LANES].copy_from_slice(value);
+        self.activations[at..at + LANES].copy_from_slice(&value[..]);
     }
 }
 
@@ -143,7 +143,7 @@ fn chunk<T: Real>(
 fn descend<T: Real>(pass: &Pass, view: &View<'_, T>, scratch: &mut Scratch<T>) {
     let beta = T::of(pass.beta);
     let n_choosing = pass.layout.n_components() - 1;
-    scratch.reach[0] = [T::ZERO; LANES];
+    scratch.reach[0] = Lanes::of(T::ZERO);
     for node in 0..n_choosing {
         let a = view.get(node);
         let up = scratch.reach[node];
@@ -162,7 +162,7 @@ fn descend<T: Real>(pass: &Pass, view: &View<'_, T>, scratch: &mut Scratch<T>) {
         let a = view.get(node);
         let is_top = node < 2 * n_choosing + 1;
         let up = if is_top {
-            [T::ONE; LANES]
+            Lanes::of(T::ONE)
         } else {
             scratch.reach[node]
         };
@@ -190,7 +190,7 @@ fn components<T: Real>(
     let n_channels = pass.layout.n_channels;
     let first = pass.layout.n_components() - 1;
     let last = 2 * first + 1;
-    scratch.top = [T::of(-1e30); LANES];
+    scratch.top = Lanes::of(T::of(-1e30));
     for node in first..last {
         let z = &scratch.blended[node * n_channels..(node + 1) * n_channels];
         let slopes =
@@ -205,7 +205,7 @@ fn components<T: Real>(
         scratch.shares[0] = *weight;
         return scores;
     }
-    scratch.sum = [T::ZERO; LANES];
+    scratch.sum = Lanes::of(T::ZERO);
     for node in first..last {
         let relative = both(scratch.shares[node], scratch.top, |a, b| (a - b).exp());
         scratch.shares[node] = relative;
@@ -250,7 +250,7 @@ fn blending_gates<T: Real>(pass: &Pass, view: &mut View<'_, T>, scratch: &mut Sc
         let below = level - layout.mixing_levels;
         for node in (1 << level) - 1..(2 << level) - 1 {
             let component = (node + 1 - (1 << level)) >> below;
-            let mut pull = [T::ZERO; LANES];
+            let mut pull = Lanes::of(T::ZERO);
             for channel in 0..n_channels {
                 let slope = scratch.slopes[component * n_channels + channel];
                 let left = scratch.blended[(2 * node + 1) * n_channels + channel];
@@ -271,7 +271,7 @@ fn blending_gates<T: Real>(pass: &Pass, view: &mut View<'_, T>, scratch: &mut Sc
     for leaf in 0..n_leaves {
         let component = leaf >> below;
         let reach = if below == 0 {
-            [T::ONE; LANES]
+            Lanes::of(T::ONE)
         } else {
             scratch.reach[n_gates + leaf]
         };
