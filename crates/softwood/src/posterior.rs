@@ -89,7 +89,7 @@ impl Debug for Distribution<'_> {
 }
 
 /// Values per block array that keep a block inside the second-level cache.
-const BLOCK_VALUES: usize = 1 << 16;
+const BLOCK_VALUES: usize = 1 << 15;
 /// Blocks that one task asks in turn, so that their memory is made once.
 const BLOCKS_PER_TASK: usize = 16;
 
