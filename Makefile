@@ -35,6 +35,7 @@ test-python: python
 
 test-all: python
 	cargo test $(RUST) -- --include-ignored
+	cargo test --release -p softwood-io --no-default-features
 	cargo build $(RUST)
 	$(BIN)/python -m pytest
 

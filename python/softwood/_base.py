@@ -86,10 +86,11 @@ class Estimator(BaseEstimator):
         while target[0] in taken:
             target = (f"{target[0]}_target", *target[1:])
         check_consistent_length(columns[0][1], target[1])
-        training: Labelled = (columns, target, _weights(sample_weight, target[1]))
+        training: Labelled = (columns, target, _weights(sample_weight, target[1]), self._labels())
         held_out: Labelled | None = None
         if X_val is not None:
-            held_out = (self._columns(X_val), self._target(y_val, "y_val", reset=False), None)
+            target = self._target(y_val, "y_val", reset=False)
+            held_out = (self._columns(X_val), target, None, self._labels())
         run = (_random.seed_of(self.random_state), self._threads())
         self._model = _native.fit(self._family, self._parameters(), training, held_out, run)
         return self
@@ -108,6 +109,10 @@ class Estimator(BaseEstimator):
 
     def _target(self, y: Any, name: str, *, reset: bool = True) -> Column:
         raise NotImplementedError
+
+    def _labels(self) -> str:
+        """Say what the names of classes stand for."""
+        return "text"
 
     def _restore(self, model: Model, schema: dict[str, Any]) -> None:
         """Take over a model read from a file."""
@@ -297,9 +302,12 @@ class Classifier(ClassifierMixin, Estimator):
         codes[~missing] = inverse
         return _target_name(y), codes, [_frame.text(label) for label in classes]
 
+    def _labels(self) -> str:
+        return _frame.kind_of(self.classes_)
+
     def _restore(self, model: Model, schema: dict[str, Any]) -> None:
         super()._restore(model, schema)
-        self.classes_ = _classes(schema["classes"])
+        self.classes_ = _classes(schema["classes"], schema["labels"])
 
 
 def load(path: str | os.PathLike[str]) -> Estimator:
@@ -317,8 +325,9 @@ def load(path: str | os.PathLike[str]) -> Estimator:
 
     Notes
     -----
-    A file holds class names, not their Python types: names that all are numbers come back as numbers, `false` and
-    `true` as booleans, others as texts. Pickling keeps the types.
+    A file holds the names of classes and whether they were texts, numbers or truth values: they come back as arrays
+    of texts, of the smallest of `int64` and `float64` that holds them, or of booleans. Pickling keeps the very type.
+    The program takes `true` and `false` for truth values, and the classes of a numeric column for numbers.
     """
     model = _native.Model.load(path)
     about = json.loads(model.describe())
@@ -328,18 +337,16 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     return estimator
 
 
-def _classes(names: list[str]) -> NDArray[Any]:
-    """Give class names the types they most likely had."""
-    if names == ["false", "true"]:
-        return np.array([False, True])
-    for kind in (np.int64, np.float64):
-        try:
-            classes = np.array([kind(name) for name in names])
-        except (ValueError, OverflowError):
-            continue
-        if [_frame.text(label) for label in classes] == names:
-            return classes
-    return np.array(names)
+def _classes(names: list[str], labels: str) -> NDArray[Any]:
+    """Give class names the type they had."""
+    if labels == "boolean":
+        return np.array([name == "true" for name in names])
+    if labels == "text":
+        return np.array(names)
+    try:
+        return np.array([np.int64(name) for name in names])
+    except (ValueError, OverflowError):
+        return np.array([np.float64(name) for name in names])
 
 
 def _target_name(y: Any) -> str:

@@ -29,6 +29,11 @@ class _Distribution:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_rows={len(self)})"
 
+    def _one_per_row(self, y: NDArray[Any]) -> NDArray[Any]:
+        if y.size != 1 and y.shape != (len(self),):
+            raise ValueError(f"y has shape {y.shape}: expected one value, or one for each of the {len(self)} rows")
+        return np.ascontiguousarray(np.broadcast_to(y.ravel(), (len(self),)))
+
     @cached_property
     def _uncertainty(self) -> dict[str, Array]:
         return self._answer.uncertainty()
@@ -129,8 +134,7 @@ class RegressionDistribution(_Distribution):
         return self._answer.sample_functions(n, _random.seed_of(random_state))
 
     def _targets(self, y: ArrayLike) -> Array:
-        values = np.asarray(y, dtype=np.float64)
-        return np.ascontiguousarray(np.broadcast_to(values, (len(self),)))
+        return self._one_per_row(np.asarray(y, dtype=np.float64))
 
 
 class ClassificationDistribution(_Distribution):
@@ -172,7 +176,7 @@ class ClassificationDistribution(_Distribution):
     def logpmf(self, y: ArrayLike) -> Array:
         """Natural logarithm of each row's probability of class `y`; one class for all rows or one for each."""
         place = {_frame.text(label): at for at, label in enumerate(self.classes)}
-        labels = np.broadcast_to(np.asarray(y), (len(self),))
+        labels = self._one_per_row(np.asarray(y))
         unknown = [label for label in np.unique(labels) if _frame.text(label) not in place]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is not a class of the model; it knows {list(place)}")

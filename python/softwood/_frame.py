@@ -8,6 +8,7 @@ seconds since then, times and durations seconds.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -87,6 +88,16 @@ def text(value: Any) -> str:
         return np.format_float_positional(value, trim="-")
     name = str(value)
     return name.strip().lower() if name.strip().lower() in {"true", "false"} else name
+
+
+def kind_of(labels: NDArray[Any]) -> str:
+    """Say what labels are, in the words of the model file: texts, numbers or truth values."""
+    if labels.dtype.kind in "biuf":
+        return "boolean" if labels.dtype.kind == "b" else "number"
+    if all(isinstance(label, (bool, np.bool_)) for label in labels):
+        return "boolean"
+    are_numbers = all(isinstance(label, numbers.Real) and not isinstance(label, bool) for label in labels)
+    return "number" if are_numbers else "text"
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -1,6 +1,10 @@
 """The predictive distribution: shapes, and laws that tie its answers together."""
 
+import copy
+import pickle
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from softwood import VSTClassifier, VSTRegressor
@@ -62,8 +66,9 @@ def test_crps_is_smallest_near_the_middle(dist):
 
 def test_one_target_for_all_rows_or_one_for_each(dist):
     np.testing.assert_array_equal(dist.logpdf(0.5), dist.logpdf(np.full(len(dist), 0.5)))
-    with pytest.raises(ValueError, match="broadcast"):
-        dist.cdf(np.zeros(len(dist) + 1))
+    for wrong in (np.zeros(len(dist) + 1), np.zeros((len(dist), 1)), []):
+        with pytest.raises(ValueError, match=r"y has shape .* one for each of the 120 rows"):
+            dist.cdf(wrong)
 
 
 @pytest.mark.parametrize("level", [-0.1, 1.5, np.nan])
@@ -99,6 +104,28 @@ def test_labels_and_log_probabilities_come_from_the_probabilities(labels):
     np.testing.assert_allclose(labels.logpmf(labels.label), np.log(labels.proba.max(axis=1)))
     with pytest.raises(ValueError, match="not a class of the model"):
         labels.logpmf("huge")
+    with pytest.raises(ValueError, match=r"y has shape \(2,\)"):
+        labels.logpmf(["low", "high"])
+
+
+def test_impossible_numbers_of_draws_are_refused(dist, labels):
+    for draw in (dist.sample, dist.sample_functions, labels.sample):
+        assert draw(0).shape == (120, 0)
+        for n in (-1, 2**80):
+            with pytest.raises(ValueError, match=f"n = {n}: expected a whole number from 0"):
+                draw(n)
+        with pytest.raises(TypeError):
+            draw(1.5)
+
+
+def test_distributions_are_pickled_and_copied(mixed, quick):
+    cells, y = mixed
+    train, rows = pd.DataFrame(cells), pd.DataFrame(cells)[::-1].assign(colour="unseen")
+    for model in (VSTRegressor(**quick).fit(train, y), VSTClassifier(**quick).fit(train, y > 4)):
+        dist = model.predict_dist(rows)
+        for again in (pickle.loads(pickle.dumps(dist)), copy.deepcopy(dist)):
+            np.testing.assert_array_equal(again.knowledge, dist.knowledge)
+            np.testing.assert_array_equal(again.sample(2, random_state=0), dist.sample(2, random_state=0))
 
 
 def test_sampled_classes_are_classes(labels):

@@ -55,7 +55,10 @@ def test_models_without_names_come_back_without_names(regression, quick, tmp_pat
     assert_same(again, model, X)
 
 
-@pytest.mark.parametrize("labels", [[0, 3], [-1, 1], [False, True], ["no", "yes"]])
+@pytest.mark.parametrize(
+    "labels",
+    [[0, 3], [-1, 1], [False, True], ["no", "yes"], ["1", "2"], ["0.5", "1.5"], ["false", "true"]],
+)
 def test_classes_come_back_from_files_with_their_type(classification, quick, tmp_path, labels):
     X, _ = classification
     model = VSTClassifier(**quick).fit(X, np.array(labels)[(X[:, 0] > 0).astype(int)])
@@ -63,6 +66,7 @@ def test_classes_come_back_from_files_with_their_type(classification, quick, tmp
     again = softwood.load(tmp_path / "model.softwood")
     assert_same(again, model, X)
     assert again.classes_.dtype == model.classes_.dtype
+    assert again.classes_.tolist() == model.classes_.tolist()
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])

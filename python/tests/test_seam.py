@@ -105,18 +105,35 @@ def test_other_threads_run_while_a_model_is_fitted(quick):
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent another way there")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_interrupt_stops_a_fit(n_jobs):
-    script = f"""
+    interrupted(f"""
 import numpy as np, softwood
 X = np.random.default_rng(0).normal(size=(500, 4))
-print("fitting", flush=True)
+print("working", flush=True)
 softwood.VSTRegressor(**{LONG!r}, n_jobs={n_jobs}).fit(X, X[:, 0])
 print("done", flush=True)
-"""
+""")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent another way there")
+def test_interrupt_stops_an_answer(quick):
+    """The answer would take hours: an interrupt noticed only after it would run into the time limit."""
+    quick.update(depth=4, n_members=2000)
+    interrupted(f"""
+import numpy as np, softwood
+X = np.random.default_rng(0).normal(size=(500_000, 4))
+model = softwood.VSTRegressor(**{quick!r}, n_jobs=1).fit(X[:100], X[:100, 0])
+print("working", flush=True)
+model.predict_dist(X).crps(0.0)
+print("done", flush=True)
+""")
+
+
+def interrupted(script):
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert child.stdout.readline().strip() == "fitting"
-    time.sleep(0.5)
-    child.send_signal(signal.SIGINT)
     try:
+        assert child.stdout.readline().strip() == "working"
+        time.sleep(0.5)
+        child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=60)
     finally:
         child.kill()

@@ -71,8 +71,8 @@ pub(crate) struct PredictArgs {
     /// Where the predictions go, by suffix; `-` is CSV on standard output [default: -].
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
-    /// Levels of the quantiles (regression).
-    #[arg(long, value_name = "LEVELS", value_delimiter = ',', value_parser = level, default_value = "0.05,0.5,0.95")]
+    /// Levels of the quantiles (regression) [default: 0.05,0.5,0.95].
+    #[arg(long, value_name = "LEVELS", value_delimiter = ',', value_parser = level)]
     pub(crate) quantiles: Vec<f64>,
     /// Draws from the predictive distribution to add to each row (regression).
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100_000))]
@@ -204,7 +204,7 @@ pub(crate) struct FormatArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// Decides every random number [default: 0].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = seed)]
     pub(crate) seed: Option<u64>,
     /// Threads; 0 takes one per core. The result does not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024))]
@@ -248,6 +248,12 @@ pub(crate) fn delimiter(text: &str) -> Result<u8, String> {
         _ if text.len() == 1 && !"\"\r\n".contains(text) => Ok(text.as_bytes()[0]),
         _ => Err("expected one ASCII character, or `tab`".to_owned()),
     }
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.trim()
+        .parse()
+        .map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
 }
 
 fn level(text: &str) -> Result<f64, String> {

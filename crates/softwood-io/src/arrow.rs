@@ -116,7 +116,9 @@ impl Gathered {
     fn new(field: &Field, rule: Rule) -> Result<Self> {
         let reading = reading_of(field.data_type());
         let cells = match (rule, reading) {
-            (Rule::Lenient, None) | (Rule::Numeric, Some(_)) => Cells::Numbers(Vec::new()),
+            (Rule::Lenient, None) | (Rule::Numeric | Rule::Trained, Some(_)) => {
+                Cells::Numbers(Vec::new())
+            }
             (_, None) => {
                 let problem = format!(
                     "its type {} is neither numbers nor categories; leave the column out",
@@ -149,7 +151,7 @@ impl Gathered {
             }
             Cells::Numbers(numbers) if reading == Reading::Words => {
                 let texts = texts_of(&array).map_err(|error| odd(&self.name, &error))?;
-                parse_numbers(numbers, &texts, &self.name, rows_before)
+                parse_numbers(numbers, &texts, (&self.name, self.rule), rows_before)
             }
             Cells::Numbers(numbers) => {
                 push_numbers(numbers, &array, reading).map_err(|error| odd(&self.name, &error))
@@ -244,7 +246,7 @@ fn counts_of(array: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
 fn parse_numbers(
     numbers: &mut Vec<f64>,
     texts: &LargeStringArray,
-    column: &str,
+    (column, rule): (&str, Rule),
     rows_before: usize,
 ) -> Result<()> {
     for (at, text) in texts.iter().enumerate() {
@@ -253,8 +255,9 @@ fn parse_numbers(
             Cell::Number(number) => number,
             Cell::Words => {
                 let problem = format!(
-                    "{} is not a number; make the cell null if it is missing, or declare the column categorical",
-                    shown(text.unwrap_or_default())
+                    "{} is not a number; make the cell null if it is missing{}",
+                    shown(text.unwrap_or_default()),
+                    rule.otherwise().unwrap_or_default()
                 );
                 return Err(Error::cell(column, rows_before + at + 1, problem));
             }

@@ -17,6 +17,9 @@ const BUFFER: usize = 1 << 16;
 /// categories, so that those numbers keep their spelling without every spelling having been kept.
 pub(crate) fn read(source: &Source<'_>, delimiter: u8, options: &ReadOptions) -> Result<Table> {
     let names = Records::open(source, delimiter)?.header()?;
+    if options.delimiter.is_none() {
+        check_delimiter(&names, delimiter)?;
+    }
     let builder = |name: &String| Builder::new(name, options.rule(name));
     let mut open: Vec<_> = names.iter().map(builder).enumerate().collect();
     let mut columns: Vec<(usize, Column)> = Vec::with_capacity(open.len());
@@ -28,6 +31,20 @@ pub(crate) fn read(source: &Source<'_>, delimiter: u8, options: &ReadOptions) ->
     }
     columns.sort_by_key(|(field, _)| *field);
     Table::new(columns.into_iter().map(|(_, column)| column).collect())
+}
+
+/// Refuses a header that is all one name with another delimiter in it.
+fn check_delimiter(names: &[String], delimiter: u8) -> Result<()> {
+    let [name] = names else { return Ok(()) };
+    let others = [(';', "';'"), ('\t', "tab"), (',', "','"), ('|', "'|'")];
+    match others.iter().find(|(mark, _)| name.contains(*mark)) {
+        Some((mark, typed)) if *mark != char::from(delimiter) => Err(Error::Table(format!(
+            "the header is one name, {}; if its cells are separated by `{}`, say so: --delimiter {typed}",
+            shown(name),
+            mark.escape_debug()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Moves finished columns over; gives builders of those that are to be read again, now as categories.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use softwood::{Column, Error, Result};
 
 use crate::cell::{Cell, category, is_missing, read_cell, shown};
+use crate::dressed::is_dressed;
 use crate::levels::Levels;
 use crate::options::Rule;
 
@@ -45,8 +46,11 @@ enum Cells {
 struct Tally {
     n_present: usize,
     n_numbers: usize,
+    n_dressed: usize,
     distinct: BTreeSet<u64>,
+    distinct_dressed: BTreeSet<String>,
     first_words: Option<(Place, String)>,
+    first_dressed: Option<(Place, String)>,
 }
 
 /// What became of a column.
@@ -94,8 +98,15 @@ impl Builder {
             return Ok(());
         }
         self.tally.add(cell);
+        self.note(cell, text, place);
         self.push_name(text);
         Ok(())
+    }
+
+    fn note(&mut self, cell: Cell, text: &str, place: Place) {
+        if self.rule == Rule::Infer && cell == Cell::Words {
+            self.tally.note_words(text, place);
+        }
     }
 
     fn push_name(&mut self, text: &str) {
@@ -106,9 +117,9 @@ impl Builder {
 
     /// The first words in what may have been a column of numbers.
     fn first_words(&mut self, text: &str, place: Place) -> Result<()> {
-        if self.rule == Rule::Numeric {
+        if let Some(otherwise) = self.rule.otherwise() {
             let problem = format!(
-                "{} (line {}) is not a number; leave the cell empty if it is missing, or declare the column categorical",
+                "{} (line {}) is not a number; leave the cell empty if it is missing{otherwise}",
                 shown(text),
                 place.line
             );
@@ -125,6 +136,7 @@ impl Builder {
         }
         self.tally.add(Cell::Words);
         self.tally.first_words = Some((place, text.to_owned()));
+        self.note(Cell::Words, text, place);
         self.push_name(text);
         Ok(())
     }
@@ -164,13 +176,39 @@ impl Tally {
         self.n_present += 1;
     }
 
-    /// Refuses words that look like a slip in a column of numbers: nine cells in ten are numbers, and many different ones.
+    fn note_words(&mut self, text: &str, place: Place) {
+        if !is_dressed(text) {
+            return;
+        }
+        self.n_dressed += 1;
+        if self.distinct_dressed.len() <= MOST_NUMBER_CATEGORIES {
+            self.distinct_dressed.insert(text.to_owned());
+        }
+        if self.first_dressed.is_none() {
+            self.first_dressed = Some((place, text.to_owned()));
+        }
+    }
+
+    /// Refuses numbers in other clothes and words that look like a slip in a column of numbers: nine cells in ten are numbers, and many different ones.
     fn check(&self, name: &str) -> Result<()> {
         let Some((place, text)) = &self.first_words else {
             return Ok(());
         };
-        let mostly_numbers = self.n_numbers * 10 >= self.n_present * 9;
-        if !mostly_numbers || self.distinct.len() <= MOST_NUMBER_CATEGORIES {
+        let are_most = |count: usize| count * 10 >= self.n_present * 9;
+        let n_distinct = self.distinct.len() + self.distinct_dressed.len();
+        if let Some((place, text)) = &self.first_dressed
+            && are_most(self.n_numbers + self.n_dressed)
+            && n_distinct > MOST_NUMBER_CATEGORIES
+        {
+            let problem = format!(
+                "{} (line {}) is a number only to people; write it as 1234.5 is written, without other marks, or \
+                 declare the column categorical (--categorical {name})",
+                shown(text),
+                place.line
+            );
+            return Err(Error::cell(name, place.row, problem));
+        }
+        if !are_most(self.n_numbers) || self.distinct.len() <= MOST_NUMBER_CATEGORIES {
             return Ok(());
         }
         let problem = format!(
@@ -266,6 +304,38 @@ mod tests {
             message.contains("row 11") && message.contains("`oops`"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn numbers_for_people_are_told_unless_they_are_few() {
+        let commas: Vec<String> = (0..40).map(|n| format!("{n},5")).collect();
+        let mixed: Vec<String> = (0..40)
+            .map(|n| {
+                if n % 2 == 0 {
+                    format!("{n}")
+                } else {
+                    format!("{n} %")
+                }
+            })
+            .collect();
+        for (texts, row, found) in [
+            (&commas, 1, "`0,5` (line 2)"),
+            (&mixed, 2, "`1 %` (line 3)"),
+        ] {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let message = build(Rule::Infer, &texts).unwrap_err().to_string();
+            for part in [
+                &format!("column `x`, row {row}"),
+                found,
+                "1234.5",
+                "--categorical x",
+            ] {
+                assert!(message.contains(part), "{message}");
+            }
+            assert!(build(Rule::Lenient, &texts).is_ok());
+            assert!(build(Rule::Categorical, &texts).is_ok());
+            assert!(build(Rule::Infer, &texts[..20]).is_ok());
+        }
     }
 
     #[test]

@@ -22,12 +22,25 @@ pub struct ReadOptions {
 pub(crate) enum Rule {
     /// Numbers; other text is an error.
     Numeric,
+    /// Numbers, since a model was trained on them; other text is an error.
+    Trained,
     /// Categories.
     Categorical,
     /// By their looks; what cannot be settled is an error.
     Infer,
     /// By their looks; what cannot be settled is text, and a type without a reading is all missing.
     Lenient,
+}
+
+impl Rule {
+    /// Where only numbers will do: what a message about other text ends with.
+    pub(crate) fn otherwise(self) -> Option<&'static str> {
+        match self {
+            Self::Numeric => Some(", or declare the column categorical"),
+            Self::Trained => Some("; the model was trained on numbers here"),
+            Self::Categorical | Self::Infer | Self::Lenient => None,
+        }
+    }
 }
 
 impl ReadOptions {
@@ -92,6 +105,8 @@ impl ReadOptions {
             Rule::Lenient
         } else if has(&self.categorical) {
             Rule::Categorical
+        } else if has(&self.numeric) && self.lenient {
+            Rule::Trained
         } else if has(&self.numeric) {
             Rule::Numeric
         } else if self.lenient {
@@ -116,9 +131,9 @@ mod tests {
     fn schema_forces_fields_and_regression_target() {
         let schema = Schema::of(&table(), "price", Task::Regression);
         let options = ReadOptions::for_schema(&schema);
-        assert_eq!(options.rule("age"), Rule::Numeric);
+        assert_eq!(options.rule("age"), Rule::Trained);
         assert_eq!(options.rule("city"), Rule::Categorical);
-        assert_eq!(options.rule("price"), Rule::Numeric);
+        assert_eq!(options.rule("price"), Rule::Trained);
         assert_eq!(options.rule("comment"), Rule::Lenient);
         let classes = vec!["no".to_owned(), "yes".to_owned()];
         let schema = Schema::of(&table(), "price", Task::Classification { classes });

@@ -1,14 +1,22 @@
 //! Reading by suffix, and what every format demands of its columns.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use softwood::{Error, Result, Table};
 
+use crate::csv;
+#[cfg(any(feature = "parquet", feature = "ipc"))]
 use crate::guard::guarded;
+#[cfg(feature = "ipc")]
+use crate::ipc;
 use crate::options::ReadOptions;
+#[cfg(feature = "parquet")]
+use crate::parquet;
 use crate::sniff::Format;
-use crate::source::{Source, input_name, open};
-use crate::{csv, ipc, parquet};
+#[cfg(any(feature = "parquet", feature = "ipc"))]
+use crate::source::open;
+use crate::source::{Source, input_name, problem_of};
 
 /// Reads the table at `path`: CSV, TSV, Parquet or Arrow IPC by suffix; `-` is CSV on standard input. Text may be packed
 /// by gzip.
@@ -18,12 +26,20 @@ use crate::{csv, ipc, parquet};
 /// cannot. Messages name the file, and the row (data rows from 1) and column where there is one.
 pub fn read_table(path: &Path, options: &ReadOptions) -> Result<Table> {
     options.check()?;
+    if path.is_dir() {
+        return Err(Error::file(
+            path,
+            problem_of(&ErrorKind::IsADirectory.into(), "read"),
+        ));
+    }
     let within = |error: Error| error.within(input_name(path));
     match Format::of(path)? {
+        #[cfg(feature = "parquet")]
         Format::Parquet => {
             let file = open(path)?;
             guarded(|| parquet::read(file, options)).map_err(within)
         }
+        #[cfg(feature = "ipc")]
         Format::Ipc => {
             let file = open(path)?;
             guarded(|| ipc::read(file, options)).map_err(within)

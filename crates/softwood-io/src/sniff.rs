@@ -20,8 +20,10 @@ pub(crate) enum Format {
         gzip: bool,
     },
     /// Apache Parquet.
+    #[cfg(feature = "parquet")]
     Parquet,
     /// Arrow IPC; reading also takes the stream format.
+    #[cfg(feature = "ipc")]
     Ipc,
 }
 
@@ -58,8 +60,14 @@ impl Format {
                 delimiter: b'\t',
                 gzip,
             }),
+            #[cfg(feature = "parquet")]
             (Some("parquet" | "pq"), false) => Ok(Self::Parquet),
+            #[cfg(not(feature = "parquet"))]
+            (Some("parquet" | "pq"), false) => Err(left_out(path, "Parquet", "parquet")),
+            #[cfg(feature = "ipc")]
             (Some("arrow" | "ipc" | "feather"), false) => Ok(Self::Ipc),
+            #[cfg(not(feature = "ipc"))]
+            (Some("arrow" | "ipc" | "feather"), false) => Err(left_out(path, "Arrow IPC", "ipc")),
             _ => {
                 let problem =
                     format!("the suffix does not tell the format; the known ones are {KNOWN}");
@@ -67,6 +75,15 @@ impl Format {
             }
         }
     }
+}
+
+/// The answer to a format that this build cannot read or write.
+#[cfg(not(all(feature = "parquet", feature = "ipc")))]
+fn left_out(path: &Path, format: &str, feature: &str) -> Error {
+    let problem = format!(
+        "this build leaves {format} out; build softwood-io with its feature `{feature}`, or use a CSV file"
+    );
+    Error::file(path, problem)
 }
 
 #[cfg(test)]
@@ -83,9 +100,11 @@ mod tests {
             gzip: true,
         };
         assert_eq!(of("a.Tsv.GZ"), tsv);
+        #[cfg(feature = "parquet")]
         for name in ["a.parquet", "a.PQ"] {
             assert_eq!(of(name), Format::Parquet);
         }
+        #[cfg(feature = "ipc")]
         for name in ["a.arrow", "a.ipc", "a.Feather"] {
             assert_eq!(of(name), Format::Ipc);
         }

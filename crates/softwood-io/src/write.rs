@@ -9,9 +9,13 @@ use flate2::write::GzEncoder;
 use softwood::{Error, Result, Table};
 use tempfile::NamedTempFile;
 
+use crate::csv;
+#[cfg(feature = "ipc")]
+use crate::ipc;
+#[cfg(feature = "parquet")]
+use crate::parquet;
 use crate::sniff::{Format, is_stream};
 use crate::source::problem_of;
-use crate::{csv, ipc, parquet};
 
 /// Writes the table to `path`: CSV, TSV, Parquet or Arrow IPC by suffix, text packed by gzip where it ends in `.gz`;
 /// `-` is CSV on standard output, where a reader that has seen enough is no error. A file appears whole or not at all.
@@ -51,7 +55,9 @@ fn forgive_closed(written: io::Result<()>) -> io::Result<()> {
 
 fn put(out: &mut (dyn Write + Send), format: Format, table: &Table) -> io::Result<()> {
     match format {
+        #[cfg(feature = "parquet")]
         Format::Parquet => parquet::write(out, table)?,
+        #[cfg(feature = "ipc")]
         Format::Ipc => ipc::write(out, table)?,
         Format::Text {
             delimiter,
@@ -160,6 +166,7 @@ mod tests {
         }
     }
 
+    #[cfg(all(feature = "parquet", feature = "ipc"))]
     #[test]
     fn every_format_tells_a_failing_disk() {
         let table = Table::new(vec![Column::numeric("a", vec![1.0; 100])]).unwrap();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use softwood::{Column, Table, Values};
 
@@ -34,6 +35,41 @@ impl<'py> FromPyObject<'_, 'py> for RawColumn {
 impl RawColumn {
     pub(crate) fn into_column(self) -> Column {
         self.0
+    }
+}
+
+/// A column as it was handed over.
+pub(crate) fn raw<'py>(py: Python<'py>, column: &Column) -> PyResult<Bound<'py, PyAny>> {
+    let tuple = match &column.values {
+        Values::Numeric(numbers) => (&column.name, vector(py, numbers.clone()).into_any(), None),
+        Values::Categorical { codes, levels } => {
+            let codes = vector(py, codes.clone()).into_any();
+            (&column.name, codes, Some(levels.to_vec()))
+        }
+    };
+    Ok(tuple.into_pyobject(py)?.into_any())
+}
+
+/// A number of things, as Python's whole numbers give it.
+pub(crate) struct Count(pub(crate) usize);
+
+impl<'py> FromPyObject<'_, 'py> for Count {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match object.extract::<u32>() {
+            Ok(count) => Ok(Self(count as usize)),
+            Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => {
+                let found = object.str()?;
+                let problem = format!(
+                    "n = {}: expected a whole number from 0 to {}",
+                    found.to_cow()?,
+                    u32::MAX
+                );
+                Err(PyValueError::new_err(problem))
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use softwood::{Distribution, Key, Pool, Posterior, Result, Table};
+use pyo3::types::{PyBytes, PyDict};
+use softwood::{
+    Distribution, Key, Pool, Posterior, Result, Table, model_from_bytes, model_to_bytes,
+};
 
-use crate::convert::{matrix, vector};
+use crate::convert::{Count, RawColumn, matrix, raw, table, vector};
 use crate::errors::to_python;
-use crate::run::outside_gil;
+use crate::run::{outside_gil, stoppable};
 
 /// Rows below which starting threads takes longer than answering. Answers do not depend on the number of threads.
 const ROWS_FOR_THREADS: usize = 512;
@@ -43,14 +45,25 @@ impl Answer {
         py: Python<'_>,
         question: impl FnOnce(&Distribution<'_>) -> Result<T> + Send,
     ) -> PyResult<T> {
-        outside_gil(py, || {
-            let is_small = self.table.n_rows() < ROWS_FOR_THREADS;
-            let pool = Pool::new(if is_small { 1 } else { self.threads })?;
-            question(&Distribution::new(&*self.posterior, &self.table, &pool)?)
+        if self.table.n_rows() < ROWS_FOR_THREADS {
+            return outside_gil(py, || {
+                let pool = Pool::new(1)?;
+                question(&Distribution::new(&*self.posterior, &self.table, &pool)?)
+            });
+        }
+        stoppable(py, |watch| {
+            let pool = Pool::new(self.threads)?;
+            let answer = Distribution::new(&*self.posterior, &self.table, &pool)?;
+            question(&answer.watched_by(watch))
         })
     }
 }
 
+/// How an object is made again: by what, from what.
+type Reduced<'py> = (
+    Bound<'py, PyAny>,
+    (Bound<'py, PyBytes>, Vec<Bound<'py, PyAny>>, usize),
+);
 type Vector<'py> = PyResult<Bound<'py, PyArray1<f64>>>;
 type Matrix<'py> = PyResult<Bound<'py, PyArray2<f64>>>;
 
@@ -59,6 +72,27 @@ impl Answer {
     /// Number of rows.
     fn __len__(&self) -> usize {
         self.table.n_rows()
+    }
+
+    /// An answer from what it pickles as: the bytes of the model's file, the rows, the number of threads.
+    #[staticmethod]
+    fn restore(
+        py: Python<'_>,
+        model: &[u8],
+        columns: Vec<RawColumn>,
+        threads: usize,
+    ) -> PyResult<Self> {
+        let posterior = outside_gil(py, || model_from_bytes(model))?;
+        Self::new(Arc::from(posterior), &table(columns)?, threads)
+    }
+
+    /// Pickles as model and rows.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        let model = PyBytes::new(py, &model_to_bytes(&self.posterior.record()));
+        let columns = self.table.columns().iter().map(|column| raw(py, column));
+        let columns = columns.collect::<PyResult<_>>()?;
+        let restore = py.get_type::<Self>().getattr("restore")?;
+        Ok((restore, (model, columns, self.threads)))
     }
 
     /// Mean, sd, total, data and knowledge variance of each row (regression).
@@ -120,13 +154,15 @@ impl Answer {
     }
 
     /// Independent draws on each row, rows x n: numbers, or class indices.
-    fn sample<'py>(&self, py: Python<'py>, n: usize, seed: u64) -> Matrix<'py> {
+    fn sample<'py>(&self, py: Python<'py>, n: Count, seed: u64) -> Matrix<'py> {
+        let Count(n) = n;
         let values = self.ask(py, |dist| dist.sample(n, Key::from_seed(seed)))?;
         matrix(py, values, [self.table.n_rows(), n])
     }
 
     /// Conditional means of sampled members, the same on every row, rows x n.
-    fn sample_functions<'py>(&self, py: Python<'py>, n: usize, seed: u64) -> Matrix<'py> {
+    fn sample_functions<'py>(&self, py: Python<'py>, n: Count, seed: u64) -> Matrix<'py> {
+        let Count(n) = n;
         let values = self.ask(py, |dist| dist.sample_functions(n, Key::from_seed(seed)))?;
         matrix(py, values, [self.table.n_rows(), n])
     }

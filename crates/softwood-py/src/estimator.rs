@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Value, json};
 use softwood::{
-    Dataset, Family, Key, Pool, Posterior, Result, Run, Schema, Table, Task, Values,
+    Dataset, Family, Key, Labels, Pool, Posterior, Result, Run, Schema, Table, Task, Values,
     model_from_bytes, model_to_bytes, read_model, write_model,
 };
 
@@ -27,17 +27,21 @@ pub(crate) fn families() -> String {
     Value::Array(all.collect()).to_string()
 }
 
-/// A labelled table as Python hands it over: feature columns, target column, row weights.
+/// A labelled table as Python hands it over: feature columns, target column, row weights, and what the names of classes
+/// stand for (`text`, `number`, `boolean`).
 #[derive(FromPyObject)]
 pub(crate) struct Labelled<'py>(
     Vec<RawColumn>,
     RawColumn,
     Option<PyReadonlyArray1<'py, f64>>,
+    String,
 );
 
 impl Labelled<'_> {
     fn into_parts(self) -> PyResult<Parts> {
+        let unknown = |error: serde_json::Error| PyValueError::new_err(error.to_string());
         Ok(Parts {
+            labels: serde_json::from_value(self.3.into()).map_err(unknown)?,
             features: table(self.0)?,
             target: table(vec![self.1])?,
             weights: self.2.map(|weights| weights.as_array().to_vec()),
@@ -49,6 +53,7 @@ struct Parts {
     features: Table,
     target: Table,
     weights: Option<Vec<f64>>,
+    labels: Labels,
 }
 
 impl Parts {
@@ -61,7 +66,7 @@ impl Parts {
                 classes: levels.to_vec(),
             },
         };
-        let schema = Schema::of(&self.features, &column.name, task);
+        let schema = Schema::of(&self.features, &column.name, task).with_labels(self.labels);
         let target = schema.target_of(&self.target)?;
         Dataset::new(schema, self.features, target, self.weights)
     }

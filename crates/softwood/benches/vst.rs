@@ -11,10 +11,19 @@ use softwood::{
     Scaling, Silent, StepProbe, Table, VstParams,
 };
 
+/// All parts, or those named on the command line: `cargo bench -p softwood --bench vst -- steps prediction`.
 fn main() {
-    steps();
-    fits();
-    prediction();
+    let named: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let parts: [(&str, fn()); 3] = [("steps", steps), ("fits", fits), ("prediction", prediction)];
+    for (name, part) in parts {
+        if named.is_empty() || named.iter().any(|word| word == name) {
+            part();
+            println!();
+        }
+    }
 }
 
 fn steps() {
@@ -48,7 +57,7 @@ fn steps() {
 }
 
 fn fits() {
-    println!("\na default fit, choice of shape included, one thread");
+    println!("a default fit, choice of shape included, one thread");
     for (n_rows, n_inputs) in [(1000, 8), (10_000, 9)] {
         let data = friedman(n_rows, n_inputs);
         let seconds = least(cpu_seconds, 1, || {
@@ -74,12 +83,12 @@ fn prediction() {
     let pool = Pool::new(1).expect("one thread needs no system call");
     let answer =
         Distribution::new(&model, data.features(), &pool).expect("the table is the training table");
-    println!("\nprediction of 10000 rows, 100 draws of a depth-5 mixture, d = 9, one thread");
-    let moments = least(cpu_seconds, 5, || {
+    println!("prediction of 10000 rows, 100 draws of a depth-5 mixture, d = 9, one thread");
+    let moments = least(cpu_seconds, 20, || {
         black_box(answer.moments().expect("rows fit the schema"));
     });
     println!("mean, sd, data and knowledge: {moments:.3} s");
-    let quantiles = least(cpu_seconds, 1, || {
+    let quantiles = least(cpu_seconds, 3, || {
         black_box(
             answer
                 .quantile(&[0.05, 0.5, 0.95])

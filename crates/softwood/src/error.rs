@@ -50,7 +50,7 @@ pub enum Error {
         inner: Box<Error>,
     },
     /// The caller asked to stop before there was a result.
-    #[error("stopped before the model was ready")]
+    #[error("stopped before there was a result")]
     Cancelled,
     /// An iteration left the finite numbers.
     #[error("training diverged at step {step}: {what}")]

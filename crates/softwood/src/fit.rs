@@ -9,14 +9,14 @@ use crate::params::{Checked, Params};
 use crate::posterior::Posterior;
 use crate::rng::Key;
 
-/// How far a fit has come.
+/// How far a fit, or the answer to a question, has come.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
     /// What is being done, in a word or two.
     pub stage: &'a str,
-    /// Epochs (or rounds) done in this stage.
+    /// Epochs (or rounds, or rows) done in this stage.
     pub done: usize,
-    /// Epochs (or rounds) in this stage.
+    /// Epochs (or rounds, or rows) in this stage.
     pub total: usize,
     /// Evidence lower bound per row, in the target's standardised units, where there is one.
     pub elbo: Option<f64>,
@@ -26,7 +26,7 @@ pub struct Progress<'a> {
 
 /// Hears of progress and may ask to stop: progress bar, time limit and Ctrl-C in one.
 pub trait Watch: Sync {
-    /// Called at least once per epoch or round, from any thread.
+    /// Called at least once per epoch or round of a fit, and per block of rows of a question, from any thread.
     fn step(&self, progress: &Progress<'_>) -> ControlFlow<()>;
 }
 

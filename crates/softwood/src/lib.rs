@@ -47,7 +47,7 @@
 //! # Where to look
 //!
 //! - tables: [`Table`], [`Column`], [`Schema`]; the crate `softwood-io` reads and writes them as files
-//! - families: [`Family`] lists them; [`VstParams`] is the first, and its fields are its parameters
+//! - families: [`Family`] lists them; [`VstParams`] is the first: its page says what it is, its fields are its parameters
 //! - answers: [`Distribution`] for moments, quantiles, densities, samples, probabilities
 //! - scores: [`score()`] one answer, [`evaluate()`] families by a [`Protocol`]
 //! - progress, time limits and stopping: [`Watch`]
@@ -77,7 +77,7 @@ mod store;
 pub use data::column::{Column, MISSING, UNSEEN, Values};
 pub use data::dataset::{Dataset, MIN_ROWS, Roles, Target};
 pub use data::encode::{Rotation, Scaling};
-pub use data::schema::{Field, FieldKind, Schema, Task};
+pub use data::schema::{Field, FieldKind, Labels, Schema, Task};
 pub use data::table::{Rows, Table};
 pub use error::{Error, Result};
 pub use evaluate::protocol::{Protocol, Split};

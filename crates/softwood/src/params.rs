@@ -144,64 +144,62 @@ impl<P> std::ops::Deref for Checked<P> {
     }
 }
 
-/// Makes parameters from `KEY=VALUE` texts; unknown names and unreadable values are listed with what would be right.
+/// Makes parameters from `KEY=VALUE` texts; absent names keep their defaults.
 ///
 /// # Errors
-/// [`Error::Parameters`] lists every unknown name and unreadable value.
+/// [`Error::Parameters`] lists every unknown name, unreadable value and broken rule.
 pub(crate) fn from_texts<P: Params>(pairs: &[(String, String)]) -> Result<P> {
-    let table = P::table();
-    let mut object = Map::new();
-    let mut broken = Vec::new();
-    for (name, text) in pairs {
-        match table.iter().find(|spec| spec.name == name) {
-            None => broken.push(unknown(name, &table)),
-            Some(spec) => match read_text(spec, text.trim()) {
-                Some(value) => {
-                    object.insert(name.clone(), value);
-                }
-                None => broken.push(unreadable(spec, text)),
-            },
-        }
-    }
-    if broken.is_empty() {
-        from_json(&Value::Object(object))
-    } else {
-        Err(Error::Parameters(broken))
-    }
+    let pairs = pairs.iter().map(|(name, text)| (name.as_str(), text));
+    gather(pairs, |spec, text| {
+        read_text(spec, text.trim()).ok_or_else(|| unreadable(spec, text))
+    })
 }
 
 /// Makes parameters from a JSON object; absent names keep their defaults.
 ///
 /// # Errors
-/// [`Error::Parameters`] lists every unknown name and every value of the wrong type.
+/// [`Error::Parameters`] lists every unknown name, value of the wrong type and broken rule.
 pub(crate) fn from_json<P: Params>(object: &Value) -> Result<P> {
     let Value::Object(given) = object else {
         return Err(Error::Parameters(vec![
             "parameters must be an object of names and values".to_owned(),
         ]));
     };
+    let pairs = given.iter().map(|(name, value)| (name.as_str(), value));
+    gather(pairs, |spec, value| {
+        read_json(spec, value).ok_or_else(|| unreadable(spec, &value.to_string()))
+    })
+}
+
+/// Reads what was given over the defaults. Rules that tie fields together are judged only where every field was read:
+/// in place of a field that was not, its default would be judged.
+fn gather<'a, P: Params, V: 'a>(
+    given: impl Iterator<Item = (&'a str, V)>,
+    read: impl Fn(&Spec, V) -> std::result::Result<Value, String>,
+) -> Result<P> {
     let table = P::table();
+    let mut full: Map<_, _> = table
+        .iter()
+        .map(|spec| (spec.name.to_owned(), spec.default.clone()))
+        .collect();
     let mut broken = Vec::new();
-    let mut full = Map::new();
-    for spec in &table {
-        full.insert(spec.name.to_owned(), spec.default.clone());
-    }
     for (name, value) in given {
-        match table.iter().find(|spec| spec.name == name) {
+        let found = table.iter().find(|spec| spec.name == name);
+        match found.map(|spec| read(spec, value)) {
+            Some(Ok(value)) => {
+                full.insert(name.to_owned(), value);
+            }
+            Some(Err(problem)) => broken.push(problem),
             None => broken.push(unknown(name, &table)),
-            Some(spec) => match read_json(spec, value) {
-                Some(value) => {
-                    full.insert(name.clone(), value);
-                }
-                None => broken.push(unreadable(spec, &value.to_string())),
-            },
         }
     }
-    if !broken.is_empty() {
-        return Err(Error::Parameters(broken));
+    let params: P = serde_json::from_value(Value::Object(full))
+        .map_err(|error| Error::Parameters(vec![error.to_string()]))?;
+    if broken.is_empty() {
+        return Ok(params.check()?.0);
     }
-    serde_json::from_value(Value::Object(full))
-        .map_err(|error| Error::Parameters(vec![error.to_string()]))
+    broken.extend(params.broken_ranges());
+    Err(Error::Parameters(broken))
 }
 
 fn unknown(name: &str, table: &[Spec]) -> String {
@@ -398,6 +396,12 @@ mod tests {
             "one of red, blue",
             "whole number from 1 to 10",
         ] {
+            assert!(message.contains(part), "{message}");
+        }
+        let message = texts(&[("count", "77"), ("flag", "maybe"), ("rate", "2")])
+            .unwrap_err()
+            .to_string();
+        for part in ["`flag` = maybe", "`count` = 77", "`rate` = 2"] {
             assert!(message.contains(part), "{message}");
         }
         let toy = Toy {

@@ -1,14 +1,15 @@
 //! The exit of every family: a posterior answers rows with its members' distributions, and one driver asks it
 //! block by block, so that memory does not grow with rows x members x components.
 
-use std::fmt::Debug;
-use std::ops::Range;
+use std::fmt::{self, Debug};
+use std::ops::{ControlFlow, Range};
 
 use serde::{Deserialize, Serialize};
 
 use crate::data::schema::Schema;
 use crate::data::table::{Rows, Table};
 use crate::error::{Error, Result};
+use crate::fit::{Progress, Silent, Watch};
 use crate::par::Pool;
 use crate::predictive::block::{Block, Head};
 use crate::predictive::uncertainty::{Moments, Uncertainty};
@@ -70,15 +71,25 @@ pub trait Posterior: Debug + Send + Sync {
 }
 
 /// A posterior's answer to a table: ask it for moments, quantiles, densities, samples.
-#[derive(Debug)]
 pub struct Distribution<'a> {
     posterior: &'a dyn Posterior,
     table: Table,
     pool: &'a Pool,
+    watch: &'a dyn Watch,
+}
+
+impl Debug for Distribution<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Distribution")
+            .field("posterior", &self.posterior)
+            .field("n_rows", &self.n_rows())
+            .field("pool", &self.pool)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Values per block array that keep a block inside the second-level cache.
-const BLOCK_VALUES: usize = 1 << 16;
+const BLOCK_VALUES: usize = 1 << 15;
 /// Blocks that one task asks in turn, so that their memory is made once.
 const BLOCKS_PER_TASK: usize = 16;
 
@@ -92,7 +103,15 @@ impl<'a> Distribution<'a> {
             posterior,
             table: posterior.schema().align(table)?,
             pool,
+            watch: &Silent,
         })
+    }
+
+    /// The same answer, with a watch that hears of every block of rows and may stop a question: it then ends in
+    /// [`Error::Cancelled`].
+    #[must_use]
+    pub fn watched_by(self, watch: &'a dyn Watch) -> Self {
+        Self { watch, ..self }
     }
 
     /// Number of rows.
@@ -148,6 +167,7 @@ impl<'a> Distribution<'a> {
         let chunks = answers.chunks_mut((rows_per_block * width).max(1));
         for (start, answers) in rows.clone().step_by(rows_per_block).zip(chunks) {
             let range = start..(start + rows_per_block).min(rows.end);
+            self.look(start)?;
             if range.len() != block.n_rows {
                 block = fresh(range.len());
             }
@@ -156,6 +176,20 @@ impl<'a> Distribution<'a> {
             question(&block, range, answers);
         }
         Ok(answers)
+    }
+
+    fn look(&self, row: usize) -> Result<()> {
+        let progress = Progress {
+            stage: "answering",
+            done: row,
+            total: self.n_rows(),
+            elbo: None,
+            held_out: None,
+        };
+        match self.watch.step(&progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Error::Cancelled),
+        }
     }
 }
 

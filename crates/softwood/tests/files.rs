@@ -5,12 +5,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use softwood::{
-    Column, Dataset, Distribution, Error, Family, Key, Pool, Posterior, Roles, Run, Silent, Table,
-    model_from_bytes, model_to_bytes, read_model, write_model,
+    Column, Dataset, Distribution, Error, Family, Key, Pool, Posterior, Record, Roles, Run, Silent,
+    Table, model_from_bytes, model_to_bytes, read_model, write_model,
 };
 
 fn features() -> Table {
@@ -263,6 +264,36 @@ fn no_part_of_the_metadata_can_make_reading_panic() {
     }
 }
 
+/// A regression and a classification.
+static MODELS: LazyLock<[Record; 2]> =
+    LazyLock::new(|| [false, true].map(|classify| fitted(Family::Vst, classify).record()));
+
+/// The places of all parts of a document.
+fn paths_of(meta: &Value) -> Vec<String> {
+    let below = |name: String, part: &Value| -> Vec<String> {
+        let paths = paths_of(part).into_iter();
+        paths.map(|path| format!("/{name}{path}")).collect()
+    };
+    let mut all = vec![String::new()];
+    match meta {
+        Value::Object(parts) => all.extend(
+            parts
+                .iter()
+                .flat_map(|(name, part)| below(name.clone(), part)),
+        ),
+        Value::Array(parts) => {
+            all.extend(
+                parts
+                    .iter()
+                    .enumerate()
+                    .flat_map(|(at, part)| below(at.to_string(), part)),
+            );
+        }
+        _ => {}
+    }
+    all
+}
+
 proptest! {
     #[test]
     fn truncated_models_are_refused(at in any::<prop::sample::Index>()) {
@@ -282,6 +313,40 @@ proptest! {
         }
         if let Err(error) = model_from_bytes(&resealed(bytes)) {
             prop_assert!(matches!(error, Error::Format(_)), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn damaged_models_that_are_read_can_be_asked(
+        swaps in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..3),
+        flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8_u8), 0..4),
+        classify in any::<bool>(),
+    ) {
+        let mut record = MODELS[usize::from(classify)].clone();
+        for (to, from) in swaps {
+            let paths = paths_of(&record.meta);
+            let value = record.meta.pointer(&paths[from.index(paths.len())]).cloned();
+            let place = record.meta.pointer_mut(&paths[to.index(paths.len())]);
+            *place.unwrap() = value.unwrap();
+        }
+        let mut bytes = model_to_bytes(&record);
+        for (at, bit) in flips {
+            let at = 16 + at.index(bytes.len() - 16);
+            bytes[at] ^= 1 << bit;
+        }
+        match model_from_bytes(&resealed(bytes)) {
+            Err(error) => prop_assert!(matches!(error, Error::Format(_)), "{error:?}"),
+            // a model that knows other columns refuses the table; no answer may be a panic
+            Ok(model) => {
+                let pool = Pool::new(1).unwrap();
+                if let Ok(answer) = Distribution::new(model.as_ref(), &features(), &pool) {
+                    let _ = answer.uncertainty();
+                    let _ = answer.quantile(&[0.1, 0.9]);
+                    let _ = answer.crps(&[0.5; 40]);
+                    let _ = answer.probabilities();
+                    let _ = answer.sample(2, Key::from_seed(1));
+                }
+            }
         }
     }
 

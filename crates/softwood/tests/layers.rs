@@ -156,6 +156,29 @@ fn one_file_names_rayon_and_only_numerics_is_unsafe() {
     }
 }
 
+/// The documentation shows no private module: a page is seen where the parameters include it.
+#[test]
+fn every_family_has_its_page_on_its_parameters() {
+    for entry in fs::read_dir(source().join("models")).unwrap() {
+        let room = entry.unwrap().path();
+        if !room.is_dir() {
+            continue;
+        }
+        let name = format!("{}.md", room.file_name().unwrap().to_str().unwrap());
+        let page = fs::read_to_string(room.join(&name))
+            .unwrap_or_else(|_| panic!("{} has no page {name}", room.display()));
+        for heading in ["Model", "When to use it", "Reference", "Example"] {
+            assert!(
+                page.contains(&format!("\n# {heading}\n")),
+                "{name}: {heading}"
+            );
+        }
+        let params = fs::read_to_string(room.join("params.rs")).unwrap();
+        let included = format!("#[doc = include_str!(\"{name}\")]");
+        assert!(params.contains(&included), "{name} is not shown");
+    }
+}
+
 #[test]
 fn a_wrong_import_would_be_found() {
     let path = |text: &str| text.split("::").map(str::to_owned).collect::<Vec<_>>();

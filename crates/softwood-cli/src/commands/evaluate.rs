@@ -5,6 +5,7 @@ use softwood::{Entrant, Error, Family, Pool, Protocol, Report, Table, evaluate};
 use softwood_io::{ReadOptions, read_table};
 
 use crate::args::EvaluateArgs;
+use crate::commands::files::check_one_stream;
 use crate::commands::settings::{DEFAULT_MODEL, Settings};
 use crate::print::{self, text};
 use crate::progress::Bar;
@@ -13,6 +14,9 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<()> {
     let settings = Settings::gather(&args.columns)?;
     let entrants = entrants_of(&names_of(args, &settings), &settings.params)?;
     let protocol = Protocol::parse(&args.protocol)?;
+    if let Protocol::Splits(path) = &protocol {
+        check_one_stream(&[&args.data, path])?;
+    }
     let given = splits_table(&protocol)?;
     let data = settings.dataset(&args.data)?;
     let seed = args.run.seed.or(settings.seed).unwrap_or(0);

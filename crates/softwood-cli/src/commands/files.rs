@@ -1,13 +1,36 @@
 //! Checks of output paths that come before the work, so that no long fit is lost to a typing mistake.
 
 use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
 use std::path::Path;
 
-use softwood::{Error, Result};
+use softwood::{Error, Posterior, Result, read_model};
 
 /// Whether a path stands for standard input or output.
 pub(crate) fn is_stream(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+/// Refuses to read standard input for two things: the second would find it at its end.
+pub(crate) fn check_one_stream(inputs: &[&Path]) -> Result<()> {
+    if inputs.iter().filter(|path| is_stream(path)).count() < 2 {
+        return Ok(());
+    }
+    Err(Error::Parameters(vec![
+        "`-` is given twice, and standard input can be read only once; name a file for one of them"
+            .to_owned(),
+    ]))
+}
+
+/// What a failure to read a small file means, in words.
+pub(crate) fn reading_problem(error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => "there is no such file".to_owned(),
+        ErrorKind::PermissionDenied => "there is no permission to read it".to_owned(),
+        ErrorKind::IsADirectory => "it is a directory; name a file".to_owned(),
+        ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+        _ => format!("cannot read it: {error}"),
+    }
 }
 
 /// Refuses an output whose folder is absent or closed to us, a folder, and one of the inputs.
@@ -35,6 +58,33 @@ pub(crate) fn check_output(path: &Path, inputs: &[&Path]) -> Result<()> {
             folder.display()
         );
         Error::file(path, problem)
+    })
+}
+
+/// What a failure to make a folder means, in words.
+pub(crate) fn folder_problem(path: &Path, error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
+            let file = path.ancestors().find(|part| part.is_file()).unwrap_or(path);
+            format!("`{}` is a file; name a folder", file.display())
+        }
+        ErrorKind::PermissionDenied => "there is no permission to make this folder".to_owned(),
+        _ => format!("cannot make this folder: {error}"),
+    }
+}
+
+/// Reads the model that rows of `data` are to meet; says so where the two were given the wrong way round.
+pub(crate) fn model_for(model: &Path, data: &Path) -> Result<Box<dyn Posterior>> {
+    read_model(model).map_err(|error| {
+        let is_content = matches!(error, Error::In { .. } | Error::Format(_));
+        if is_content && !is_stream(data) && read_model(data).is_ok() {
+            let problem = format!(
+                "it is not a model, but {} is: the model comes first",
+                data.display()
+            );
+            return Error::file(model, problem);
+        }
+        error
     })
 }
 

@@ -11,7 +11,8 @@ use softwood::{
 };
 
 use crate::args::FitArgs;
-use crate::commands::files::{check_output, is_stream};
+use crate::commands::files::{check_one_stream, check_output, is_stream};
+use crate::commands::notes;
 use crate::commands::settings::{DEFAULT_MODEL, Settings};
 use crate::print::{self, text};
 use crate::progress::Bar;
@@ -33,6 +34,8 @@ pub(crate) struct FitReport {
     pub(crate) seed: u64,
     pub(crate) seconds: f64,
     pub(crate) training: Training,
+    /// What may not have been meant.
+    pub(crate) notes: Vec<String>,
 }
 
 pub(crate) fn run(args: &FitArgs) -> Result<()> {
@@ -44,6 +47,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         return Err(Error::file(&args.output, "a model goes to a file; give it a name").into());
     }
     check_output(&args.output, &inputs(args))?;
+    check_one_stream(&inputs(args))?;
     let data = settings.dataset(&args.data)?;
     let held_out = match &args.valid {
         Some(path) => Some(settings.more_rows(path, data.schema())?),
@@ -108,6 +112,7 @@ impl FitReport {
             seed: 0,
             seconds: 0.0,
             training: posterior.training().clone(),
+            notes: notes::of(data),
         }
     }
 }

@@ -5,6 +5,7 @@ mod evaluate;
 mod files;
 mod fit;
 mod models;
+mod notes;
 mod predict;
 mod score;
 mod settings;

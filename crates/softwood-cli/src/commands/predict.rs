@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
-use softwood::{Column, Distribution, Error, Key, Pool, Posterior, Table, Values, read_model};
+use softwood::{Column, Distribution, Error, Key, Pool, Posterior, Table, Values};
 use softwood_io::{ReadOptions, read_table, write_table};
 
 use crate::args::PredictArgs;
-use crate::commands::files::{check_output, is_stream};
+use crate::commands::files::{check_output, is_stream, model_for};
 use crate::print;
 
 /// What was predicted, or where it went.
@@ -26,12 +26,19 @@ struct PredictReport {
     predictions: Option<BTreeMap<String, Vec<Value>>>,
 }
 
+/// Levels of the quantiles where none are given.
+const QUANTILES: [f64; 3] = [0.05, 0.5, 0.95];
+
 pub(crate) fn run(args: &PredictArgs) -> Result<()> {
+    check_levels(&args.quantiles)?;
     let output = args.output.as_deref().unwrap_or(Path::new("-"));
     if !is_stream(output) {
         check_output(output, &[&args.model, &args.data])?;
     }
-    let posterior = read_model(&args.model)?;
+    let posterior = model_for(&args.model, &args.data)?;
+    if let Some(classes) = posterior.schema().classes() {
+        check_classification(args, classes)?;
+    }
     let read = ReadOptions {
         delimiter: args.format.delimiter,
         ..ReadOptions::for_schema(posterior.schema())
@@ -47,6 +54,39 @@ pub(crate) fn run(args: &PredictArgs) -> Result<()> {
     } else {
         Ok(())
     }
+}
+
+/// Each level makes a column, and columns need names of their own.
+fn check_levels(levels: &[f64]) -> softwood::Result<()> {
+    let is_second = |at: &usize| {
+        levels[..*at]
+            .iter()
+            .any(|other| other.total_cmp(&levels[*at]).is_eq())
+    };
+    match (0..levels.len()).find(is_second) {
+        Some(at) => Err(Error::Parameters(vec![format!(
+            "--quantiles: the level {} is given twice; give each level once",
+            levels[at]
+        )])),
+        None => Ok(()),
+    }
+}
+
+/// A classifier has no numbers to draw or to take quantiles of: whoever asks for them expects another model.
+fn check_classification(args: &PredictArgs, classes: &[String]) -> softwood::Result<()> {
+    let flag = if args.samples > 0 {
+        "--samples"
+    } else if !args.quantiles.is_empty() {
+        "--quantiles"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Parameters(vec![format!(
+        "{flag} is for regression, and {} predicts classes ({}): leave {flag} out; the columns p_CLASS hold the \
+         whole distribution",
+        args.model.display(),
+        classes.join(", ")
+    )]))
 }
 
 fn predictions_of(
@@ -78,18 +118,20 @@ fn regression(
     args: &PredictArgs,
 ) -> softwood::Result<Vec<Column>> {
     let moments = distribution.moments()?;
-    let root = |variances: &[f64]| variances.iter().map(|variance| variance.sqrt()).collect();
     let mut columns = vec![
-        Column::numeric("data_sd", root(&moments.variance.data)),
-        Column::numeric("knowledge_sd", root(&moments.variance.knowledge)),
+        Column::numeric("mean", moments.mean),
+        Column::numeric("sd", moments.sd),
+        Column::numeric("data_sd", moments.data_sd),
+        Column::numeric("knowledge_sd", moments.knowledge_sd),
     ];
-    columns.insert(0, Column::numeric("sd", moments.sd));
-    columns.insert(0, Column::numeric("mean", moments.mean));
-    if !args.quantiles.is_empty() {
-        let quantiles = distribution.quantile(&args.quantiles)?;
-        let names = args.quantiles.iter().map(|level| quantile_name(*level));
-        columns.extend(columns_of(&quantiles, names.collect()));
-    }
+    let levels = if args.quantiles.is_empty() {
+        &QUANTILES[..]
+    } else {
+        &args.quantiles
+    };
+    let quantiles = distribution.quantile(levels)?;
+    let names = levels.iter().map(|level| quantile_name(*level));
+    columns.extend(columns_of(&quantiles, names.collect()));
     if args.samples > 0 {
         let n = args.samples as usize;
         let draws = distribution.sample(n, Key::from_seed(args.run.seed.unwrap_or(0)))?;

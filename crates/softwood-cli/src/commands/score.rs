@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
-use softwood::{Dataset, Distribution, Pool, Posterior, Scores, read_model, score};
+use softwood::{Dataset, Distribution, Pool, Posterior, Scores, score};
 use softwood_io::{ReadOptions, read_table};
 
 use crate::args::ScoreArgs;
+use crate::commands::files::model_for;
 use crate::print::{self, text};
 
 /// How well a model did.
@@ -20,7 +21,7 @@ pub(crate) struct ScoreReport {
 }
 
 pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
-    let posterior = read_model(&args.model)?;
+    let posterior = model_for(&args.model, &args.data)?;
     let read = ReadOptions {
         delimiter: args.format.delimiter,
         ..ReadOptions::for_schema(posterior.schema())

@@ -7,6 +7,7 @@ use softwood::{Dataset, Error, Result, Roles, Schema};
 use softwood_io::{ReadOptions, read_table};
 
 use crate::args::{ColumnArgs, TaskName, delimiter};
+use crate::commands::files::reading_problem;
 
 /// The family fitted where none is named.
 pub(crate) const DEFAULT_MODEL: &str = "vst";
@@ -104,8 +105,8 @@ fn numbers_among(roles: &Roles, mut numeric: Vec<String>) -> Vec<String> {
 }
 
 fn read_config(path: &Path) -> Result<Config> {
-    let text =
-        std::fs::read_to_string(path).map_err(|error| Error::file(path, error.to_string()))?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Error::file(path, reading_problem(&error)))?;
     toml::from_str(&text).map_err(|error| {
         let line = error
             .span()

@@ -64,6 +64,9 @@ pub(crate) fn fit(report: &FitReport, verbose: bool) -> String {
     lines.push(("time", seconds(report.seconds)));
     lines.push(("written", report.file.display().to_string()));
     let mut out = aligned(&lines);
+    for note in &report.notes {
+        let _ = writeln!(out, "\nnote: {note}");
+    }
     if verbose {
         out += &training::trials(&report.training);
         out += &training::curve(&report.training);
@@ -79,8 +82,9 @@ pub(crate) fn fit(report: &FitReport, verbose: bool) -> String {
 
 /// The report of `score`.
 pub(crate) fn score(report: &ScoreReport) -> String {
+    let plural = if report.n_rows == 1 { "" } else { "s" };
     let mut out = format!(
-        "{} on {} rows of {}\n",
+        "{} on {} row{plural} of {}\n",
         report.model.display(),
         report.n_rows,
         report.data.display()

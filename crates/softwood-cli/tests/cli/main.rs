@@ -8,6 +8,7 @@ mod demo;
 mod fold;
 mod help;
 mod interrupt;
+mod mistakes;
 mod tour;
 
 use fold::{Folder, QUICK};

@@ -4,12 +4,15 @@ use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
 use crate::data::column::{MISSING, Values};
-use crate::data::schema::{Schema, Task};
+use crate::data::schema::{Index, Labels, Schema, Task};
 use crate::data::table::Table;
 use crate::error::{Error, Result};
 
 /// Fewest rows a model is fitted to.
 pub const MIN_ROWS: usize = 2;
+
+/// Classes up to which a table may have fewer than two rows a class.
+const MOST_RARE_CLASSES: usize = 20;
 
 /// Sums of weights that single precision can carry.
 const TOTAL_WEIGHT: RangeInclusive<f64> = 1e-6..=1e15;
@@ -58,6 +61,31 @@ pub struct Roles {
     pub classify: Option<bool>,
 }
 
+impl Roles {
+    /// Refuses a column that plays two parts.
+    fn check(&self) -> Result<()> {
+        let parts = [Some(&self.target), self.weight.as_ref()];
+        let ignored = parts
+            .iter()
+            .flatten()
+            .find(|part| self.ignore.contains(part));
+        if let Some(name) = ignored {
+            let part = if **name == self.target {
+                "target"
+            } else {
+                "weights"
+            };
+            let problem = format!("it is both the {part} and to be ignored; choose one");
+            return Err(Error::column(*name, problem));
+        }
+        if self.weight.as_ref() == Some(&self.target) {
+            let problem = "it is both the target and the weights; choose one";
+            return Err(Error::column(&self.target, problem));
+        }
+        Ok(())
+    }
+}
+
 /// Features, target and weights, ready to fit or score.
 #[derive(Debug, Clone)]
 pub struct Dataset {
@@ -77,6 +105,7 @@ impl Dataset {
         for name in &roles.ignore {
             table.column(name)?;
         }
+        roles.check()?;
         let weights = roles
             .weight
             .as_ref()
@@ -96,7 +125,8 @@ impl Dataset {
         } else {
             Task::Regression
         };
-        let schema = Schema::of(&features, &roles.target, task);
+        let schema = Schema::of(&features, &roles.target, task)
+            .with_labels(labels_of(&target_column.values));
         let target = schema.target_of(table)?;
         Self::new(schema, features, target, weights)
     }
@@ -239,10 +269,12 @@ impl Dataset {
             .unwrap_or_else(target)
     }
 
-    /// Refuses what no model can be fitted to: too few rows, a constant target. Rows of weight zero do not count.
+    /// Refuses what no model can be fitted to: too few rows, a constant target, a class a row. Rows of weight zero do not
+    /// count.
     ///
     /// # Errors
-    /// When fewer than [`MIN_ROWS`] rows have a positive weight, or all their targets are equal.
+    /// When fewer than [`MIN_ROWS`] rows have a positive weight, or all their targets are equal, or there are more than
+    /// twenty classes with fewer than two rows each on average.
     pub fn check_fit(&self) -> Result<()> {
         let weights = self.weights.as_deref();
         let rows: Vec<usize> = (0..self.n_rows())
@@ -250,10 +282,17 @@ impl Dataset {
             .collect();
         if rows.len() < MIN_ROWS {
             let found = rows.len();
+            if found < self.n_rows() {
+                return Err(Error::Table(format!(
+                    "a model needs at least {MIN_ROWS} rows of positive weight; of {} rows {found} has one",
+                    self.n_rows()
+                )));
+            }
             return Err(Error::Table(format!(
                 "a model needs at least {MIN_ROWS} rows; n_samples = {found} row was given"
             )));
         }
+        self.check_classes(rows.len())?;
         let first = rows[0];
         let is_constant = match &self.target {
             Target::Numeric(values) => rows
@@ -266,6 +305,21 @@ impl Dataset {
             return Err(Error::column(&self.schema.target, problem));
         }
         Ok(())
+    }
+}
+
+impl Dataset {
+    /// Refuses classes that hardly any two rows share: the target is then a name or a number, not a class.
+    fn check_classes(&self, n_rows: usize) -> Result<()> {
+        let n_classes = self.schema.classes().map_or(0, <[String]>::len);
+        if n_classes <= MOST_RARE_CLASSES || n_classes * 2 <= n_rows {
+            return Ok(());
+        }
+        let problem = format!(
+            "it has {n_classes} classes in {n_rows} rows, fewer than two rows a class; choose a target whose values \
+             repeat, or a numeric one for regression"
+        );
+        Err(Error::column(&self.schema.target, problem))
     }
 }
 
@@ -301,25 +355,18 @@ impl Schema {
                 Err(Error::cell(&self.target, row + 1, problem))
             }
             (Task::Classification { classes }, values) => {
-                let n_rows = table.n_rows();
-                (0..n_rows)
-                    .map(|row| {
-                        let name = class_name(values, row).ok_or_else(|| missing(row))?;
-                        let code =
-                            classes
-                                .iter()
-                                .position(|class| *class == name)
-                                .ok_or_else(|| {
-                                    let known = classes.join(", ");
-                                    let problem = format!(
-                                        "`{name}` is not a class of the model; it knows {known}"
-                                    );
-                                    Error::cell(&self.target, row + 1, problem)
-                                })?;
-                        Ok(code as u32)
+                let index = Index::of(classes);
+                let code = |row: usize| {
+                    let name = class_name(values, row).ok_or_else(|| missing(row))?;
+                    index.find(&name).ok_or_else(|| {
+                        let known = classes.join(", ");
+                        let problem =
+                            format!("`{name}` is not a class of the model; it knows {known}");
+                        Error::cell(&self.target, row + 1, problem)
                     })
-                    .collect::<Result<_>>()
-                    .map(Target::Classes)
+                };
+                let codes = (0..table.n_rows()).map(code);
+                codes.collect::<Result<_>>().map(Target::Classes)
             }
         }
     }
@@ -358,6 +405,21 @@ fn classes_of(values: &Values) -> Vec<String> {
                 .filter(|(_, seen)| *seen)
                 .map(|(level, _)| level.clone())
                 .collect()
+        }
+    }
+}
+
+/// Truth values arrive as categories: their names tell them.
+fn labels_of(values: &Values) -> Labels {
+    match values {
+        Values::Numeric(_) => Labels::Number,
+        Values::Categorical { levels, .. } => {
+            let is_truth = |name: &String| name == "true" || name == "false";
+            if levels.iter().all(is_truth) {
+                Labels::Boolean
+            } else {
+                Labels::Text
+            }
         }
     }
 }

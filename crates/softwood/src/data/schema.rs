@@ -44,6 +44,19 @@ pub enum Task {
     },
 }
 
+/// What the names of classes stood for, so that whoever loads a model can give them back as they were.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Labels {
+    /// Texts.
+    #[default]
+    Text,
+    /// Numbers.
+    Number,
+    /// `true` and `false`.
+    Boolean,
+}
+
 /// The columns a model was trained on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schema {
@@ -54,10 +67,13 @@ pub struct Schema {
     /// What is predicted.
     #[serde(flatten)]
     pub task: Task,
+    /// What the names of the classes stood for; of no meaning for regression.
+    #[serde(default)]
+    pub labels: Labels,
 }
 
 impl Schema {
-    /// The schema of a table of features.
+    /// The schema of a table of features; the classes' names are texts.
     pub fn of(features: &Table, target: impl Into<String>, task: Task) -> Self {
         let fields = features.columns().iter().map(|column| Field {
             name: column.name.clone(),
@@ -72,7 +88,14 @@ impl Schema {
             fields: fields.collect(),
             target: target.into(),
             task,
+            labels: Labels::Text,
         }
+    }
+
+    /// The same schema with class names that stand for something else.
+    #[must_use]
+    pub fn with_labels(self, labels: Labels) -> Self {
+        Self { labels, ..self }
     }
 
     /// Classes, or none for regression.
@@ -89,11 +112,30 @@ impl Schema {
     /// # Errors
     /// When a column is absent or holds the wrong kind of cell.
     pub fn align(&self, table: &Table) -> Result<Table> {
+        self.check_present(table)?;
         let columns = self
             .fields
             .iter()
             .map(|field| field.align(table.column(&field.name)?));
         Table::new(columns.collect::<Result<_>>()?)
+    }
+
+    /// One absent column is told as such; several are told together.
+    fn check_present(&self, table: &Table) -> Result<()> {
+        let is_absent = |field: &&Field| !table.names().any(|name| name == field.name);
+        let absent: Vec<_> = self.fields.iter().filter(is_absent).collect();
+        match absent[..] {
+            [] => Ok(()),
+            [field] => table.column(&field.name).map(drop),
+            _ => {
+                let names = absent.iter().map(|field| format!("`{}`", field.name));
+                Err(Error::Table(format!(
+                    "the columns {} are not there, and the model needs them; there are {}",
+                    names.collect::<Vec<_>>().join(", "),
+                    table.some_names()
+                )))
+            }
+        }
     }
 }
 
@@ -111,7 +153,8 @@ impl Field {
                     levels: theirs,
                 },
             ) => {
-                let map: Vec<u32> = theirs.iter().map(|text| code_of(levels, text)).collect();
+                let index = Index::of(levels);
+                let map: Vec<u32> = theirs.iter().map(|text| index.code(text)).collect();
                 let codes = codes
                     .iter()
                     .map(|&code| map.get(code as usize).copied().unwrap_or(code))
@@ -122,11 +165,12 @@ impl Field {
                 }
             }
             (FieldKind::Categorical { levels }, Values::Numeric(values)) => {
+                let index = Index::of(levels);
                 let code = |value: &f64| {
                     if value.is_nan() {
                         MISSING
                     } else {
-                        code_of(levels, &value.to_string())
+                        index.code(&value.to_string())
                     }
                 };
                 Values::Categorical {
@@ -162,11 +206,32 @@ impl Field {
     }
 }
 
-fn code_of(levels: &[String], text: &str) -> u32 {
-    levels
-        .iter()
-        .position(|level| level == text)
-        .map_or(UNSEEN, |at| at as u32)
+/// The codes of names, found by bisection: a column of very many categories is looked up once per cell.
+#[derive(Debug)]
+pub(crate) struct Index<'a> {
+    names: &'a [String],
+    /// Codes in the order of their names.
+    order: Vec<u32>,
+}
+
+impl<'a> Index<'a> {
+    pub(crate) fn of(names: &'a [String]) -> Self {
+        let mut order: Vec<u32> = (0..names.len() as u32).collect();
+        order.sort_by_key(|&code| &names[code as usize]);
+        Self { names, order }
+    }
+
+    /// The code of a name; the first one where a name stands twice.
+    pub(crate) fn find(&self, name: &str) -> Option<u32> {
+        let name_of = |code: u32| self.names[code as usize].as_str();
+        let at = self.order.partition_point(|&code| name_of(code) < name);
+        let code = self.order.get(at).copied()?;
+        (name_of(code) == name).then_some(code)
+    }
+
+    fn code(&self, name: &str) -> u32 {
+        self.find(name).unwrap_or(UNSEEN)
+    }
 }
 
 #[cfg(test)]
@@ -195,6 +260,35 @@ mod tests {
         assert_eq!(codes, &[1, UNSEEN, MISSING]);
     }
 
+    /// A scan per cell would take 10^10 comparisons here, beyond any patience.
+    #[test]
+    fn very_many_categories_are_found_in_any_order() {
+        let n = 100_000_u32;
+        let levels = Arc::new((0..n).rev().map(|name| name.to_string()).collect());
+        let known = Values::Categorical {
+            codes: (0..n).collect(),
+            levels,
+        };
+        let column = |values: Values| {
+            let name = "id".to_owned();
+            Table::new(vec![Column { name, values }]).unwrap()
+        };
+        let schema = Schema::of(&column(known), "t", Task::Regression);
+        let numbers = (0..=n).map(f64::from).collect();
+        let texts: Vec<_> = (0..=n).map(|name| Some(name.to_string())).collect();
+        for values in [
+            Values::Numeric(numbers),
+            Column::categorical("id", &texts).values,
+        ] {
+            let aligned = schema.align(&column(values)).unwrap();
+            let Values::Categorical { codes, .. } = &aligned.columns()[0].values else {
+                panic!("categories expected")
+            };
+            let wanted = (0..n).rev().chain([UNSEEN]);
+            assert!(codes.iter().copied().eq(wanted));
+        }
+    }
+
     #[test]
     fn absent_columns_and_text_for_numbers_are_named() {
         let schema = Schema::of(&table(), "t", Task::Regression);
@@ -206,7 +300,16 @@ mod tests {
             message.contains("`b`") && message.contains("there are a"),
             "{message}"
         );
-        let texts = Table::new(vec![Column::categorical("a", &[Some("12"), Some("n/a")])]).unwrap();
+        let message = schema
+            .align(&table().without(&["a", "b"]))
+            .unwrap_err()
+            .to_string();
+        assert!(message.contains("`a`, `b`"), "{message}");
+        let texts = Table::new(vec![
+            Column::categorical("a", &[Some("12"), Some("n/a")]),
+            Column::categorical("b", &[Some("x"), Some("y")]),
+        ])
+        .unwrap();
         let message = schema.align(&texts).unwrap_err().to_string();
         assert!(
             message.contains("row 2") && message.contains("`n/a`"),

@@ -69,15 +69,44 @@ impl Table {
         self.columns
             .iter()
             .find(|column| column.name == name)
-            .ok_or_else(|| Error::column(name, self.absent()))
+            .ok_or_else(|| Error::column(name, self.absent(name)))
     }
 
-    fn absent(&self) -> String {
-        let mut names: Vec<&str> = self.names().take(20).collect();
-        if self.columns.len() > names.len() {
-            names.push("...");
+    /// What to say of a name that no column has.
+    fn absent(&self, name: &str) -> String {
+        let said = format!("there is no such column; there are {}", self.some_names());
+        let wanted = name.trim().to_lowercase();
+        let near = self
+            .names()
+            .find(|near| near.trim().to_lowercase() == wanted);
+        let n_numbers = self
+            .names()
+            .filter(|name| name.trim().parse::<f64>().is_ok());
+        if let Some(near) = near {
+            format!("{said}; did you mean `{near}`?")
+        } else if 2 * n_numbers.count() > self.columns.len() {
+            format!(
+                "{said}; these look like cells: the first line must hold the names of the columns"
+            )
+        } else {
+            said
         }
-        format!("there is no such column; there are {}", names.join(", "))
+    }
+
+    /// The first names, and whether there are more; blanks at the ends of a name are shown.
+    pub(crate) fn some_names(&self) -> String {
+        let shown = |name: &str| {
+            if name.trim() == name {
+                name.to_owned()
+            } else {
+                format!("`{name}`")
+            }
+        };
+        let mut names: Vec<String> = self.names().take(20).map(shown).collect();
+        if self.columns.len() > names.len() {
+            names.push("...".to_owned());
+        }
+        names.join(", ")
     }
 
     /// The rows given, in that order.

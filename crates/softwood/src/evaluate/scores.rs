@@ -82,15 +82,16 @@ fn regression(
     })?;
     let column = |at: usize| answers.chunks_exact(WIDTH).map(move |row| row[at]);
     let mean_of = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let unit = unit_of(column(0).zip(y).map(|(mean, y)| mean - y));
     let errors: Vec<f64> = column(0)
         .zip(y)
-        .map(|(mean, y)| (mean - y).powi(2))
+        .map(|(mean, y)| ((mean - y) / unit).powi(2))
         .collect();
-    let knowledge: Vec<f64> = column(2).collect();
-    let total: Vec<f64> = column(1).zip(&knowledge).map(|(a, b)| a + b).collect();
+    // ranks are all that is asked of them, and deviations stay finite where variances do not
+    let (total, knowledge): (Vec<f64>, Vec<f64>) = column(3).zip(column(5)).unzip();
     let cdf: Vec<f64> = column(MOMENTS + 1).collect();
     let log_likelihood = mean_of(&column(MOMENTS).collect::<Vec<_>>());
-    let rmse = mean_of(&errors).sqrt();
+    let rmse = mean_of(&errors).sqrt() * unit;
 
     let mut scores = Scores::default();
     scores.set("log_likelihood", log_likelihood);
@@ -110,6 +111,13 @@ fn regression(
         scores.set("rmse_std", rmse / sd);
     }
     Ok(scores)
+}
+
+/// A power of two near the largest error: in its units squares stay in range, and dividing by it costs no digit.
+fn unit_of(errors: impl Iterator<Item = f64>) -> f64 {
+    let largest = errors.fold(0.0, |largest: f64, error| largest.max(error.abs()));
+    let unit = largest.log2().floor().exp2();
+    if unit.is_normal() { unit } else { 1.0 }
 }
 
 fn classification(distribution: &Distribution<'_>, y: &[u32]) -> Result<Scores> {

@@ -78,7 +78,7 @@ impl Family {
     /// All parameters as JSON, from `KEY=VALUE` texts and defaults.
     ///
     /// # Errors
-    /// When a name is unknown or a value unreadable.
+    /// When a name is unknown, a value unreadable, or a rule broken; the message lists them all.
     pub fn params_from_texts(self, pairs: &[(String, String)]) -> Result<Value> {
         match self {
             Self::Vst => Ok(to_json(&params::from_texts::<VstParams>(pairs)?)),

@@ -4,13 +4,13 @@
 use multiversion::multiversion;
 use rand_core::Rng;
 
-use crate::numerics::real::{LANES, Lanes, Real};
+use crate::numerics::real::{LANES, Real};
 use crate::rng::Key;
 
 /// A stream of standard Normal numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Gaussian {
-    state: [Lanes<u32>; 4],
+    state: [[u32; LANES]; 4],
 }
 
 impl Gaussian {
@@ -30,7 +30,7 @@ impl Gaussian {
 }
 
 #[multiversion(targets = "simd")]
-fn fill(state: &mut [Lanes<u32>; 4], out: &mut [f32]) {
+fn fill(state: &mut [[u32; LANES]; 4], out: &mut [f32]) {
     let mut chunks = out.chunks_exact_mut(2 * LANES);
     for chunk in &mut chunks {
         let (cosines, sines) = pair(state);
@@ -52,7 +52,7 @@ fn fill(state: &mut [Lanes<u32>; 4], out: &mut [f32]) {
 
 /// Two Normal numbers per lane: r cos(2 pi u), r sin(2 pi u) with r = sqrt(-2 ln v).
 #[inline(always)]
-fn pair(state: &mut [Lanes<u32>; 4]) -> (Lanes<f32>, Lanes<f32>) {
+fn pair(state: &mut [[u32; LANES]; 4]) -> ([f32; LANES], [f32; LANES]) {
     let (u, v) = (next(state), next(state));
     let (mut cosines, mut sines) = ([0.0; LANES], [0.0; LANES]);
     for lane in 0..LANES {
@@ -88,7 +88,7 @@ fn sine_cosine(x: f32) -> (f32, f32) {
 
 /// One step of xoshiro128++ in every lane.
 #[inline(always)]
-fn next(state: &mut [Lanes<u32>; 4]) -> Lanes<u32> {
+fn next(state: &mut [[u32; LANES]; 4]) -> [u32; LANES] {
     let mut out = [0; LANES];
     for lane in 0..LANES {
         let [a, b, c, d] = [

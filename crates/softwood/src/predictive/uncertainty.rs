@@ -26,7 +26,12 @@ pub struct Moments {
     pub mean: Vec<f64>,
     /// Predictive standard deviation: the root of the total variance.
     pub sd: Vec<f64>,
-    /// The total variance and its parts.
+    /// The root of the data variance; finite wherever `sd` is.
+    pub data_sd: Vec<f64>,
+    /// The root of the knowledge variance; finite wherever `sd` is.
+    pub knowledge_sd: Vec<f64>,
+    /// The total variance and its parts. Targets beyond 1e154 have variances beyond the largest number: infinite here,
+    /// while the standard deviations above are not.
     pub variance: Uncertainty,
 }
 
@@ -50,16 +55,19 @@ impl Moments {
         Self {
             mean: part(0).collect(),
             sd: part(3).collect(),
+            data_sd: part(4).collect(),
+            knowledge_sd: part(5).collect(),
             variance,
         }
     }
 }
 
-/// Numbers per row of [`moments`]: mean, data variance, knowledge variance, standard deviation.
-pub(crate) const MOMENTS: usize = 4;
+/// Numbers per row of [`moments`]: mean, data variance, knowledge variance, standard deviation, those of data and
+/// knowledge.
+pub(crate) const MOMENTS: usize = 6;
 
-/// Mean, data variance, knowledge variance and standard deviation of each row of a Normal block, in the target's units
-/// (row-major, rows x [`MOMENTS`]).
+/// Mean, variances and standard deviations of each row of a Normal block, in the target's units (row-major,
+/// rows x [`MOMENTS`]).
 pub(crate) fn moments(block: &Block, out: &mut [f64]) {
     let mut sums = Sums::new(block);
     for member in 0..block.n_members {
@@ -76,6 +84,8 @@ pub(crate) fn moments(block: &Block, out: &mut [f64]) {
         out[2] = knowledge * scale * scale;
         // in the target's units a variance may leave the range of numbers where its root does not
         out[3] = (data + knowledge).sqrt() * scale;
+        out[4] = data.sqrt() * scale;
+        out[5] = knowledge.sqrt() * scale;
     }
 }
 
@@ -199,8 +209,9 @@ mod tests {
         let mut out = [0.0; MOMENTS];
         moments(&block(&members), &mut out);
         let knowledge = 0.015_555_555_555_555_6_f64;
-        let expected = [3.1 / 3.0, 0.5, knowledge, (0.5 + knowledge).sqrt()];
-        close(&out, &expected, 1e-14);
+        let sds = [0.5 + knowledge, 0.5, knowledge].map(f64::sqrt);
+        close(&out[..3], &[3.1 / 3.0, 0.5, knowledge], 1e-14);
+        close(&out[3..], &sds, 1e-14);
     }
 
     #[test]
@@ -213,11 +224,8 @@ mod tests {
             &mut out,
         );
         let variance = 2.890_024_652_4_f64;
-        close(
-            &out,
-            &[0.649_501_991_9, variance, 0.0, variance.sqrt()],
-            1e-9,
-        );
+        let sd = variance.sqrt();
+        close(&out, &[0.649_501_991_9, variance, 0.0, sd, sd, 0.0], 1e-9);
     }
 
     #[test]
@@ -227,5 +235,17 @@ mod tests {
         let mut out = [0.0; MOMENTS];
         moments(&far, &mut out);
         close(&[out[1] * 1e6, out[2] * 1e6], &[4.0, 1.0], 1e-6);
+    }
+
+    #[test]
+    fn standard_deviations_stay_finite_where_variances_cannot() {
+        for scale in [1e300, 1e-300] {
+            let mut extreme = block(&[&[[1.0, 0.0, 2.0]], &[[1.0, 6.0, 2.0]]]);
+            extreme.scale = scale;
+            let mut out = [0.0; MOMENTS];
+            moments(&extreme, &mut out);
+            let sds = out[3..].iter().map(|sd| sd / scale).collect::<Vec<_>>();
+            close(&sds, &[13.0_f64.sqrt(), 2.0, 3.0], 1e-14);
+        }
     }
 }

@@ -6,7 +6,7 @@ use crate::soft::layout::Layout;
 /// The lanes that start at `at`.
 #[inline(always)]
 pub(crate) fn lanes_at<T: Real>(values: &[T], at: usize) -> Lanes<T> {
-    let mut out = [T::ZERO; LANES];
+    let mut out = Lanes::of(T::ZERO);
     out.copy_from_slice(&values[at..at + LANES]);
     out
 }
@@ -31,10 +31,11 @@ pub(crate) fn blend_up<T: Real>(
         for channel in 0..n_channels {
             let left = blended[(2 * node + 1) * n_channels + channel];
             let right = blended[(2 * node + 2) * n_channels + channel];
-            let out = &mut blended[node * n_channels + channel];
+            let mut out = left;
             for lane in 0..LANES {
                 out[lane] = g[lane].fma(right[lane] - left[lane], left[lane]);
             }
+            blended[node * n_channels + channel] = out;
         }
     }
 }

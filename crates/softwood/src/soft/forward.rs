@@ -18,7 +18,7 @@ pub(crate) struct ForwardScratch {
 impl ForwardScratch {
     pub(crate) fn new(pass: &Pass) -> Self {
         let n_nodes = 2 * pass.layout.n_leaves() - 1;
-        let zeros = |len: usize| vec![[0.0; LANES]; len];
+        let zeros = |len: usize| vec![Lanes::of(0.0); len];
         Self {
             gates: zeros(pass.layout.n_gates()),
             reach: zeros(n_nodes),
@@ -79,10 +79,10 @@ fn descend(
 ) {
     let beta = pass.beta as f32;
     let first = pass.layout.n_components() - 1;
-    scratch.reach[0] = [1.0; LANES];
+    scratch.reach[0] = Lanes::of(1.0);
     for node in 0..pass.layout.n_gates() {
         let a = lanes_at(activations, node * n_rows + start);
-        let mut g = [0.0; LANES];
+        let mut g = Lanes::of(0.0);
         for lane in 0..LANES {
             g[lane] = sigmoid(beta * a[lane]);
         }
@@ -107,21 +107,24 @@ fn normals(pass: &Pass, start: usize, scratch: &ForwardScratch, out: &mut Compon
     for component in 0..n_components {
         let node = n_components - 1 + component;
         let at = component * out.stride + start;
-        let (mean, raw) = (&scratch.blended[2 * node], &scratch.blended[2 * node + 1]);
-        let reach = &scratch.reach[node];
-        let weights = &mut out.weight[at..at + LANES];
+        let (mean, raw) = (scratch.blended[2 * node], scratch.blended[2 * node + 1]);
+        let mut sd = raw;
         for lane in 0..LANES {
-            weights[lane] = f64::from(reach[lane]);
+            sd[lane] = pass.law.sd(raw[lane]);
         }
-        let means = &mut out.mean[at..at + LANES];
-        for lane in 0..LANES {
-            means[lane] = f64::from(mean[lane]);
-        }
-        let sds = &mut out.sd[at..at + LANES];
-        for lane in 0..LANES {
-            sds[lane] = f64::from(pass.law.sd(raw[lane]));
-        }
+        out.weight[at..at + LANES].copy_from_slice(&widen(scratch.reach[node]));
+        out.mean[at..at + LANES].copy_from_slice(&widen(mean));
+        out.sd[at..at + LANES].copy_from_slice(&widen(sd));
     }
+}
+
+#[inline(always)]
+fn widen(values: Lanes<f32>) -> [f64; LANES] {
+    let mut out = [0.0; LANES];
+    for lane in 0..LANES {
+        out[lane] = f64::from(values[lane]);
+    }
+    out
 }
 
 /// Class probabilities: the reach-weighted softmax of each component.
@@ -140,7 +143,7 @@ fn classes(pass: &Pass, start: usize, scratch: &ForwardScratch, out: &mut Compon
                 top[lane] = top[lane].largest(class[lane]);
             }
         }
-        let mut sum = [0.0; LANES];
+        let mut sum = Lanes::of(0.0);
         for class in logits {
             for lane in 0..LANES {
                 sum[lane] += Real::exp(class[lane] - top[lane]);

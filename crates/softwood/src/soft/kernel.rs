@@ -12,7 +12,7 @@
 
 use multiversion::multiversion;
 
-use crate::numerics::real::{LANES, Lanes, Real, gate, sigmoid};
+use crate::numerics::real::{LANES, Lanes, Real, both, gate, sigmoid};
 use crate::soft::blend::{blend_up, lanes_at};
 use crate::soft::law::Law;
 use crate::soft::layout::Layout;
@@ -42,18 +42,24 @@ pub(crate) struct Scratch<T> {
     slopes: Vec<Lanes<T>>,
     /// Responsibilities and their subtree sums, by heap node.
     shares: Vec<Lanes<T>>,
+    /// Greatest log density of a component and sum of the densities relative to it. They stand in memory because
+    /// the compiler gives up vectors for a loop that carries them in an array of its own.
+    top: Lanes<T>,
+    sum: Lanes<T>,
 }
 
 impl<T: Real> Scratch<T> {
     pub(crate) fn new(layout: &Layout) -> Self {
         let n_nodes = 2 * layout.n_leaves() - 1;
-        let zeros = |len: usize| vec![[T::ZERO; LANES]; len];
+        let zeros = |len: usize| vec![Lanes::of(T::ZERO); len];
         Self {
             gates: zeros(layout.n_gates()),
             reach: zeros(n_nodes),
             blended: zeros(n_nodes * layout.n_channels),
             slopes: zeros(layout.n_components() * layout.n_channels),
             shares: zeros(n_nodes),
+            top: Lanes::of(T::ZERO),
+            sum: Lanes::of(T::ZERO),
         }
     }
 }
@@ -92,7 +98,7 @@ pub(crate) fn gradient<T: Real>(
         let target = lanes_at(rows.target, start);
         let weight = lanes_at(rows.weight, start);
         let scores = chunk(pass, &mut view, &target, &weight, scratch);
-        rows.scores[start..start + LANES].copy_from_slice(&scores);
+        rows.scores[start..start + LANES].copy_from_slice(&scores[..]);
     }
 }
 
@@ -111,7 +117,7 @@ impl<T: Real> View<'_, T> {
     #[inline(always)]
     fn set(&mut self, activation: usize, value: &Lanes<T>) {
         let at = activation * self.n_rows + self.start;
-        self.activations[at..at + LANES].copy_from_slice(value);
+        self.activations[at..at + LANES].copy_from_slice(&value[..]);
     }
 }
 
@@ -137,18 +143,18 @@ fn chunk<T: Real>(
 fn descend<T: Real>(pass: &Pass, view: &View<'_, T>, scratch: &mut Scratch<T>) {
     let beta = T::of(pass.beta);
     let n_choosing = pass.layout.n_components() - 1;
-    scratch.reach[0] = [T::ZERO; LANES];
+    scratch.reach[0] = Lanes::of(T::ZERO);
     for node in 0..n_choosing {
         let a = view.get(node);
         let up = scratch.reach[node];
-        let (mut left, mut right) = (up, up);
-        let g = &mut scratch.gates[node];
+        let (mut left, mut right, mut g) = (up, up, up);
         for lane in 0..LANES {
             let (value, above, below) = gate(beta * a[lane]);
             g[lane] = value;
             left[lane] = up[lane] - above;
             right[lane] = up[lane] - below;
         }
+        scratch.gates[node] = g;
         scratch.reach[2 * node + 1] = left;
         scratch.reach[2 * node + 2] = right;
     }
@@ -156,18 +162,18 @@ fn descend<T: Real>(pass: &Pass, view: &View<'_, T>, scratch: &mut Scratch<T>) {
         let a = view.get(node);
         let is_top = node < 2 * n_choosing + 1;
         let up = if is_top {
-            [T::ONE; LANES]
+            Lanes::of(T::ONE)
         } else {
             scratch.reach[node]
         };
-        let (mut left, mut right) = (up, up);
-        let g = &mut scratch.gates[node];
+        let (mut left, mut right, mut g) = (up, up, up);
         for lane in 0..LANES {
             let value = sigmoid(beta * a[lane]);
             g[lane] = value;
             right[lane] = (up[lane] * value).largest(T::of(LEAST_REACH));
             left[lane] = (up[lane] - up[lane] * value).largest(T::of(LEAST_REACH));
         }
+        scratch.gates[node] = g;
         scratch.reach[2 * node + 1] = left;
         scratch.reach[2 * node + 2] = right;
     }
@@ -184,50 +190,32 @@ fn components<T: Real>(
     let n_channels = pass.layout.n_channels;
     let first = pass.layout.n_components() - 1;
     let last = 2 * first + 1;
-    let mut top = [T::of(-1e30); LANES];
+    scratch.top = Lanes::of(T::of(-1e30));
     for node in first..last {
         let z = &scratch.blended[node * n_channels..(node + 1) * n_channels];
         let slopes =
             &mut scratch.slopes[(node - first) * n_channels..(node - first + 1) * n_channels];
         let density = pass.law.log_density(z, target, slopes);
-        let joint = &mut scratch.shares[node];
-        for lane in 0..LANES {
-            // a component at the root has reach one
-            let log_reach = if first == 0 {
-                T::ZERO
-            } else {
-                scratch.reach[node][lane]
-            };
-            joint[lane] = density[lane] + log_reach;
-            top[lane] = top[lane].largest(joint[lane]);
-        }
+        let joint = both(density, scratch.reach[node], |f, reach| f + reach);
+        scratch.shares[node] = joint;
+        scratch.top = both(scratch.top, joint, Real::largest);
     }
     if first == 0 {
         let scores = scratch.shares[0];
         scratch.shares[0] = *weight;
         return scores;
     }
-    let mut sum = [T::ZERO; LANES];
+    scratch.sum = Lanes::of(T::ZERO);
     for node in first..last {
-        let joint = &mut scratch.shares[node];
-        for lane in 0..LANES {
-            joint[lane] = (joint[lane] - top[lane]).exp();
-            sum[lane] += joint[lane];
-        }
+        let relative = both(scratch.shares[node], scratch.top, |a, b| (a - b).exp());
+        scratch.shares[node] = relative;
+        scratch.sum = both(scratch.sum, relative, |a, b| a + b);
     }
-    let mut scores = top;
-    let mut factor = *weight;
-    for lane in 0..LANES {
-        scores[lane] += sum[lane].ln();
-        factor[lane] = factor[lane] / sum[lane];
-    }
+    let factor = both(*weight, scratch.sum, |weight, sum| weight / sum);
     for node in first..last {
-        let share = &mut scratch.shares[node];
-        for lane in 0..LANES {
-            share[lane] = share[lane] * factor[lane];
-        }
+        scratch.shares[node] = both(scratch.shares[node], factor, |share, factor| share * factor);
     }
-    scores
+    both(scratch.top, scratch.sum, |top, sum| top + sum.ln())
 }
 
 /// Gradients of the gates that choose a component.
@@ -236,14 +224,10 @@ fn choosing_gates<T: Real>(pass: &Pass, view: &mut View<'_, T>, scratch: &mut Sc
     let beta = T::of(pass.beta);
     for node in (0..pass.layout.n_components() - 1).rev() {
         let (left, right) = (scratch.shares[2 * node + 1], scratch.shares[2 * node + 2]);
-        let g = scratch.gates[node];
-        let mut out = [T::ZERO; LANES];
-        let share = &mut scratch.shares[node];
-        for lane in 0..LANES {
-            let sum = left[lane] + right[lane];
-            share[lane] = sum;
-            out[lane] = beta * (right[lane] - g[lane] * sum);
-        }
+        let sum = both(left, right, |left, right| left + right);
+        let part = both(scratch.gates[node], sum, |g, sum| g * sum);
+        let out = both(right, part, |right, part| beta * (right - part));
+        scratch.shares[node] = sum;
         view.set(node, &out);
     }
 }
@@ -259,27 +243,24 @@ fn blending_gates<T: Real>(pass: &Pass, view: &mut View<'_, T>, scratch: &mut Sc
     for component in 0..=first {
         let share = scratch.shares[first + component];
         for slope in &mut scratch.slopes[component * n_channels..(component + 1) * n_channels] {
-            for lane in 0..LANES {
-                slope[lane] = slope[lane] * share[lane];
-            }
+            *slope = both(*slope, share, |slope, share| slope * share);
         }
     }
     for level in layout.mixing_levels..layout.depth {
         let below = level - layout.mixing_levels;
         for node in (1 << level) - 1..(2 << level) - 1 {
             let component = (node + 1 - (1 << level)) >> below;
-            let slopes = &scratch.slopes[component * n_channels..(component + 1) * n_channels];
-            let (lefts, rights) = scratch.blended
-                [(2 * node + 1) * n_channels..(2 * node + 3) * n_channels]
-                .split_at(n_channels);
-            let mut pull = [T::ZERO; LANES];
+            let mut pull = Lanes::of(T::ZERO);
             for channel in 0..n_channels {
+                let slope = scratch.slopes[component * n_channels + channel];
+                let left = scratch.blended[(2 * node + 1) * n_channels + channel];
+                let right = scratch.blended[(2 * node + 2) * n_channels + channel];
+                let apart = both(right, left, |right, left| right - left);
                 for lane in 0..LANES {
-                    pull[lane] = slopes[channel][lane]
-                        .fma(rights[channel][lane] - lefts[channel][lane], pull[lane]);
+                    pull[lane] = slope[lane].fma(apart[lane], pull[lane]);
                 }
             }
-            let (g, right) = (&scratch.gates[node], &scratch.reach[2 * node + 2]);
+            let (g, right) = (scratch.gates[node], scratch.reach[2 * node + 2]);
             for lane in 0..LANES {
                 pull[lane] = beta * pull[lane] * right[lane] * (T::ONE - g[lane]);
             }
@@ -290,15 +271,13 @@ fn blending_gates<T: Real>(pass: &Pass, view: &mut View<'_, T>, scratch: &mut Sc
     for leaf in 0..n_leaves {
         let component = leaf >> below;
         let reach = if below == 0 {
-            [T::ONE; LANES]
+            Lanes::of(T::ONE)
         } else {
             scratch.reach[n_gates + leaf]
         };
         for channel in 0..n_channels {
-            let mut out = scratch.slopes[component * n_channels + channel];
-            for lane in 0..LANES {
-                out[lane] = out[lane] * reach[lane];
-            }
+            let slope = scratch.slopes[component * n_channels + channel];
+            let out = both(slope, reach, |slope, reach| slope * reach);
             view.set(n_gates + channel * n_leaves + leaf, &out);
         }
     }

@@ -52,16 +52,19 @@ impl Law {
 /// With u = (y - m)/s: log f = -u^2/2 - ln s - ln(2 pi)/2, d/dm = u/s, d/draw = (u^2 - 1)/s sigmoid(raw).
 #[inline(always)]
 fn normal<T: Real>(floor: T, z: &[Lanes<T>], target: &Lanes<T>, dz: &mut [Lanes<T>]) -> Lanes<T> {
-    let mut out = [T::ZERO; LANES];
+    let (mean, raw, target) = (z[0], z[1], *target);
+    let mut out = Lanes::of(T::ZERO);
+    let (mut d_mean, mut d_raw) = (out, out);
     for lane in 0..LANES {
-        let (slope, soft, _) = gate(z[1][lane]);
+        let (slope, soft, _) = gate(raw[lane]);
         let sd = floor + soft;
         let inverse = T::ONE / sd;
-        let u = (target[lane] - z[0][lane]) * inverse;
+        let u = (target[lane] - mean[lane]) * inverse;
         out[lane] = -(T::of(0.5) * u).fma(u, sd.ln() + T::of(HALF_LN_TWO_PI));
-        dz[0][lane] = u * inverse;
-        dz[1][lane] = (u * u - T::ONE) * inverse * slope;
+        d_mean[lane] = u * inverse;
+        d_raw[lane] = (u * u - T::ONE) * inverse * slope;
     }
+    (dz[0], dz[1]) = (d_mean, d_raw);
     out
 }
 
@@ -69,7 +72,7 @@ fn normal<T: Real>(floor: T, z: &[Lanes<T>], target: &Lanes<T>, dz: &mut [Lanes<
 fn known_noise<T: Real>(sd: T, z: &[Lanes<T>], target: &Lanes<T>, dz: &mut [Lanes<T>]) -> Lanes<T> {
     let inverse = T::ONE / sd;
     let constant = sd.ln() + T::of(HALF_LN_TWO_PI);
-    let mut out = [T::ZERO; LANES];
+    let mut out = Lanes::of(T::ZERO);
     for lane in 0..LANES {
         let u = (target[lane] - z[0][lane]) * inverse;
         out[lane] = -(T::of(0.5) * u).fma(u, constant);
@@ -82,14 +85,14 @@ fn known_noise<T: Real>(sd: T, z: &[Lanes<T>], target: &Lanes<T>, dz: &mut [Lane
 /// `log f = z_y - ln sum_k e^{z_k}`, `d/dz_k = [k = y] - softmax_k`.
 #[inline(always)]
 fn categorical<T: Real>(z: &[Lanes<T>], target: &Lanes<T>, dz: &mut [Lanes<T>]) -> Lanes<T> {
-    let mut out = [T::ZERO; LANES];
+    let mut out = Lanes::of(T::ZERO);
     let mut top = z[0];
     for logits in &z[1..] {
         for lane in 0..LANES {
             top[lane] = top[lane].largest(logits[lane]);
         }
     }
-    let mut sum = [T::ZERO; LANES];
+    let mut sum = Lanes::of(T::ZERO);
     for (class, logits) in z.iter().enumerate() {
         for lane in 0..LANES {
             let e = (logits[lane] - top[lane]).exp();

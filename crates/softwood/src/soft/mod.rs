@@ -9,4 +9,5 @@ pub(crate) mod forward;
 pub(crate) mod kernel;
 pub(crate) mod law;
 pub(crate) mod layout;
+pub(crate) mod packed;
 pub(crate) mod tree;

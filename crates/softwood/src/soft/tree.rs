@@ -110,7 +110,7 @@ pub(crate) fn row_scores<T: Kernel>(
 }
 
 /// Activations of every draw: `n_activations x n_rows` each. With linear leaves all draws go through one product.
-pub(crate) fn activate<T: Real>(pass: &Pass, inputs: Matrix<'_, T>, weights: &[T], out: &mut [T]) {
+fn activate<T: Real>(pass: &Pass, inputs: Matrix<'_, T>, weights: &[T], out: &mut [T]) {
     let layout = &pass.layout;
     let n_rows = inputs.rows();
     let (width, size) = (layout.width(), layout.n_activations() * n_rows);

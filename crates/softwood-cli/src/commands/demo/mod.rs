@@ -14,7 +14,7 @@ use softwood::{
 use softwood_io::write_table;
 
 use crate::args::DemoArgs;
-use crate::commands::files::check_output;
+use crate::commands::files::{check_output, folder_problem};
 use crate::commands::score::scores_of;
 use crate::plot::{png, svg};
 use crate::print::{self, text};
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     let family = Family::Vst;
     let params = family.params_from_texts(&args.params)?;
     std::fs::create_dir_all(&args.out)
-        .map_err(|error| Error::file(&args.out, error.to_string()))?;
+        .map_err(|error| Error::file(&args.out, folder_problem(&args.out, &error)))?;
     check_output(&args.out.join("demo.softwood"), &[])?;
     let tables = Tables::draw()?;
     let data = labelled(&tables.train)?;

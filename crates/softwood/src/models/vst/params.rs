@@ -39,6 +39,8 @@ choices! {
 
 params! {
     /// Parameters of the variational soft tree.
+    ///
+    #[doc = include_str!("vst.md")]
     VstParams, across = |params: &VstParams| {
         let levels = params.mixing_levels?;
         match (params.leaf_mixing, params.depth) {

@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::infer::lowrank::{LowRank, Sampler};
 use crate::models::vst::params::VstParams;
 use crate::numerics::gaussian::Gaussian;
-use crate::numerics::gemm::Matrix;
 use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head, LANES};
 use crate::rng::{Key, below};
@@ -19,7 +18,7 @@ use crate::soft::forward::{Components, ForwardScratch, components};
 use crate::soft::kernel::Pass;
 use crate::soft::law::Law;
 use crate::soft::layout::Layout;
-use crate::soft::tree::activate;
+use crate::soft::packed::{Packed, turn};
 use crate::store::record::{Numbers, Record};
 
 /// A fitted variational soft tree: one posterior, or several averaged.
@@ -39,8 +38,7 @@ pub(super) struct Tree {
     encoder: Encoder,
     pass: Pass,
     posterior: LowRank,
-    /// Draws, one after the other.
-    draws: Vec<f32>,
+    draws: Packed,
     /// Which category each draw takes for one that training never saw.
     guesses: Key,
 }
@@ -69,43 +67,29 @@ impl Tree {
             encoder,
             pass,
             posterior,
-            draws: sampler.draws,
+            draws: Packed::new(pass.layout, &sampler.draws),
             guesses: key.child(1),
         }
     }
 
     fn n_draws(&self) -> usize {
-        self.draws.len() / self.pass.layout.n_weights()
+        self.draws.n_draws()
     }
 
     /// Writes the components of every draw, from member `first` on.
     fn fill(&self, rows: &Rows<'_>, first: usize, out: &mut Block) {
         let layout = &self.pass.layout;
+        let inputs = turn(&self.encoder.encode(rows), layout.width());
         let n_rows = rows.len().next_multiple_of(LANES);
-        let mut inputs = self.encoder.encode(rows);
-        inputs.resize(n_rows * layout.width(), 0.0);
-        let size = layout.n_activations() * n_rows;
-        // a few draws at a time, so that their activations stay in the second-level cache
-        let n_together = (ACTIVATIONS_TOGETHER / size).clamp(1, self.n_draws());
-        let mut activations = vec![0.0; n_together * size];
+        let mut values = vec![0.0; layout.n_activations() * n_rows];
         let mut scratch = ForwardScratch::new(&self.pass);
-        let inputs = Matrix::new(&inputs, n_rows, layout.width());
         let unseen = self.encoder.unseen(rows);
-        let groups = self.draws.chunks(n_together * layout.n_weights());
-        for (group, draws) in groups.enumerate() {
-            activate(&self.pass, inputs, draws, &mut activations);
-            let n_draws = draws.len() / layout.n_weights();
-            for (at, activations) in activations[..n_draws * size]
-                .chunks_exact_mut(size)
-                .enumerate()
-            {
-                let draw = group * n_together + at;
-                let member = first + draw;
-                self.guess(&unseen, draw, activations);
-                let mut parts = parts_of(out, member);
-                components(&self.pass, activations, n_rows, &mut scratch, &mut parts);
-                parts.clear_from(self.n_components());
-            }
+        for draw in 0..self.n_draws() {
+            self.draws.activate(draw, &inputs, &mut values);
+            self.guess(&unseen, draw, &mut values);
+            let mut parts = parts_of(out, first + draw);
+            components(&self.pass, &values, n_rows, &mut scratch, &mut parts);
+            parts.clear_from(self.n_components());
         }
     }
 
@@ -114,13 +98,11 @@ impl Tree {
     fn guess(&self, unseen: &[Unseen], draw: usize, activations: &mut [f32]) {
         let layout = &self.pass.layout;
         let n_rows = activations.len() / layout.n_activations();
-        let weights = &self.draws[draw * layout.n_weights()..(draw + 1) * layout.n_weights()];
         for cell in unseen {
             let key = self.guesses.child(cell.column as u64).child(draw as u64);
             let input = cell.inputs.start + below(&mut key.rng(), cell.inputs.len());
             for product in 0..layout.n_products() {
-                activations[product * n_rows + cell.row] +=
-                    weights[product * layout.width() + input];
+                activations[product * n_rows + cell.row] += self.draws.weight(draw, product, input);
             }
         }
     }
@@ -133,9 +115,6 @@ impl Tree {
         }
     }
 }
-
-/// Activations of a prediction that are computed together.
-const ACTIVATIONS_TOGETHER: usize = 1 << 15;
 
 /// The places of one member in a block.
 fn parts_of(out: &mut Block, member: usize) -> Components<'_> {

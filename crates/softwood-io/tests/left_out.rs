@@ -1,0 +1,32 @@
+//! A build without a format refuses its files in so many words; `cargo test -p softwood-io --no-default-features`.
+#![cfg(not(any(feature = "parquet", feature = "ipc")))]
+#![allow(clippy::unwrap_used)] // what only helps tests may fail as tests do
+
+use softwood_io::{ReadOptions, read_csv, read_table, write_table};
+
+#[test]
+fn formats_left_out_are_told_with_the_feature_that_brings_them() {
+    let table = read_csv(b"a\n1\n", &ReadOptions::default()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for (name, feature) in [
+        ("a.parquet", "parquet"),
+        ("a.pq", "parquet"),
+        ("a.feather", "ipc"),
+        ("a.arrow", "ipc"),
+    ] {
+        let path = folder.path().join(name);
+        let read = read_table(&path, &ReadOptions::default()).unwrap_err();
+        let written = write_table(&path, &table).unwrap_err();
+        for message in [read.to_string(), written.to_string()] {
+            let wanted = format!("feature `{feature}`");
+            assert!(
+                message.contains(name) && message.contains(&wanted),
+                "{message}"
+            );
+        }
+        assert!(!path.exists());
+    }
+    let path = folder.path().join("a.csv");
+    write_table(&path, &table).unwrap();
+    assert_eq!(read_table(&path, &ReadOptions::default()).unwrap(), table);
+}
