@@ -22,7 +22,7 @@ use crate::store::record::Record;
 pub struct CurvePoint {
     /// Epoch or round.
     pub epoch: usize,
-    /// Evidence lower bound per row.
+    /// Evidence lower bound per row; mean log-likelihood of the training rows where a family has no such bound.
     pub elbo: f64,
     /// Mean held-out log-likelihood in standardised units, where it was measured.
     pub held_out: Option<f64>,

@@ -43,17 +43,6 @@ pub(crate) fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A hash of a text, eight bytes at a time.
-pub(crate) fn hash_text(text: &str) -> u64 {
-    text.as_bytes()
-        .chunks(8)
-        .fold(mix(text.len() as u64), |hash, chunk| {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            mix(hash ^ u64::from_le_bytes(word))
-        })
-}
-
 /// A uniform draw from [0, 1) with 53 bits.
 pub(crate) fn uniform(rng: &mut impl rand_core::Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)

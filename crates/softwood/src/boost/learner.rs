@@ -3,13 +3,14 @@
 use std::ops::ControlFlow;
 
 use crate::boost::chain::{Chain, Tree};
+use crate::boost::window::Window;
 use crate::data::binned::Binned;
 use crate::error::{Error, Result};
 use crate::hard::candidate::{Columns, Noise};
 use crate::hard::fixed::Fixed;
 use crate::hard::growth::{Grower, Grown, Limits, Task};
 use crate::hard::search::{Form, Output, Scaled};
-use crate::likelihood::Law;
+use crate::likelihood::{Law, weighted_mean};
 use crate::numerics::gaussian::Gaussian;
 use crate::par::Pool;
 use crate::rng::{Key, uniform};
@@ -67,11 +68,22 @@ pub(crate) struct Ground<'a> {
 /// Rounds between two looks at the held-out rows.
 const LOOK_EVERY: usize = 5;
 
-/// A grown chain and how its held-out score went: trees, mean log-likelihood.
+/// Mean log-likelihoods after some trees; on the held-out rows that of the mixture over the second half of the chain, which
+/// stands for the ensemble that the chain would be a member of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) n_trees: usize,
+    pub(crate) train: f64,
+    pub(crate) held_out: f64,
+}
+
+/// A grown chain and how its scores went, where rows were held out.
 #[derive(Debug, Clone)]
 pub(crate) struct Learned {
     pub(crate) chain: Chain,
-    pub(crate) curve: Vec<(usize, f64)>,
+    pub(crate) curve: Vec<Look>,
+    /// Residual variance of the training rows under a law that has none of its own.
+    pub(crate) dispersion: f64,
 }
 
 /// Grows a chain. `watch` hears of every round: trees so far, the last held-out score.
@@ -83,46 +95,45 @@ pub(crate) fn grow<const L: usize>(
     watch: &mut dyn FnMut(usize, Option<f64>) -> ControlFlow<()>,
 ) -> Result<Learned> {
     let mut learner = Learner::new(law, ground, *settings, key);
-    let mut curve: Vec<(usize, f64)> = Vec::new();
+    let mut curve: Vec<Look> = Vec::new();
     for round in 0..settings.n_trees {
         learner.round(law, ground, round)?;
         let n_trees = round + 1;
         if n_trees % LOOK_EVERY == 0 || n_trees == settings.n_trees {
-            if let (Some(held_out), Some(raw)) = (&ground.held_out, &learner.held_out) {
-                let score = law.log_likelihood(raw, held_out.target, held_out.weight);
-                curve.push((n_trees, score));
-            }
+            curve.extend(learner.look(law, ground));
             if is_stale(&curve, settings.patience) {
                 break;
             }
         }
-        if watch(n_trees, curve.last().map(|point| point.1)).is_break() {
+        if watch(n_trees, curve.last().map(|look| look.held_out)).is_break() {
             return Err(Error::Cancelled);
         }
     }
     learner.chain.settle();
+    let train = &ground.train;
     Ok(Learned {
+        dispersion: law.dispersion(&learner.raw, train.target, train.weight),
         chain: learner.chain,
         curve,
     })
 }
 
-fn is_stale(curve: &[(usize, f64)], patience: Option<usize>) -> bool {
+fn is_stale(curve: &[Look], patience: Option<usize>) -> bool {
     let Some((patience, last)) = patience.zip(curve.last()) else {
         return false;
     };
-    best_round(curve).is_some_and(|best| last.0 >= best + patience)
+    best_look(curve).is_some_and(|best| last.n_trees >= best.n_trees + patience)
 }
 
-/// Trees after which the held-out score was best.
-pub(crate) fn best_round(curve: &[(usize, f64)]) -> Option<usize> {
-    let best = curve
-        .iter()
-        .fold(None, |best: Option<&(usize, f64)>, point| match best {
-            Some(best) if best.1 >= point.1 => Some(best),
-            _ => Some(point),
-        });
-    best.map(|best| best.0)
+/// The look at which the held-out score was best; the first of several.
+pub(crate) fn best_look(curve: &[Look]) -> Option<Look> {
+    curve.iter().copied().reduce(|best, look| {
+        if look.held_out > best.held_out {
+            look
+        } else {
+            best
+        }
+    })
 }
 
 struct Learner<const L: usize> {
@@ -137,6 +148,7 @@ struct Learner<const L: usize> {
     grower: Grower<L>,
     all: Vec<u32>,
     total_weight: f64,
+    window: Window,
 }
 
 impl<const L: usize> Learner<L> {
@@ -149,6 +161,7 @@ impl<const L: usize> Learner<L> {
         };
         let shrinkage = 1.0 - settings.shrink_rate * settings.learning_rate;
         Self {
+            window: Window::new(settings.sampling),
             settings,
             key,
             raw: raw(n_rows),
@@ -167,6 +180,22 @@ impl<const L: usize> Learner<L> {
                 .map(|&weight| f64::from(weight))
                 .sum(),
         }
+    }
+
+    fn look(&mut self, law: &impl Law<L>, ground: &Ground<'_>) -> Option<Look> {
+        let (held_out, raw) = (ground.held_out.as_ref()?, self.held_out.as_ref()?);
+        let mut densities = vec![0.0; held_out.target.len()];
+        law.log_densities(raw, held_out.target, &mut densities);
+        self.window.push(densities);
+        let mixture = self.window.mixture();
+        let train = &ground.train;
+        let mut densities = vec![0.0; train.target.len()];
+        law.log_densities(&self.raw, train.target, &mut densities);
+        Some(Look {
+            n_trees: self.chain.trees.len(),
+            train: weighted_mean(&densities, train.weight),
+            held_out: weighted_mean(&mixture, held_out.weight),
+        })
     }
 
     fn round(&mut self, law: &impl Law<L>, ground: &Ground<'_>, round: usize) -> Result<()> {
@@ -201,7 +230,13 @@ impl<const L: usize> Learner<L> {
             noise: self.score_noise(round, &totals, key.child(3)),
             pool: ground.pool,
         });
-        let values = self.leaf_values(law, &grown, &outputs, key.child(4));
+        let dispersion = match self.settings.sampling {
+            Sampling::Posterior | Sampling::Malinin => {
+                law.dispersion(&self.raw, train.target, train.weight)
+            }
+            Sampling::Off | Sampling::SplitNoise => 1.0,
+        };
+        let values = self.leaf_values(law, &grown, &outputs, (key.child(4), dispersion));
         self.update(&grown, &values);
         if let (Some(raw), Some(held_out)) = (&mut self.held_out, &ground.held_out) {
             update_by_routing(raw, &grown, &values, held_out.binned, self.chain.shrinkage);
@@ -260,7 +295,7 @@ impl<const L: usize> Learner<L> {
         law: &impl Law<L>,
         grown: &Grown,
         outputs: &[Output],
-        key: Key,
+        (key, dispersion): (Key, f64),
     ) -> Vec<f32> {
         let rate = self.settings.learning_rate;
         let noise = match self.settings.sampling {
@@ -291,7 +326,7 @@ impl<const L: usize> Learner<L> {
                 let step = (sums[output.gradient] / curvature).clamp(-limit, limit);
                 let mut value = rate * step;
                 if noise > 0.0 {
-                    let sd = (noise * law.noise_variance(at, &sums, curvature)).sqrt();
+                    let sd = (noise * dispersion * law.noise_variance(at, &sums, curvature)).sqrt();
                     value += sd * f64::from(normals[leaf * outputs.len() + at]);
                 }
                 values.push(value as f32);

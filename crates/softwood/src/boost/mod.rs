@@ -3,3 +3,4 @@
 pub(crate) mod chain;
 pub(crate) mod forward;
 pub(crate) mod learner;
+mod window;

@@ -1,13 +1,13 @@
 //! The distinct rows of a dataset in an order that does not depend on how they came, without copying the table.
 
-use crate::data::column::{Column, Values};
+use crate::data::column::Values;
 use crate::data::dataset::{Dataset, Target};
-use crate::rng::{hash_text, mix};
+use crate::rng::{Key, shuffle};
 
 /// Rows that stand for all: one of each set of equal rows, with the sum of their weights; rows of weight zero are left out.
 ///
-/// The order is that of a hash of the cells, so any leading part is a random sample, and neither the order of rows nor that
-/// of columns matters, nor whether a row is repeated or weighted.
+/// Their order is a shuffle of the sorted rows, so any leading part is a random sample, and neither the order of rows matters
+/// nor whether a row is repeated or weighted, nor the units of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Distinct {
     /// Row numbers of the dataset.
@@ -18,80 +18,61 @@ pub(crate) struct Distinct {
 
 impl Distinct {
     pub(crate) fn of(data: &Dataset) -> Self {
-        let hashes = hashes(data);
         let weight = |row: u32| data.weights().map_or(1.0, |weights| weights[row as usize]);
-        let mut order: Vec<(u64, u32)> = hashes
+        let mut order: Vec<(u64, u32)> = sort_keys(data)
             .into_iter()
             .zip(0..)
             .filter(|&(_, row)| weight(row) > 0.0)
             .collect();
-        order.sort_unstable();
-        let mut distinct = Self {
-            rows: Vec::with_capacity(order.len()),
-            weights: Vec::with_capacity(order.len()),
-        };
-        for run in order.chunk_by(|a, b| a.0 == b.0) {
-            distinct.push(data, run, weight);
-        }
-        distinct
-    }
-
-    /// Rows of one hash: nearly always equal, and told apart where they are not.
-    fn push(&mut self, data: &Dataset, run: &[(u64, u32)], weight: impl Fn(u32) -> f64) {
-        let mut rows: Vec<u32> = run.iter().map(|&(_, row)| row).collect();
-        rows.sort_by(|&a, &b| {
-            data.compare(a as usize, b as usize)
-                .then(weight(a).total_cmp(&weight(b)))
+        let compare = |a: u32, b: u32| data.compare(a as usize, b as usize);
+        order.sort_unstable_by(|a, b| {
+            a.0.cmp(&b.0)
+                .then_with(|| compare(a.1, b.1))
+                .then_with(|| weight(a.1).total_cmp(&weight(b.1)))
+                .then(a.1.cmp(&b.1))
         });
-        for equal in rows.chunk_by(|&a, &b| data.compare(a as usize, b as usize).is_eq()) {
-            self.rows.push(equal[0]);
-            self.weights
-                .push(equal.iter().map(|&row| weight(row)).sum());
-        }
+        let mut found: Vec<(u32, f64)> = order
+            .chunk_by(|a, b| a.0 == b.0 && compare(a.1, b.1).is_eq())
+            .map(|equal| (equal[0].1, equal.iter().map(|&(_, row)| weight(row)).sum()))
+            .collect();
+        shuffle(&mut Key::from_seed(0).rng(), &mut found);
+        let (rows, weights) = found.into_iter().unzip();
+        Self { rows, weights }
     }
 }
 
-/// One hash per row of its features and target.
-fn hashes(data: &Dataset) -> Vec<u64> {
-    let mut hashes: Vec<u64> = match data.target() {
-        Target::Numeric(values) => values.iter().map(|&value| of_number(1, value)).collect(),
-        Target::Classes(codes) => codes.iter().map(|&code| mix(u64::from(code) ^ 1)).collect(),
-    };
-    for column in data.features().columns() {
-        add_column(column, &mut hashes);
-    }
-    hashes
-}
-
-/// Adds a hash of name and cell to each row; sums do not depend on the order of columns.
-fn add_column(column: &Column, hashes: &mut [u64]) {
-    let name = hash_text(&column.name);
-    match &column.values {
-        Values::Numeric(values) => {
-            for (hash, &value) in hashes.iter_mut().zip(values) {
-                *hash = hash.wrapping_add(of_number(name, value));
-            }
+/// Numbers that order most rows without a look at the rest of them: the target, or the first column of numbers.
+fn sort_keys(data: &Dataset) -> Vec<u64> {
+    let first = data
+        .features()
+        .columns()
+        .iter()
+        .find_map(|column| match &column.values {
+            Values::Numeric(values) => Some(values),
+            Values::Categorical { .. } => None,
+        });
+    match (data.target(), first) {
+        (Target::Numeric(values), _) | (Target::Classes(_), Some(values)) => {
+            values.iter().map(|&value| ordered(value)).collect()
         }
-        Values::Categorical { codes, levels } => {
-            let of_level: Vec<u64> = levels
-                .iter()
-                .map(|level| mix(name ^ hash_text(level)))
-                .collect();
-            for (hash, &code) in hashes.iter_mut().zip(codes) {
-                let level = of_level.get(code as usize).copied();
-                *hash = hash.wrapping_add(level.unwrap_or_else(|| mix(name ^ u64::from(code))));
-            }
-        }
+        (Target::Classes(codes), None) => codes.iter().map(|&code| u64::from(code)).collect(),
     }
 }
 
-fn of_number(salt: u64, value: f64) -> u64 {
-    mix(salt ^ value.to_bits())
+/// Whole numbers in the order of the numbers.
+fn ordered(value: f64) -> u64 {
+    let bits = value.to_bits();
+    if bits >> 63 == 1 {
+        !bits
+    } else {
+        bits | 1 << 63
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::column::Column;
     use crate::data::dataset::Roles;
     use crate::data::table::Table;
 

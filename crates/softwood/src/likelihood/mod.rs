@@ -25,6 +25,11 @@ pub(crate) trait Law<const L: usize>: Sync {
         1.0 / curvature
     }
 
+    /// Multiplies the noise variance: the residual variance of a law that has none of its own.
+    fn dispersion(&self, _raw: &[f32], _target: &[f32], _weight: &[f32]) -> f64 {
+        1.0
+    }
+
     /// Raw outputs of the best constant.
     fn start(&self, target: &[f32], weight: &[f32]) -> Vec<f64>;
 
@@ -34,6 +39,16 @@ pub(crate) trait Law<const L: usize>: Sync {
     /// Largest step of an output in one leaf, before the learning rate.
     fn step_limit(&self, output: usize) -> f64;
 
-    /// Mean log-likelihood per unit of weight.
-    fn log_likelihood(&self, raw: &[f32], target: &[f32], weight: &[f32]) -> f64;
+    /// Log-likelihood of each row.
+    fn log_densities(&self, raw: &[f32], target: &[f32], out: &mut [f64]);
+}
+
+/// Mean of the rows' log-likelihoods per unit of weight.
+pub(crate) fn weighted_mean(log_densities: &[f64], weight: &[f32]) -> f64 {
+    let (mut sum, mut total) = (0.0, 0.0);
+    for (&value, &weight) in log_densities.iter().zip(weight) {
+        sum += f64::from(weight) * value;
+        total += f64::from(weight);
+    }
+    sum / total
 }

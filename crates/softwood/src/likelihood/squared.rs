@@ -1,4 +1,5 @@
-//! Squared error: `raw = (m)`, loss `(y - m)^2 / 2`. The Normal law whose scale is known.
+//! Squared error: `raw = (m)`, loss `(y - m)^2 / 2`. Its noise is that of a Normal law with one scale for all rows, the
+//! root mean square of the residuals.
 
 use crate::hard::search::Output;
 use crate::likelihood::Law;
@@ -25,6 +26,15 @@ impl Law<2> for Squared {
         1
     }
 
+    fn dispersion(&self, raw: &[f32], target: &[f32], weight: &[f32]) -> f64 {
+        let (mut sum, mut total) = (0.0, 0.0);
+        for ((&mean, &y), &w) in raw.iter().zip(target).zip(weight) {
+            sum += f64::from(w * (y - mean).powi(2));
+            total += f64::from(w);
+        }
+        sum / total
+    }
+
     fn start(&self, target: &[f32], weight: &[f32]) -> Vec<f64> {
         let total: f64 = weight.iter().map(|&w| f64::from(w)).sum();
         let sum: f64 = target
@@ -45,12 +55,9 @@ impl Law<2> for Squared {
         f64::INFINITY
     }
 
-    fn log_likelihood(&self, raw: &[f32], target: &[f32], weight: &[f32]) -> f64 {
-        let (mut sum, mut total) = (0.0, 0.0);
-        for ((&mean, &y), &w) in raw.iter().zip(target).zip(weight) {
-            sum -= 0.5 * f64::from(w) * f64::from(y - mean).powi(2);
-            total += f64::from(w);
+    fn log_densities(&self, raw: &[f32], target: &[f32], out: &mut [f64]) {
+        for ((out, &mean), &y) in out.iter_mut().zip(raw).zip(target) {
+            *out = -0.5 * f64::from(y - mean).powi(2);
         }
-        sum / total
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::boost::chain::Chain;
-use crate::boost::learner::{Ground, Learned, Sample, best_round};
+use crate::boost::learner::{Ground, Learned, Look, Sample, best_look};
 use crate::data::binned::{Binned, Cuts};
 use crate::data::dataset::{Dataset, Target};
 use crate::data::distinct::Distinct;
@@ -24,7 +24,7 @@ const LEAST_SCALE: f64 = 1e-3;
 /// Fewest rows of which a part is held out.
 const LEAST_ROWS_TO_SPLIT: usize = 40;
 /// Step sizes and depths that are tried.
-const RATES: [f64; 3] = [0.01, 0.03, 0.1];
+const RATES: [f64; 2] = [0.03, 0.1];
 const DEPTHS: [usize; 3] = [3, 4, 6];
 /// Where nothing is held out to choose by.
 const SAFE: (f64, usize) = (0.03, 4);
@@ -114,7 +114,7 @@ fn fit(recipe: &Recipe, params: Value, data: &Dataset, run: &Run<'_>) -> Result<
         recipe.learning_rate.is_none() || recipe.max_depth.is_none() || recipe.patience.is_some();
     let split =
         (choosing && given.is_none() && distinct.rows.len() >= LEAST_ROWS_TO_SPLIT).then(|| {
-            // the order of distinct rows is that of a hash: a leading part is a random sample
+            // distinct rows are shuffled: a leading part is a random sample
             let n_spare =
                 ((distinct.rows.len() as f64 * recipe.validation_fraction).round() as usize).max(1);
             let part = |range: std::ops::Range<usize>| {
@@ -152,7 +152,18 @@ fn fit(recipe: &Recipe, params: Value, data: &Dataset, run: &Run<'_>) -> Result<
         held_out: None,
         ..ground
     };
-    let chains = chains(recipe, law, &ground, chosen, whole.total_weight(), run)?;
+    let (chains, dispersion) = chains(recipe, law, &ground, chosen, whole.total_weight(), run)?;
+    let law = match law {
+        // held-out residuals where there are some: those of the training rows are too small
+        Law::Squared { .. } => Law::Squared {
+            sd: chosen
+                .held_out
+                .map_or(dispersion, |score| -2.0 * score)
+                .sqrt()
+                .max(LEAST_SCALE),
+        },
+        other => other,
+    };
     training.chosen = format!(
         "{} trees of depth {}, learning rate {}",
         chosen.n_trees, chosen.max_depth, chosen.learning_rate
@@ -214,6 +225,8 @@ struct Chosen {
     learning_rate: f64,
     max_depth: usize,
     n_trees: usize,
+    /// Mean held-out log-likelihood, where it was looked at.
+    held_out: Option<f64>,
 }
 
 fn choose(
@@ -238,6 +251,7 @@ fn choose(
         learning_rate,
         max_depth,
         n_trees: recipe.n_estimators,
+        held_out: None,
     };
     if let [only] = candidates[..]
         && recipe.patience.is_none()
@@ -281,38 +295,38 @@ fn choose(
             Err(Error::Diverged { .. }) => continue,
             other => other?,
         };
-        let n_trees = match recipe.patience {
-            Some(_) => best_round(&curve).unwrap_or(recipe.n_estimators),
-            None => recipe.n_estimators,
-        };
-        let score = curve
-            .iter()
-            .find(|point| point.0 == n_trees)
-            .map_or(f64::NEG_INFINITY, |point| point.1);
-        let chosen = Chosen {
-            n_trees,
-            ..plain(candidate)
+        let Some(look) = best_look(&curve) else {
+            continue;
         };
         training.trials.push(Trial {
-            what: format!("depth {}, learning rate {}", candidate.1, candidate.0),
-            held_out: score,
+            what: format!(
+                "depth {}, learning rate {}, {} trees",
+                candidate.1, candidate.0, look.n_trees
+            ),
+            held_out: look.held_out,
         });
-        if best.is_none_or(|(least, _)| score > least) {
-            training.curve = curve
-                .iter()
-                .map(|&(epoch, held_out)| CurvePoint {
-                    epoch,
-                    elbo: f64::NAN,
-                    held_out: Some(held_out),
-                })
-                .collect();
-            best = Some((score, chosen));
+        if best.is_none_or(|(least, _)| look.held_out > least) {
+            training.curve = curve.iter().map(point).collect();
+            let chosen = Chosen {
+                n_trees: look.n_trees,
+                held_out: Some(look.held_out),
+                ..plain(candidate)
+            };
+            best = Some((look.held_out, chosen));
         }
     }
     best.map(|(_, chosen)| chosen).ok_or(Error::Diverged {
         step: 0,
         what: "every combination of step size and depth".to_owned(),
     })
+}
+
+fn point(look: &Look) -> CurvePoint {
+    CurvePoint {
+        epoch: look.n_trees,
+        elbo: look.train,
+        held_out: Some(look.held_out),
+    }
 }
 
 fn chains(
@@ -322,7 +336,7 @@ fn chains(
     chosen: Chosen,
     total_weight: f64,
     run: &Run<'_>,
-) -> Result<Vec<Chain>> {
+) -> Result<(Vec<Chain>, f64)> {
     let n = recipe.members.n_chains;
     let mut settings = recipe.settings(chosen.learning_rate, chosen.max_depth, total_weight);
     settings.n_trees = chosen.n_trees;
@@ -334,7 +348,7 @@ fn chains(
             ..*ground
         };
         let key = run.key.child(20).child(at as u64);
-        let learned = law.grow(&ground, &settings, key, &mut |done, held_out| {
+        law.grow(&ground, &settings, key, &mut |done, held_out| {
             run.watch.step(&Progress {
                 stage: "fitting",
                 done: at * settings.n_trees + done,
@@ -342,8 +356,16 @@ fn chains(
                 elbo: None,
                 held_out,
             })
-        })?;
-        Ok(learned.chain)
+        })
     });
-    chains.into_iter().collect()
+    let learned = chains.into_iter().collect::<Result<Vec<Learned>>>()?;
+    let dispersion = learned
+        .iter()
+        .map(|learned| learned.dispersion)
+        .sum::<f64>()
+        / n as f64;
+    Ok((
+        learned.into_iter().map(|learned| learned.chain).collect(),
+        dispersion,
+    ))
 }

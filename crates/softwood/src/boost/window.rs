@@ -1,0 +1,72 @@
+//! The held-out score of a Langevin chain: that of the mixture over its later half.
+
+use std::collections::VecDeque;
+
+use crate::boost::learner::Sampling;
+
+/// Most log-likelihoods that are remembered; where there are more rows, fewer looks go into the mixture.
+const MOST_NUMBERS: usize = 4_000_000;
+
+/// Log-likelihoods of the held-out rows at the last looks.
+#[derive(Debug)]
+pub(crate) struct Window {
+    looks: VecDeque<Vec<f64>>,
+    n_seen: usize,
+    is_chain: bool,
+}
+
+impl Window {
+    pub(crate) fn new(sampling: Sampling) -> Self {
+        Self {
+            looks: VecDeque::new(),
+            n_seen: 0,
+            is_chain: sampling != Sampling::Off,
+        }
+    }
+
+    /// Adds a look and forgets those of the first half; without noise only the last counts.
+    pub(crate) fn push(&mut self, log_densities: Vec<f64>) {
+        self.n_seen += 1;
+        let most = (MOST_NUMBERS / log_densities.len().max(1)).max(1);
+        let n_kept = if self.is_chain {
+            self.n_seen.div_ceil(2).min(most)
+        } else {
+            1
+        };
+        self.looks.push_back(log_densities);
+        while self.looks.len() > n_kept {
+            self.looks.pop_front();
+        }
+    }
+
+    /// Log-likelihood of each row under the even mixture of the looks.
+    pub(crate) fn mixture(&self) -> Vec<f64> {
+        let n_rows = self.looks.back().map_or(0, Vec::len);
+        let n = self.looks.len() as f64;
+        let of_row = |row: usize| {
+            let values = || self.looks.iter().map(|look| look[row]);
+            let largest = values().fold(f64::NEG_INFINITY, f64::max);
+            let sum: f64 = values().map(|value| (value - largest).exp()).sum();
+            largest + (sum / n).ln()
+        };
+        (0..n_rows).map(of_row).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mixture_is_over_the_later_half() {
+        let mut window = Window::new(Sampling::Posterior);
+        for value in [9.0, 8.0, 0.5_f64.ln(), 0.25_f64.ln()] {
+            window.push(vec![value]);
+        }
+        assert!((window.mixture()[0] - 0.375_f64.ln()).abs() < 1e-12);
+        let mut plain = Window::new(Sampling::Off);
+        plain.push(vec![1.0]);
+        plain.push(vec![-2.0]);
+        assert_eq!(plain.mixture(), [-2.0]);
+    }
+}
