@@ -44,9 +44,6 @@ impl Chain {
 
     /// Turns values as they counted when their tree was added into values as they count at the end.
     pub(crate) fn settle(&mut self) {
-        if self.shrinkage == 1.0 {
-            return;
-        }
         let n = self.trees.len() as i32;
         let last = self.shrinkage.powi(n);
         for start in &mut self.start {
@@ -57,20 +54,6 @@ impl Chain {
             for value in &mut tree.values {
                 *value *= factor;
             }
-        }
-    }
-
-    /// The model after its first `t` trees.
-    pub(crate) fn truncated(&self, t: usize) -> Self {
-        let factor = self.factor(t);
-        let mut trees = self.trees[..t].to_vec();
-        for value in trees.iter_mut().flat_map(|tree| &mut tree.values) {
-            *value = (f64::from(*value) * factor) as f32;
-        }
-        Self {
-            start: self.start.iter().map(|start| start * factor).collect(),
-            trees,
-            shrinkage: self.shrinkage,
         }
     }
 }

@@ -97,7 +97,7 @@ mod tests {
             None,
         ));
         assert_eq!(found.rows.len(), 4);
-        assert_eq!(found.weights.iter().sum::<f64>(), 6.0);
+        assert!((found.weights.iter().sum::<f64>() - 6.0).abs() < 1e-12);
         let weighted = data(
             vec![
                 Column::numeric("y", vec![8.0, 7.0, 6.0, 5.0, 0.0]),

@@ -1,6 +1,6 @@
 //! A split that was found: what it gains and which bins it sends where.
 
-use crate::data::binned::{Binned, Cuts, MISSING_BIN};
+use crate::data::binned::{Binned, Cut, Cuts, MISSING_BIN};
 use crate::hard::test::{Rule, Test};
 use crate::rng::Key;
 
@@ -21,8 +21,8 @@ impl Columns {
             bins.iter().any(|row| row[at] == MISSING_BIN)
         });
         Self {
-            n_bins: cuts.columns.iter().map(|cut| cut.n_bins()).collect(),
-            is_category: cuts.columns.iter().map(|cut| cut.is_category()).collect(),
+            n_bins: cuts.columns.iter().map(Cut::n_bins).collect(),
+            is_category: cuts.columns.iter().map(Cut::is_category).collect(),
             has_missing: has_missing.collect(),
         }
     }

@@ -134,12 +134,12 @@ impl<const L: usize> Room<L> {
                 let scores = self.scan.run(bins, which, missing, total, how);
                 add(left, scores);
                 if task.columns.has_missing[column] {
-                    if missing != [0; L] {
-                        let scores = self.scan.run(bins, which, [0; L], total, how);
-                        add(right, scores);
+                    let scores = if missing == [0; L] {
+                        scores
                     } else {
-                        add(right, scores);
-                    }
+                        self.scan.run(bins, which, [0; L], total, how)
+                    };
+                    add(right, scores);
                 }
             }
         }

@@ -8,12 +8,9 @@ use crate::hard::search::Output;
 
 /// A law whose negative log-likelihood boosting lowers. Gradients point uphill in likelihood.
 ///
-/// A row has `n_outputs` raw outputs and `L` lanes: whole sums of the lanes over the rows of a leaf are all that split search
+/// A row has some raw outputs and `L` lanes: sums of the lanes over the rows of a leaf are all that split search
 /// and leaf values need.
 pub(crate) trait Law<const L: usize>: Sync {
-    /// Raw outputs per row.
-    fn n_outputs(&self) -> usize;
-
     /// Where gradient and curvature of each output stand, given the sums of all lanes; `l2` counts rows of typical curvature.
     fn outputs(&self, l2: f64, totals: &[f64; L]) -> Vec<Output>;
 

@@ -36,16 +36,12 @@ pub(crate) struct Normal {
 
 impl Normal {
     /// The log scale as it is read.
-    pub(crate) fn log_scale(&self, raw: f64) -> f64 {
+    pub(crate) fn log_scale(self, raw: f64) -> f64 {
         raw.clamp(self.floor.ln(), f64::from(MOST_LOG_SCALE))
     }
 }
 
 impl Law<4> for Normal {
-    fn n_outputs(&self) -> usize {
-        2
-    }
-
     fn outputs(&self, l2: f64, totals: &[f64; 4]) -> Vec<Output> {
         // the mean's score is in the units of the other's: (sum z)^2 / n where scales are equal
         let typical = totals[1] / totals[3];

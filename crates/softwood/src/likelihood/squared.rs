@@ -9,10 +9,6 @@ use crate::likelihood::Law;
 pub(crate) struct Squared;
 
 impl Law<2> for Squared {
-    fn n_outputs(&self) -> usize {
-        1
-    }
-
     fn outputs(&self, l2: f64, _: &[f64; 2]) -> Vec<Output> {
         vec![Output {
             gradient: 0,

@@ -48,7 +48,7 @@ fn push_test(test: &Test, words: &mut Vec<u32>) {
     words.push(test.column as u32);
     match test.rule {
         Rule::Above { bin, missing_right } => {
-            words.extend([u32::from(missing_right), u32::from(bin)])
+            words.extend([u32::from(missing_right), u32::from(bin)]);
         }
         Rule::In(set) => {
             words.push(2);

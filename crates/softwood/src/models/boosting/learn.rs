@@ -337,7 +337,7 @@ fn chains(
     total_weight: f64,
     run: &Run<'_>,
 ) -> Result<(Vec<Chain>, f64)> {
-    let n = recipe.members.n_chains;
+    let n = recipe.members.chains;
     let mut settings = recipe.settings(chosen.learning_rate, chosen.max_depth, total_weight);
     settings.n_trees = chosen.n_trees;
     settings.patience = None;

@@ -1,4 +1,5 @@
-//! Boosted histogram trees: stochastic gradient boosting and its Langevin form.
+//! Boosted histogram trees: stochastic gradient boosting and its Langevin form. What they are, in formulas, stands in
+//! `boosting.md`, where users find it too: on the parameters.
 
 mod codec;
 mod head;

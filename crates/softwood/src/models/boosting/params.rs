@@ -59,7 +59,7 @@ impl From<NoiseMode> for Sampling {
 }
 
 params! {
-    /// Parameters of stochastic gradient boosting.
+    #[doc = include_str!("boosting.md")]
     SgbParams, across = |_: &SgbParams| None, {
         /// Trees of each member.
         n_estimators: usize = 1000, [1, 100_000];
@@ -95,7 +95,7 @@ params! {
 }
 
 params! {
-    /// Parameters of stochastic gradient Langevin boosting.
+    #[doc = include_str!("boosting.md")]
     SglbParams, across = |params: &SglbParams| {
         (params.n_chains.is_some() && !params.r#virtual)
             .then(|| "`n_chains` is only used with `virtual` = true; give `n_members`".to_owned())

@@ -85,10 +85,10 @@ impl Boosted {
             Law::Binary => classes == Some(2),
             Law::Multiclass { classes: n } => classes == Some(n),
         };
-        let n = members.n_chains;
+        let n = members.chains;
         let is_sound = is_sound
-            && (1..=members.n_members).contains(&n)
-            && members.n_members <= 1000
+            && (1..=members.total).contains(&n)
+            && members.total <= 1000
             && (0.0..1.0).contains(&members.burn_in)
             && standard.shift.is_finite()
             && standard.scale > 0.0;
@@ -155,7 +155,7 @@ impl Posterior for Boosted {
     }
 
     fn n_members(&self) -> usize {
-        self.members.n_members
+        self.members.total
     }
 
     fn members(&self, rows: &Rows<'_>, out: &mut Block) -> Result<()> {

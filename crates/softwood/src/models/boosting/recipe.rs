@@ -9,9 +9,10 @@ use crate::models::boosting::params::{RegressionHead, SgbParams, SglbParams};
 /// How members come about.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Members {
-    pub(super) n_members: usize,
+    /// How many.
+    pub(super) total: usize,
     /// Chains; members are shared out among them.
-    pub(super) n_chains: usize,
+    pub(super) chains: usize,
     /// Part of a chain before its first member, where it has several.
     pub(super) burn_in: f64,
 }
@@ -57,8 +58,8 @@ impl From<&SgbParams> for Recipe {
             sampling: Sampling::Off,
             shrink_rate: Some(0.0),
             members: Members {
-                n_members: params.n_members,
-                n_chains: params.n_members,
+                total: params.n_members,
+                chains: params.n_members,
                 burn_in: 0.0,
             },
             patience: params.early_stopping_rounds,
@@ -91,8 +92,8 @@ impl From<&SglbParams> for Recipe {
             sampling: params.sampling.into(),
             shrink_rate: params.shrink_rate,
             members: Members {
-                n_members: params.n_members,
-                n_chains,
+                total: params.n_members,
+                chains: n_chains,
                 burn_in: params.burn_in,
             },
             patience: None,
@@ -138,8 +139,7 @@ impl Recipe {
 impl Members {
     /// Trees after which each of the `n` members of one chain is read off, ascending, the last at the end.
     pub(super) fn snapshots(&self, n_trees: usize, chain: usize) -> Vec<usize> {
-        let n =
-            self.n_members / self.n_chains + usize::from(chain < self.n_members % self.n_chains);
+        let n = self.total / self.chains + usize::from(chain < self.total % self.chains);
         let first = (self.burn_in * n_trees as f64).floor() as usize;
         // steps of equal length after the burn-in, as long as there is a tree for each
         let period = ((n_trees - first) / n.max(1)).max(1);
@@ -156,14 +156,14 @@ mod tests {
     #[test]
     fn virtual_members_stand_where_the_paper_has_them() {
         let members = Members {
-            n_members: 10,
-            n_chains: 1,
+            total: 10,
+            chains: 1,
             burn_in: 0.5,
         };
         let expected: Vec<usize> = (1..=10).map(|j| 500 + 50 * j).collect();
         assert_eq!(members.snapshots(1000, 0), expected);
         let shared = Members {
-            n_chains: 4,
+            chains: 4,
             ..members
         };
         let n: Vec<usize> = (0..4)
