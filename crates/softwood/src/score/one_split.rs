@@ -1,7 +1,7 @@
 //! How well one threshold on a score tells two kinds of rows apart, whichever side each kind lies on.
 //!
 //! A classification tree with one split is fitted to the scores by Gini impurity, and its two leaf probabilities are
-//! scored by AUROC: `1/2 + |TPR - FPR| / 2` at the chosen threshold, never below one half.
+//! scored by AUROC: one half plus half the distance between the shares of either kind below the threshold.
 
 /// The best threshold and what it is worth.
 #[derive(Debug, Clone, Copy, PartialEq)]
