@@ -57,17 +57,13 @@ pub fn ood(inside: &Distribution<'_>, outside: &Distribution<'_>) -> Result<Ood>
         ));
     }
     let (inner, outer) = (levels(inside)?, levels(outside)?);
-    let mut parts = inner
-        .iter()
-        .zip(&outer)
-        .map(|(inner, outer)| separation(inner, outer));
-    let mut next = || parts.next().expect("three kinds of uncertainty");
+    let [total, data, knowledge] = [0, 1, 2].map(|kind| separation(&inner[kind], &outer[kind]));
     Ok(Ood {
         n_in: inside.n_rows(),
         n_out: outside.n_rows(),
-        total: next(),
-        data: next(),
-        knowledge: next(),
+        total,
+        data,
+        knowledge,
     })
 }
 
@@ -109,21 +105,23 @@ fn median(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use softwood_testkit::close;
 
     #[test]
     fn both_areas_of_eight_rows() {
         // by hand: 4 of 16 pairs are in order; the split at 0.65 leaves one of the four inside rows on the other side
         let found = separation(&[0.1, 0.8, 0.9, 0.95], &[0.2, 0.3, 0.4, 0.5]);
-        assert_eq!((found.auroc, found.one_split_auroc), (0.25, 0.875));
-        assert!((found.threshold.unwrap() - 0.65).abs() < 1e-15);
-        assert!((found.median_in - 0.85).abs() < 1e-15);
-        assert!((found.median_out - 0.35).abs() < 1e-15);
+        close(&[found.auroc, found.one_split_auroc], &[0.25, 0.875], 1e-15);
+        close(
+            &[found.threshold.unwrap(), found.median_in, found.median_out],
+            &[0.65, 0.85, 0.35],
+            1e-15,
+        );
     }
 
     #[test]
     fn medians_of_odd_and_even_numbers_of_values() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&[4.0, 1.0]), 2.5);
-        assert_eq!(median(&[7.0]), 7.0);
+        let found = [&[3.0, 1.0, 2.0][..], &[4.0, 1.0], &[7.0]].map(median);
+        close(&found, &[2.0, 2.5, 7.0], 1e-15);
     }
 }
