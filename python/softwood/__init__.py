@@ -6,15 +6,27 @@ uncertainty into *data* (noise) and *knowledge* (what the model has not seen).
 
 from importlib.metadata import version as _version
 
-from softwood._base import load
+from softwood._base import load, ood
 from softwood._distribution import ClassificationDistribution, RegressionDistribution
-from softwood._estimators import VSTClassifier, VSTRegressor
+from softwood._estimators import (
+    SGBClassifier,
+    SGBRegressor,
+    SGLBClassifier,
+    SGLBRegressor,
+    VSTClassifier,
+    VSTRegressor,
+)
 
 __all__ = [
     "ClassificationDistribution",
     "RegressionDistribution",
+    "SGBClassifier",
+    "SGBRegressor",
+    "SGLBClassifier",
+    "SGLBRegressor",
     "VSTClassifier",
     "VSTRegressor",
     "load",
+    "ood",
 ]
 __version__ = _version("softwood")

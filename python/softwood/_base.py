@@ -337,6 +337,43 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     return estimator
 
 
+def ood(model: Estimator, X_in: Any, X_out: Any) -> dict[str, Any]:
+    """Tell how well a model's uncertainty separates rows of its domain from others.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X_in : array-like, pandas, polars or pyarrow table of shape (n_in, n_features)
+        Fresh rows of the kind that the model was fitted to; not its training rows, which it knows too well.
+    X_out : array-like, pandas, polars or pyarrow table of shape (n_out, n_features)
+        Rows of another kind.
+
+    Returns
+    -------
+    dict
+        `n_in`, `n_out`, and for each of `total`, `data` and `knowledge` a dict: `auroc`, the probability that a row of
+        `X_out` is more uncertain than one of `X_in`, ties counting one half; `one_split_auroc`, that of a tree with one
+        split, at least 0.5; its `threshold` (None where all values are equal); `median_in` and `median_out`. The last
+        three are standard deviations in the target's units, or entropies in nats.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import SGLBRegressor, ood
+    >>> X = np.linspace(0, 1, 200)[:, None]
+    >>> model = SGLBRegressor(n_estimators=20, n_members=4, max_depth=2, learning_rate=0.1, random_state=0)
+    >>> report = ood(model.fit(X, np.sin(6 * X[:, 0])), X, X + 2)
+    >>> sorted(report["knowledge"])
+    ['auroc', 'median_in', 'median_out', 'one_split_auroc', 'threshold']
+    """
+    if not isinstance(model, Estimator):
+        raise TypeError(f"model is a {type(model).__name__}: expected a fitted estimator of softwood")
+    check_is_fitted(model)
+    found = model._model.ood(model._columns(X_in), model._columns(X_out), model._threads())
+    report: dict[str, Any] = json.loads(found)
+    return report
+
+
 def _classes(names: list[str], labels: str) -> NDArray[Any]:
     """Give class names the type they had."""
     if labels == "boolean":

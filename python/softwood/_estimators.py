@@ -279,3 +279,471 @@ class VSTClassifier(Classifier):
         self.noise_scale = noise_scale
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+
+class SGBRegressor(Regressor):
+    """Stochastic gradient boosting for regression.
+
+    Stochastic gradient boosting: ensembles of boosted hard trees.
+
+    Where a parameter may be None, the model chooses.
+
+    Parameters
+    ----------
+    n_estimators : int, default=1000
+        Trees of each member. From 1 to 100000.
+    learning_rate : float or None, default=None
+        Step size; None: chosen on held-out rows. From 1e-05 to 1.
+    max_depth : int or None, default=None
+        Levels of a tree; None: chosen on held-out rows. From 0 to 16.
+    growth : {"symmetric", "depthwise", "leafwise"}, default="symmetric"
+        How a tree grows.
+    max_leaves : int, default=31
+        Most leaves of a tree that grows leaf by leaf. From 2 to 65536.
+    l2 : float, default=3.0
+        Rows of typical curvature added to every leaf. From 0 to 1e+06.
+    min_child_weight : float, default=0.001
+        Least weight of a leaf (classification: least curvature). From 0 to 1e+12.
+    subsample : float, default=0.5
+        Part of the rows that the tests of a tree are chosen on. From 0.01 to 1.
+    colsample : float, default=1.0
+        Part of the columns that the tests of a tree are chosen from. From 0.01 to 1.
+    max_bins : int, default=255
+        Most bins of a column. From 2 to 255.
+    head : {"normal", "squared"}, default="normal"
+        What a regression model predicts besides the mean.
+    n_members : int, default=10
+        Members, each fitted by itself. From 1 to 1000.
+    early_stopping_rounds : int or None, default=None
+        Trees without a better held-out score after which to stop; None: never. From 1 to 100000.
+    validation_fraction : float, default=0.2
+        Part of the training rows held out where something is chosen on them and none are given. From 0.01 to 0.5.
+    min_scale : float or None, default=None
+        Least standard deviation, in units of the target's; None: 0.001, or half the target's resolution. From 1e-06
+        to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of every random number. The same seed, data and version give the same model on any number of threads;
+        an integer means what `--seed` means on the command line.
+    n_jobs : int or None, default=None
+        Threads; None and -1 take one per core.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where the table had names.
+    training_ : dict
+        How the model came about: loss curve, what was tried and what was chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import SGBRegressor
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.sin(6 * X[:, 0])
+    >>> model = SGBRegressor(n_estimators=20, n_members=2, max_depth=2, learning_rate=0.1, random_state=0).fit(X, y)
+    >>> model.predict_dist(X).interval(0.9).shape
+    (40, 2)
+    """
+
+    _family = "sgb"
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 1000,
+        learning_rate: float | None = None,
+        max_depth: int | None = None,
+        growth: Literal["symmetric", "depthwise", "leafwise"] = "symmetric",
+        max_leaves: int = 31,
+        l2: float = 3.0,
+        min_child_weight: float = 0.001,
+        subsample: float = 0.5,
+        colsample: float = 1.0,
+        max_bins: int = 255,
+        head: Literal["normal", "squared"] = "normal",
+        n_members: int = 10,
+        early_stopping_rounds: int | None = None,
+        validation_fraction: float = 0.2,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.growth = growth
+        self.max_leaves = max_leaves
+        self.l2 = l2
+        self.min_child_weight = min_child_weight
+        self.subsample = subsample
+        self.colsample = colsample
+        self.max_bins = max_bins
+        self.head = head
+        self.n_members = n_members
+        self.early_stopping_rounds = early_stopping_rounds
+        self.validation_fraction = validation_fraction
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+
+class SGBClassifier(Classifier):
+    """Stochastic gradient boosting for classification.
+
+    Stochastic gradient boosting: ensembles of boosted hard trees.
+
+    Where a parameter may be None, the model chooses.
+
+    Parameters
+    ----------
+    n_estimators : int, default=1000
+        Trees of each member. From 1 to 100000.
+    learning_rate : float or None, default=None
+        Step size; None: chosen on held-out rows. From 1e-05 to 1.
+    max_depth : int or None, default=None
+        Levels of a tree; None: chosen on held-out rows. From 0 to 16.
+    growth : {"symmetric", "depthwise", "leafwise"}, default="symmetric"
+        How a tree grows.
+    max_leaves : int, default=31
+        Most leaves of a tree that grows leaf by leaf. From 2 to 65536.
+    l2 : float, default=3.0
+        Rows of typical curvature added to every leaf. From 0 to 1e+06.
+    min_child_weight : float, default=0.001
+        Least weight of a leaf (classification: least curvature). From 0 to 1e+12.
+    subsample : float, default=0.5
+        Part of the rows that the tests of a tree are chosen on. From 0.01 to 1.
+    colsample : float, default=1.0
+        Part of the columns that the tests of a tree are chosen from. From 0.01 to 1.
+    max_bins : int, default=255
+        Most bins of a column. From 2 to 255.
+    head : {"normal", "squared"}, default="normal"
+        What a regression model predicts besides the mean.
+    n_members : int, default=10
+        Members, each fitted by itself. From 1 to 1000.
+    early_stopping_rounds : int or None, default=None
+        Trees without a better held-out score after which to stop; None: never. From 1 to 100000.
+    validation_fraction : float, default=0.2
+        Part of the training rows held out where something is chosen on them and none are given. From 0.01 to 0.5.
+    min_scale : float or None, default=None
+        Least standard deviation, in units of the target's; None: 0.001, or half the target's resolution. From 1e-06
+        to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of every random number. The same seed, data and version give the same model on any number of threads;
+        an integer means what `--seed` means on the command line.
+    n_jobs : int or None, default=None
+        Threads; None and -1 take one per core.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where the table had names.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the probabilities.
+    training_ : dict
+        How the model came about: loss curve, what was tried and what was chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import SGBClassifier
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.where(X[:, 0] > 0.5, "high", "low")
+    >>> model = SGBClassifier(n_estimators=20, n_members=2, max_depth=2, learning_rate=0.1, random_state=0).fit(X, y)
+    >>> model.classes_.tolist()
+    ['high', 'low']
+    """
+
+    _family = "sgb"
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 1000,
+        learning_rate: float | None = None,
+        max_depth: int | None = None,
+        growth: Literal["symmetric", "depthwise", "leafwise"] = "symmetric",
+        max_leaves: int = 31,
+        l2: float = 3.0,
+        min_child_weight: float = 0.001,
+        subsample: float = 0.5,
+        colsample: float = 1.0,
+        max_bins: int = 255,
+        head: Literal["normal", "squared"] = "normal",
+        n_members: int = 10,
+        early_stopping_rounds: int | None = None,
+        validation_fraction: float = 0.2,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.growth = growth
+        self.max_leaves = max_leaves
+        self.l2 = l2
+        self.min_child_weight = min_child_weight
+        self.subsample = subsample
+        self.colsample = colsample
+        self.max_bins = max_bins
+        self.head = head
+        self.n_members = n_members
+        self.early_stopping_rounds = early_stopping_rounds
+        self.validation_fraction = validation_fraction
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+
+class SGLBRegressor(Regressor):
+    """Langevin boosting for regression.
+
+    Langevin boosting: boosted hard trees whose members are posterior samples.
+
+    Where a parameter may be None, the model chooses.
+
+    Parameters
+    ----------
+    n_estimators : int, default=1000
+        Trees of each chain. From 1 to 100000.
+    learning_rate : float or None, default=None
+        Step size; None: chosen on held-out rows. From 1e-05 to 1.
+    max_depth : int or None, default=None
+        Levels of a tree; None: chosen on held-out rows. From 0 to 16.
+    growth : {"symmetric", "depthwise", "leafwise"}, default="symmetric"
+        How a tree grows.
+    max_leaves : int, default=31
+        Most leaves of a tree that grows leaf by leaf. From 2 to 65536.
+    l2 : float, default=3.0
+        Rows of typical curvature added to every leaf. From 0 to 1e+06.
+    min_child_weight : float, default=0.001
+        Least weight of a leaf (classification: least curvature). From 0 to 1e+12.
+    subsample : float, default=0.5
+        Part of the rows that the tests of a tree are chosen on. From 0.01 to 1.
+    colsample : float, default=1.0
+        Part of the columns that the tests of a tree are chosen from. From 0.01 to 1.
+    max_bins : int, default=255
+        Most bins of a column. From 2 to 255.
+    head : {"normal", "squared"}, default="normal"
+        What a regression model predicts besides the mean.
+    sampling : {"posterior", "malinin", "split-noise"}, default="posterior"
+        Where the noise goes.
+    shrink_rate : float or None, default=None
+        Shrinkage of the sum before each tree, times the step size; None: 1/(2 N). From 0 to 1.
+    n_members : int, default=10
+        Members. From 1 to 1000.
+    virtual : bool, default=False
+        Whether members are sub-models of a few chains instead of a chain each.
+    n_chains : int or None, default=None
+        Chains that virtual members are taken from; None: 1. From 1 to 1000.
+    burn_in : float, default=0.5
+        Part of a chain before the first virtual member. From 0 to 0.99.
+    validation_fraction : float, default=0.2
+        Part of the training rows held out where something is chosen on them and none are given. From 0.01 to 0.5.
+    min_scale : float or None, default=None
+        Least standard deviation, in units of the target's; None: 0.001, or half the target's resolution. From 1e-06
+        to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of every random number. The same seed, data and version give the same model on any number of threads;
+        an integer means what `--seed` means on the command line.
+    n_jobs : int or None, default=None
+        Threads; None and -1 take one per core.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where the table had names.
+    training_ : dict
+        How the model came about: loss curve, what was tried and what was chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import SGLBRegressor
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.sin(6 * X[:, 0])
+    >>> model = SGLBRegressor(n_estimators=20, n_members=2, max_depth=2, learning_rate=0.1, random_state=0).fit(X, y)
+    >>> model.predict_dist(X).interval(0.9).shape
+    (40, 2)
+    """
+
+    _family = "sglb"
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 1000,
+        learning_rate: float | None = None,
+        max_depth: int | None = None,
+        growth: Literal["symmetric", "depthwise", "leafwise"] = "symmetric",
+        max_leaves: int = 31,
+        l2: float = 3.0,
+        min_child_weight: float = 0.001,
+        subsample: float = 0.5,
+        colsample: float = 1.0,
+        max_bins: int = 255,
+        head: Literal["normal", "squared"] = "normal",
+        sampling: Literal["posterior", "malinin", "split-noise"] = "posterior",
+        shrink_rate: float | None = None,
+        n_members: int = 10,
+        virtual: bool = False,
+        n_chains: int | None = None,
+        burn_in: float = 0.5,
+        validation_fraction: float = 0.2,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.growth = growth
+        self.max_leaves = max_leaves
+        self.l2 = l2
+        self.min_child_weight = min_child_weight
+        self.subsample = subsample
+        self.colsample = colsample
+        self.max_bins = max_bins
+        self.head = head
+        self.sampling = sampling
+        self.shrink_rate = shrink_rate
+        self.n_members = n_members
+        self.virtual = virtual
+        self.n_chains = n_chains
+        self.burn_in = burn_in
+        self.validation_fraction = validation_fraction
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+
+class SGLBClassifier(Classifier):
+    """Langevin boosting for classification.
+
+    Langevin boosting: boosted hard trees whose members are posterior samples.
+
+    Where a parameter may be None, the model chooses.
+
+    Parameters
+    ----------
+    n_estimators : int, default=1000
+        Trees of each chain. From 1 to 100000.
+    learning_rate : float or None, default=None
+        Step size; None: chosen on held-out rows. From 1e-05 to 1.
+    max_depth : int or None, default=None
+        Levels of a tree; None: chosen on held-out rows. From 0 to 16.
+    growth : {"symmetric", "depthwise", "leafwise"}, default="symmetric"
+        How a tree grows.
+    max_leaves : int, default=31
+        Most leaves of a tree that grows leaf by leaf. From 2 to 65536.
+    l2 : float, default=3.0
+        Rows of typical curvature added to every leaf. From 0 to 1e+06.
+    min_child_weight : float, default=0.001
+        Least weight of a leaf (classification: least curvature). From 0 to 1e+12.
+    subsample : float, default=0.5
+        Part of the rows that the tests of a tree are chosen on. From 0.01 to 1.
+    colsample : float, default=1.0
+        Part of the columns that the tests of a tree are chosen from. From 0.01 to 1.
+    max_bins : int, default=255
+        Most bins of a column. From 2 to 255.
+    head : {"normal", "squared"}, default="normal"
+        What a regression model predicts besides the mean.
+    sampling : {"posterior", "malinin", "split-noise"}, default="posterior"
+        Where the noise goes.
+    shrink_rate : float or None, default=None
+        Shrinkage of the sum before each tree, times the step size; None: 1/(2 N). From 0 to 1.
+    n_members : int, default=10
+        Members. From 1 to 1000.
+    virtual : bool, default=False
+        Whether members are sub-models of a few chains instead of a chain each.
+    n_chains : int or None, default=None
+        Chains that virtual members are taken from; None: 1. From 1 to 1000.
+    burn_in : float, default=0.5
+        Part of a chain before the first virtual member. From 0 to 0.99.
+    validation_fraction : float, default=0.2
+        Part of the training rows held out where something is chosen on them and none are given. From 0.01 to 0.5.
+    min_scale : float or None, default=None
+        Least standard deviation, in units of the target's; None: 0.001, or half the target's resolution. From 1e-06
+        to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of every random number. The same seed, data and version give the same model on any number of threads;
+        an integer means what `--seed` means on the command line.
+    n_jobs : int or None, default=None
+        Threads; None and -1 take one per core.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where the table had names.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the probabilities.
+    training_ : dict
+        How the model came about: loss curve, what was tried and what was chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import SGLBClassifier
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.where(X[:, 0] > 0.5, "high", "low")
+    >>> model = SGLBClassifier(n_estimators=20, n_members=2, max_depth=2, learning_rate=0.1, random_state=0).fit(X, y)
+    >>> model.classes_.tolist()
+    ['high', 'low']
+    """
+
+    _family = "sglb"
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 1000,
+        learning_rate: float | None = None,
+        max_depth: int | None = None,
+        growth: Literal["symmetric", "depthwise", "leafwise"] = "symmetric",
+        max_leaves: int = 31,
+        l2: float = 3.0,
+        min_child_weight: float = 0.001,
+        subsample: float = 0.5,
+        colsample: float = 1.0,
+        max_bins: int = 255,
+        head: Literal["normal", "squared"] = "normal",
+        sampling: Literal["posterior", "malinin", "split-noise"] = "posterior",
+        shrink_rate: float | None = None,
+        n_members: int = 10,
+        virtual: bool = False,
+        n_chains: int | None = None,
+        burn_in: float = 0.5,
+        validation_fraction: float = 0.2,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.growth = growth
+        self.max_leaves = max_leaves
+        self.l2 = l2
+        self.min_child_weight = min_child_weight
+        self.subsample = subsample
+        self.colsample = colsample
+        self.max_bins = max_bins
+        self.head = head
+        self.sampling = sampling
+        self.shrink_rate = shrink_rate
+        self.n_members = n_members
+        self.virtual = virtual
+        self.n_chains = n_chains
+        self.burn_in = burn_in
+        self.validation_fraction = validation_fraction
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs

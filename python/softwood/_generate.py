@@ -15,8 +15,14 @@ from softwood import _native
 TARGET = Path(__file__).with_name("_estimators.py")
 WIDTH = 116
 
-PREFIXES = {"vst": "VST"}
-"""How the estimators of a family are called."""
+BOOSTED = "n_estimators=20, n_members=2, max_depth=2, learning_rate=0.1"
+
+FAMILIES = {
+    "vst": ("VST", "depth=1, n_epochs=5"),
+    "sgb": ("SGB", BOOSTED),
+    "sglb": ("SGLB", BOOSTED),
+}
+"""How the estimators of a family are called, and parameters that fit its example in a moment."""
 
 TASKS = {
     "Regressor": (
@@ -76,7 +82,8 @@ def source() -> str:
 
 
 def _estimator(family: dict[str, Any], kind: str) -> str:
-    name = PREFIXES[family["name"]] + kind
+    prefix, _ = FAMILIES[family["name"]]
+    name = prefix + kind
     lines = [
         f"class {name}({kind}):",
         _indented(_docstring(family, kind, name), 4),
@@ -98,6 +105,7 @@ def _estimator(family: dict[str, Any], kind: str) -> str:
 
 def _docstring(family: dict[str, Any], kind: str, name: str) -> str:
     task, target, question, answer = TASKS[kind]
+    _, quick = FAMILIES[family["name"]]
     summary = family["summary"]
     title = f"{summary[0].upper()}{summary.partition(':')[0][1:]} for {task}."
     parameters = "".join(_parameter(spec) for spec in family["params"]) + RUN_PARAMETERS
@@ -107,7 +115,7 @@ def _docstring(family: dict[str, Any], kind: str, name: str) -> str:
         f">>> from softwood import {name}",
         ">>> X = np.linspace(0, 1, 40)[:, None]",
         f">>> {target}",
-        f">>> model = {name}(depth=1, n_epochs=5, random_state=0).fit(X, y)",
+        f">>> model = {name}({quick}, random_state=0).fit(X, y)",
         f">>> {question}",
         answer,
     ]

@@ -1,23 +1,54 @@
-"""Small tables with known truth, and parameters that fit them in a moment."""
+"""Estimators of every family with parameters that fit in a moment, and small tables with known truth."""
+
+from functools import partial
 
 import numpy as np
 import pytest
 
+from softwood._base import REGISTRY
+
+BOOSTED = {"n_estimators": 20, "n_members": 4, "max_depth": 2, "learning_rate": 0.1, "random_state": 0}
+
 QUICK = {
-    "depth": 1,
-    "leaf_mixing": "mixture",
-    "scaling": "standard",
-    "rotation": "none",
-    "n_epochs": 5,
-    "n_draws": 1,
-    "n_members": 8,
-    "random_state": 0,
+    "vst": {
+        "depth": 1,
+        "leaf_mixing": "mixture",
+        "scaling": "standard",
+        "rotation": "none",
+        "n_epochs": 5,
+        "n_draws": 1,
+        "n_members": 8,
+        "random_state": 0,
+    },
+    "sgb": BOOSTED,
+    "sglb": BOOSTED,
 }
 
 
+@pytest.fixture(params=sorted({family for family, _ in REGISTRY}))
+def family(request):
+    return request.param
+
+
 @pytest.fixture
-def quick():
-    return dict(QUICK)
+def quick(family):
+    return dict(QUICK[family])
+
+
+@pytest.fixture
+def regressor(family, quick):
+    return partial(REGISTRY[family, "regression"], **quick)
+
+
+@pytest.fixture
+def classifier(family, quick):
+    return partial(REGISTRY[family, "classification"], **quick)
+
+
+@pytest.fixture(params=["regression", "classification"])
+def kind(family, request):
+    """Give the class of every family and task."""
+    return REGISTRY[family, request.param]
 
 
 @pytest.fixture

@@ -9,78 +9,77 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from softwood import VSTClassifier, VSTRegressor
+from softwood._base import REGISTRY
 
 
-@parametrize_with_checks([VSTRegressor(), VSTClassifier()])
+@parametrize_with_checks([kind() for kind in REGISTRY.values()])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_kinds_are_told_apart():
-    assert is_regressor(VSTRegressor())
-    assert is_classifier(VSTClassifier())
+def test_kinds_are_told_apart(regressor, classifier):
+    assert is_regressor(regressor())
+    assert is_classifier(classifier())
 
 
-def test_clone_keeps_parameters_and_drops_the_fit(regression, quick):
-    model = VSTRegressor(**quick).fit(*regression)
+def test_clone_keeps_parameters_and_drops_the_fit(regression, regressor):
+    model = regressor().fit(*regression)
     twin = clone(model)
     assert twin.get_params() == model.get_params()
     assert not hasattr(twin, "n_features_in_")
 
 
-def test_same_seed_same_predictions_on_any_number_of_threads(regression, quick):
+def test_same_seed_same_predictions_on_any_number_of_threads(regression, regressor):
     X, y = regression
-    one = VSTRegressor(**quick, n_jobs=1).fit(X, y).predict_dist(X)
-    two = VSTRegressor(**quick, n_jobs=2).fit(X, y).predict_dist(X)
+    one = regressor(n_jobs=1).fit(X, y).predict_dist(X)
+    two = regressor(n_jobs=2).fit(X, y).predict_dist(X)
     np.testing.assert_array_equal(one.mean, two.mean)
     np.testing.assert_array_equal(one.knowledge, two.knowledge)
 
 
 @pytest.mark.parametrize("seed", [None, 7, np.int64(7), np.random.RandomState(7), np.random.default_rng(7)])
-def test_every_kind_of_random_state_is_taken(regression, quick, seed):
-    quick["random_state"] = seed
-    assert np.isfinite(VSTRegressor(**quick).fit(*regression).predict(regression[0])).all()
+def test_every_kind_of_random_state_is_taken(regression, regressor, seed):
+    assert np.isfinite(regressor(random_state=seed).fit(*regression).predict(regression[0])).all()
 
 
-def test_pipelines_searches_and_cross_validation(regression, classification, quick):
+def test_pipelines_searches_and_cross_validation(regression, classification, regressor, classifier):
     X, y = regression
-    pipeline = make_pipeline(StandardScaler(), VSTRegressor(**quick))
-    search = GridSearchCV(pipeline, {"vstregressor__depth": [0, 1]}, cv=2).fit(X, y)
-    assert search.best_params_["vstregressor__depth"] in {0, 1}
+    pipeline = make_pipeline(StandardScaler(), regressor())
+    name = f"{pipeline.steps[-1][0]}__n_members"
+    search = GridSearchCV(pipeline, {name: [2, 3]}, cv=2).fit(X, y)
+    assert search.best_params_[name] in {2, 3}
     X, y = classification
-    proba = cross_val_predict(VSTClassifier(**quick), X, y, cv=2, method="predict_proba")
+    proba = cross_val_predict(classifier(), X, y, cv=2, method="predict_proba")
     np.testing.assert_allclose(proba.sum(axis=1), 1)
 
 
-def test_classes_keep_their_type(classification, quick):
+def test_classes_keep_their_type(classification, classifier):
     X, _ = classification
     for y in (X[:, 0] > 0, (X[:, 0] > 0).astype(int) * 3, np.where(X[:, 0] > 0, "b", "a")):
-        model = VSTClassifier(**quick).fit(X, y)
+        model = classifier().fit(X, y)
         np.testing.assert_array_equal(model.classes_, np.unique(y))
         assert model.predict(X).dtype == y.dtype
         assert model.predict_proba(X).shape == (len(X), 2)
 
 
-def test_held_out_rows_are_used_and_need_their_target(regression, quick):
+def test_held_out_rows_are_used_and_need_their_target(regression, regressor):
     X, y = regression
-    model = VSTRegressor(**quick).fit(X[:80], y[:80], X_val=X[80:], y_val=y[80:])
+    model = regressor().fit(X[:80], y[:80], X_val=X[80:], y_val=y[80:])
     assert np.isfinite(model.predict(X)).all()
     with pytest.raises(ValueError, match="belong together"):
-        VSTRegressor(**quick).fit(X, y, X_val=X)
+        regressor().fit(X, y, X_val=X)
 
 
-def test_held_out_class_must_be_known(classification, quick):
+def test_held_out_class_must_be_known(classification, classifier):
     X, y = classification
     with pytest.raises(ValueError, match="`huge` is not a class of the model"):
-        VSTClassifier(**quick).fit(X, y, X_val=X[:2], y_val=["low", "huge"])
+        classifier().fit(X, y, X_val=X[:2], y_val=["low", "huge"])
 
 
-@pytest.mark.parametrize("kind", [VSTRegressor, VSTClassifier])
 def test_weights_are_repetition_and_rows_have_no_order(mixed, quick, kind):
     cells, y = mixed
     X = pd.DataFrame(cells)
-    y = y if kind is VSTRegressor else y > 4
+    y = y if is_regressor(kind()) else y > 4
     rng = np.random.default_rng(3)
     weights, order = rng.integers(0, 4, size=len(y)), rng.permutation(len(y))
     repeated = kind(**quick).fit(X.loc[X.index.repeat(weights)], y.repeat(weights)).predict_dist(X)
@@ -89,6 +88,6 @@ def test_weights_are_repetition_and_rows_have_no_order(mixed, quick, kind):
     np.testing.assert_allclose(weighted.knowledge, repeated.knowledge, rtol=1e-7)
 
 
-def test_training_report_is_there(regression, quick):
-    report = VSTRegressor(**quick).fit(*regression).training_
+def test_training_report_is_there(regression, regressor):
+    report = regressor().fit(*regression).training_
     assert {"curve", "trials", "chosen"} <= set(report)

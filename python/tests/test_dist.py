@@ -7,19 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softwood import VSTClassifier, VSTRegressor
-
 
 @pytest.fixture
-def dist(regression, quick):
+def dist(regression, regressor):
     X, y = regression
-    return VSTRegressor(**quick).fit(X, y).predict_dist(X)
+    return regressor().fit(X, y).predict_dist(X)
 
 
 @pytest.fixture
-def labels(classification, quick):
+def labels(classification, classifier):
     X, y = classification
-    return VSTClassifier(**quick).fit(X, y).predict_dist(X)
+    return classifier().fit(X, y).predict_dist(X)
 
 
 def test_shapes(dist, regression):
@@ -39,9 +37,9 @@ def test_variance_adds_up(dist):
     assert (dist.knowledge >= 0).all()
 
 
-def test_mean_is_what_predict_says(regression, quick):
+def test_mean_is_what_predict_says(regression, regressor):
     X, y = regression
-    model = VSTRegressor(**quick).fit(X, y)
+    model = regressor().fit(X, y)
     np.testing.assert_array_equal(model.predict(X), model.predict_dist(X).mean)
 
 
@@ -118,10 +116,10 @@ def test_impossible_numbers_of_draws_are_refused(dist, labels):
             draw(1.5)
 
 
-def test_distributions_are_pickled_and_copied(mixed, quick):
+def test_distributions_are_pickled_and_copied(mixed, regressor, classifier):
     cells, y = mixed
     train, rows = pd.DataFrame(cells), pd.DataFrame(cells)[::-1].assign(colour="unseen")
-    for model in (VSTRegressor(**quick).fit(train, y), VSTClassifier(**quick).fit(train, y > 4)):
+    for model in (regressor().fit(train, y), classifier().fit(train, y > 4)):
         dist = model.predict_dist(rows)
         for again in (pickle.loads(pickle.dumps(dist)), copy.deepcopy(dist)):
             np.testing.assert_array_equal(again.knowledge, dist.knowledge)

@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import is_regressor
 
 import softwood
-from softwood import VSTClassifier, VSTRegressor
 
 PROGRAM = Path(__file__).parents[2] / "target" / "release" / "softwood"
 
 
 @pytest.fixture
-def regressor(mixed, quick):
+def fitted(mixed, regressor):
     cells, y = mixed
-    return VSTRegressor(**quick).fit(pd.DataFrame(cells), y), pd.DataFrame(cells)
+    return regressor().fit(pd.DataFrame(cells), y), pd.DataFrame(cells)
 
 
 def assert_same(ours, theirs, X):
@@ -30,25 +30,25 @@ def assert_same(ours, theirs, X):
     assert ours.n_features_in_ == theirs.n_features_in_
 
 
-def test_files_bring_the_model_back(regressor, tmp_path):
-    model, X = regressor
+def test_files_bring_the_model_back(fitted, tmp_path):
+    model, X = fitted
     model.save(tmp_path / "model.softwood")
     again = softwood.load(str(tmp_path / "model.softwood"))
     assert_same(again, model, X)
     assert again.feature_names_in_.tolist() == model.feature_names_in_.tolist()
 
 
-def test_files_bring_the_parameters_back(regressor, tmp_path):
-    model, _ = regressor
+def test_files_bring_the_parameters_back(fitted, tmp_path):
+    model, _ = fitted
     model.save(tmp_path / "model.softwood")
     again, ours = softwood.load(tmp_path / "model.softwood").get_params(), model.get_params()
     del again["random_state"], ours["random_state"]
     assert again == ours
 
 
-def test_models_without_names_come_back_without_names(regression, quick, tmp_path):
+def test_models_without_names_come_back_without_names(regression, regressor, tmp_path):
     X, y = regression
-    model = VSTRegressor(**quick).fit(X, y)
+    model = regressor().fit(X, y)
     model.save(tmp_path / "model.softwood")
     again = softwood.load(tmp_path / "model.softwood")
     assert not hasattr(again, "feature_names_in_")
@@ -59,9 +59,9 @@ def test_models_without_names_come_back_without_names(regression, quick, tmp_pat
     "labels",
     [[0, 3], [-1, 1], [False, True], ["no", "yes"], ["1", "2"], ["0.5", "1.5"], ["false", "true"]],
 )
-def test_classes_come_back_from_files_with_their_type(classification, quick, tmp_path, labels):
+def test_classes_come_back_from_files_with_their_type(classification, classifier, tmp_path, labels):
     X, _ = classification
-    model = VSTClassifier(**quick).fit(X, np.array(labels)[(X[:, 0] > 0).astype(int)])
+    model = classifier().fit(X, np.array(labels)[(X[:, 0] > 0).astype(int)])
     model.save(tmp_path / "model.softwood")
     again = softwood.load(tmp_path / "model.softwood")
     assert_same(again, model, X)
@@ -70,21 +70,21 @@ def test_classes_come_back_from_files_with_their_type(classification, quick, tmp
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_copies_and_pickles_are_the_same_model(classification, quick, copied):
+def test_copies_and_pickles_are_the_same_model(classification, classifier, copied):
     X, y = classification
-    model = VSTClassifier(**quick).fit(X, y)
+    model = classifier().fit(X, y)
     assert_same(copied(model), model, X)
 
 
-def test_saving_the_loaded_model_gives_the_same_bytes(regressor, tmp_path):
-    model, _ = regressor
+def test_saving_the_loaded_model_gives_the_same_bytes(fitted, tmp_path):
+    model, _ = fitted
     model.save(tmp_path / "one.softwood")
     softwood.load(tmp_path / "one.softwood").save(tmp_path / "two.softwood")
     assert (tmp_path / "one.softwood").read_bytes() == (tmp_path / "two.softwood").read_bytes()
 
 
-def test_bad_files_are_told_apart(regressor, tmp_path):
-    model, _ = regressor
+def test_bad_files_are_told_apart(fitted, tmp_path):
+    model, _ = fitted
     with pytest.raises(FileNotFoundError, match=r"absent\.softwood"):
         softwood.load(tmp_path / "absent.softwood")
     with pytest.raises(FileNotFoundError):
@@ -111,23 +111,23 @@ def run(*arguments):
     subprocess.run([program(), *map(str, arguments)], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("kind", [VSTRegressor, VSTClassifier])
 def test_program_and_python_fit_the_same_model(mixed, quick, tmp_path, kind):
     cells, y = mixed
     X = pd.DataFrame(cells).drop(columns="flag")
-    target = pd.Series(y if kind is VSTRegressor else np.where(y > 4, "much", "little"), name="amount")
+    target = pd.Series(y if is_regressor(kind()) else np.where(y > 4, "much", "little"), name="amount")
     X.assign(amount=target).to_csv(tmp_path / "train.csv", index=False)
     given = [f"-p{name}={value}" for name, value in quick.items() if name != "random_state"]
     seed = ["--seed", quick["random_state"]]
-    run("fit", tmp_path / "train.csv", "--target", "amount", *given, *seed, "-o", tmp_path / "model.softwood")
+    model = ["--model", kind._family]
+    run("fit", tmp_path / "train.csv", "--target", "amount", *model, *given, *seed, "-o", tmp_path / "model.softwood")
     theirs = softwood.load(tmp_path / "model.softwood")
     assert_same(theirs, kind(**quick).fit(X, target), X)
 
 
-def test_program_reads_what_python_wrote(mixed, quick, tmp_path):
+def test_program_reads_what_python_wrote(mixed, regressor, tmp_path):
     cells, y = mixed
     X = pd.DataFrame(cells).drop(columns="flag")
-    model = VSTRegressor(**quick).fit(X, y)
+    model = regressor().fit(X, y)
     model.save(tmp_path / "model.softwood")
     X.to_csv(tmp_path / "rows.csv", index=False)
     run("predict", tmp_path / "model.softwood", tmp_path / "rows.csv", "-o", tmp_path / "answers.csv")

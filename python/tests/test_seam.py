@@ -13,9 +13,15 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import softwood
-from softwood import VSTClassifier, VSTRegressor, _generate
+from softwood import SGLBRegressor, VSTClassifier, VSTRegressor, _base, _generate
 
-LONG = {"depth": 3, "n_epochs": 1_000_000, "early_stopping": False}
+BOOSTED = {"n_estimators": 100_000, "max_depth": 6, "learning_rate": 0.01}
+LONG = {
+    "VSTRegressor": {"depth": 3, "n_epochs": 1_000_000, "early_stopping": False},
+    "SGBRegressor": BOOSTED,
+    "SGLBRegressor": BOOSTED,
+}
+"""Parameters whose fit takes far longer than a test waits."""
 
 
 def test_estimators_are_those_of_the_parameter_tables():
@@ -24,11 +30,31 @@ def test_estimators_are_those_of_the_parameter_tables():
     )
 
 
-@pytest.mark.parametrize("module", ["_distribution", "_estimators"])
+@pytest.mark.parametrize("module", ["_base", "_distribution", "_estimators"])
 def test_examples_in_docstrings_work(module):
     results = doctest.testmod(importlib.import_module(f"softwood.{module}"))
     assert results.attempted > 0
     assert results.failed == 0
+
+
+def test_every_family_has_its_two_estimators_in_the_package():
+    assert {kind.__name__ for kind in _base.REGISTRY.values()} <= set(softwood.__all__)
+    assert {family for family, _ in _base.REGISTRY} == set(_generate.FAMILIES)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"max_depth": 17}, "parameter `max_depth` = 17: expected a whole number from 0 to 16 or auto"),
+        ({"sampling": "none"}, "expected one of posterior, malinin, split-noise"),
+        ({"virtual": "yes"}, "parameter `virtual`"),
+        ({"n_chains": 3}, "`n_chains` is only used with"),
+        ({"n_jobs": 0}, "n_jobs = 0"),
+    ],
+)
+def test_bad_parameters_of_boosting_are_refused_too(regression, given, said):
+    with pytest.raises(ValueError, match=said):
+        SGLBRegressor(**given).fit(*regression)
 
 
 @pytest.mark.parametrize(
@@ -50,27 +76,26 @@ def test_bad_parameters_are_refused_in_the_words_of_the_table(regression, given,
         VSTRegressor(**given).fit(*regression)
 
 
-def test_whole_numbers_of_numpy_are_whole_numbers(regression, quick):
-    quick["depth"] = np.int32(1)
-    quick["beta"] = np.float32(1)
-    VSTRegressor(**quick).fit(*regression)
+def test_whole_numbers_of_numpy_are_whole_numbers(regression):
+    VSTRegressor(depth=np.int32(1), beta=np.float32(1), n_epochs=np.uint8(5)).fit(*regression)
+    SGLBRegressor(n_estimators=np.int64(5), learning_rate=np.float32(0.5), virtual=np.bool_(True)).fit(*regression)
 
 
-def test_unusable_targets_are_refused(regression, quick):
+def test_unusable_targets_are_refused(regression, regressor, classifier):
     X, y = regression
     with pytest.raises(ValueError, match="all target values are equal"):
-        VSTRegressor(**quick).fit(X, np.ones(len(X)))
+        regressor().fit(X, np.ones(len(X)))
     with pytest.raises(ValueError, match="class"):
-        VSTClassifier(**quick).fit(X, np.ones(len(X)))
+        classifier().fit(X, np.ones(len(X)))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        VSTRegressor(**quick).fit(X, y[:-1])
+        regressor().fit(X, y[:-1])
 
 
-def test_bad_weights_are_refused(regression, quick):
+def test_bad_weights_are_refused(regression, regressor):
     X, y = regression
     for weights in (-np.ones(len(X)), np.zeros(len(X)), np.ones(len(X) - 1), np.full(len(X), np.nan)):
         with pytest.raises(ValueError, match=r"(?i)weight"):
-            VSTRegressor(**quick).fit(X, y, sample_weight=weights)
+            regressor().fit(X, y, sample_weight=weights)
 
 
 def test_unfitted_estimators_say_so(tmp_path):
@@ -79,7 +104,7 @@ def test_unfitted_estimators_say_so(tmp_path):
             act()
 
 
-def test_other_threads_run_while_a_model_is_fitted(quick):
+def test_other_threads_run_while_a_model_is_fitted(family, regressor):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 5))
     ticks, stop = [], threading.Event()
@@ -91,9 +116,9 @@ def test_other_threads_run_while_a_model_is_fitted(quick):
     thread = threading.Thread(target=tick)
     thread.start()
     try:
-        quick["n_epochs"] = 200
+        longer = {"n_epochs": 200} if family == "vst" else {"n_estimators": 2000}
         start = time.perf_counter()
-        VSTRegressor(**quick, n_jobs=1).fit(X, X[:, 0])
+        regressor(**longer, n_jobs=1).fit(X, X[:, 0])
         end = time.perf_counter()
     finally:
         stop.set()
@@ -104,24 +129,25 @@ def test_other_threads_run_while_a_model_is_fitted(quick):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent another way there")
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_interrupt_stops_a_fit(n_jobs):
+@pytest.mark.parametrize("name", LONG)
+def test_interrupt_stops_a_fit(name, n_jobs):
     interrupted(f"""
 import numpy as np, softwood
 X = np.random.default_rng(0).normal(size=(500, 4))
 print("working", flush=True)
-softwood.VSTRegressor(**{LONG!r}, n_jobs={n_jobs}).fit(X, X[:, 0])
+softwood.{name}(**{LONG[name]!r}, n_jobs={n_jobs}).fit(X, X[:, 0])
 print("done", flush=True)
 """)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent another way there")
-def test_interrupt_stops_an_answer(quick):
+def test_interrupt_stops_an_answer():
     """The answer would take hours: an interrupt noticed only after it would run into the time limit."""
-    quick.update(depth=4, n_members=2000)
+    wide = {"depth": 4, "n_epochs": 5, "leaf_mixing": "mixture", "scaling": "standard", "rotation": "none"}
     interrupted(f"""
 import numpy as np, softwood
 X = np.random.default_rng(0).normal(size=(500_000, 4))
-model = softwood.VSTRegressor(**{quick!r}, n_jobs=1).fit(X[:100], X[:100, 0])
+model = softwood.VSTRegressor(**{wide!r}, n_members=2000, n_jobs=1).fit(X[:100], X[:100, 0])
 print("working", flush=True)
 model.predict_dist(X).crps(0.0)
 print("done", flush=True)

@@ -26,6 +26,7 @@ pub(crate) enum Command {
     Predict(PredictArgs),
     Score(ScoreArgs),
     Evaluate(EvaluateArgs),
+    Ood(OodArgs),
     Models(ModelsArgs),
     Demo(DemoArgs),
 }
@@ -131,6 +132,32 @@ pub(crate) struct EvaluateArgs {
     pub(crate) run: RunArgs,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
+}
+
+/// How well a model's uncertainty tells two tables apart: rows of its domain, and others.
+///
+/// For total, data and knowledge uncertainty: `auroc`, the probability that a row of OUT is more uncertain than one of
+/// IN (0.5 is chance), and that of the best single threshold, with the threshold itself in the units of `predict`.
+/// Only the model's columns are read; a target is not needed.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  softwood ood houses.softwood new_houses.csv castles.csv")]
+pub(crate) struct OodArgs {
+    /// Model file written by `softwood fit`.
+    pub(crate) model: PathBuf,
+    /// Fresh rows of the kind that the model was fitted to; not its training rows, which it knows too well.
+    #[arg(value_name = "IN")]
+    pub(crate) inside: PathBuf,
+    /// Rows of another kind, with the same columns.
+    #[arg(value_name = "OUT")]
+    pub(crate) outside: PathBuf,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+    /// Threads; 0 takes one per core.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024))]
+    pub(crate) threads: u16,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// List the models, one model's parameters, or what a model file holds.

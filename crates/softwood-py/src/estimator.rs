@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Value, json};
 use softwood::{
-    Dataset, Family, Key, Labels, Pool, Posterior, Result, Run, Schema, Table, Task, Values,
-    model_from_bytes, model_to_bytes, read_model, write_model,
+    Dataset, Distribution, Family, Key, Labels, Pool, Posterior, Result, Run, Schema, Table, Task,
+    Values, model_from_bytes, model_to_bytes, ood, read_model, write_model,
 };
 
 use crate::convert::{RawColumn, table};
@@ -172,5 +172,24 @@ impl Model {
     /// The predictive distribution on these rows.
     fn answer(&self, columns: Vec<RawColumn>, threads: usize) -> PyResult<Answer> {
         Answer::new(Arc::clone(&self.posterior), &table(columns)?, threads)
+    }
+    /// How well uncertainty tells two tables apart, as JSON.
+    fn ood(
+        &self,
+        py: Python<'_>,
+        inside: Vec<RawColumn>,
+        outside: Vec<RawColumn>,
+        threads: usize,
+    ) -> PyResult<String> {
+        let (inside, outside) = (table(inside)?, table(outside)?);
+        let found = stoppable(py, |watch| {
+            let pool = Pool::new(threads)?;
+            let answer = |table| Distribution::new(&*self.posterior, table, &pool);
+            ood(
+                &answer(&inside)?.watched_by(watch),
+                &answer(&outside)?.watched_by(watch),
+            )
+        })?;
+        Ok(json!(found).to_string())
     }
 }

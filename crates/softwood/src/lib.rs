@@ -49,7 +49,7 @@
 //! - tables: [`Table`], [`Column`], [`Schema`]; the crate `softwood-io` reads and writes them as files
 //! - families: [`Family`] lists them; [`VstParams`] is the first: its page says what it is, its fields are its parameters
 //! - answers: [`Distribution`] for moments, quantiles, densities, samples, probabilities
-//! - scores: [`score()`] one answer, [`evaluate()`] families by a [`Protocol`]
+//! - scores: [`score()`] one answer, [`evaluate()`] families by a [`Protocol`], [`ood()`] out-of-domain alarms
 //! - progress, time limits and stopping: [`Watch`]
 //! - model files: [`write_model`], [`read_model`], and the same in memory
 //!
@@ -80,6 +80,7 @@ pub use data::encode::{Rotation, Scaling};
 pub use data::schema::{Field, FieldKind, Labels, Schema, Task};
 pub use data::table::{Rows, Table};
 pub use error::{Error, Result};
+pub use evaluate::ood::{Ood, Separation, ood};
 pub use evaluate::protocol::{Protocol, Split};
 pub use evaluate::report::{FoldReport, ModelReport, Report};
 pub use evaluate::run::{Entrant, evaluate};

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use softwood::{
     Block, Column, Distribution, Error, Head, Key, Pool, Posterior, Record, Result, Rows, Schema,
-    Table, Target, Task, Training, Values, score,
+    Table, Target, Task, Training, Values, ood, score,
 };
 use softwood_testkit::{close, ks_distance, ks_limit};
 
@@ -376,6 +376,50 @@ fn questions_that_do_not_fit_are_refused() {
     assert!(score(&numbers, &Target::Classes(vec![0, 0]), None).is_err());
     assert!(score(&classes, &Target::Numeric(vec![0.0, 0.0]), None).is_err());
     assert!(score(&classes, &Target::Classes(vec![0, 7]), None).is_err());
+}
+
+#[test]
+fn knowledge_tells_tables_apart_where_members_part() {
+    // members x and -x around a noise of 0.5: knowledge sd is |x|, data sd the same on every row
+    let model = Given::regression(vec![
+        vec![[1.0, 0.0, 1.0, 0.5]],
+        vec![[1.0, 0.0, -1.0, 0.5]],
+    ]);
+    let pool = pool();
+    let answer = |x: &[f64]| {
+        let table = Table::new(vec![Column::numeric("x", x.to_vec())]).unwrap();
+        Distribution::new(&model, &table, &pool).unwrap()
+    };
+    let found = ood(&answer(&[0.0, 1.0, 4.0]), &answer(&[2.0, -3.0])).unwrap();
+    assert_eq!((found.n_in, found.n_out), (3, 2));
+    // 2 and 3 beat 0 and 1 but not 4; a split below 2 leaves that one row on the wrong side
+    close(&[found.knowledge.auroc], &[4.0 / 6.0], 1e-12);
+    close(&[found.knowledge.one_split_auroc], &[5.0 / 6.0], 1e-12);
+    close(
+        &[
+            found.knowledge.threshold.unwrap(),
+            found.knowledge.median_in,
+            found.knowledge.median_out,
+        ],
+        &[1.5 * SCALE, SCALE, 2.5 * SCALE],
+        1e-12,
+    );
+    close(&[found.total.auroc], &[4.0 / 6.0], 1e-12);
+    assert_eq!((found.data.auroc, found.data.threshold), (0.5, None));
+}
+
+#[test]
+fn tables_without_rows_and_two_tasks_do_not_compare() {
+    let numbers = Given::regression(vec![vec![[1.0, 0.0, 0.0, 1.0]]]);
+    let classes = Given::classification(&[vec![0.5, 0.5]]);
+    let pool = pool();
+    let of = |model, n_rows| Distribution::new(model, &table(n_rows), &pool).unwrap();
+    for (inside, outside, part) in [(0, 2, "no rows inside"), (2, 0, "no rows outside")] {
+        let error = ood(&of(&numbers, inside), &of(&numbers, outside)).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    let error = ood(&of(&numbers, 2), &of(&classes, 2)).unwrap_err();
+    assert!(error.to_string().contains("do not compare"), "{error}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod files;
 mod fit;
 mod models;
 mod notes;
+mod ood;
 mod predict;
 mod score;
 mod settings;
@@ -17,6 +18,7 @@ use crate::args::Command;
 pub(crate) use demo::{DemoReport, Region};
 pub(crate) use fit::FitReport;
 pub(crate) use models::{FamilyReport, ParametersReport, SavedReport};
+pub(crate) use ood::OodReport;
 pub(crate) use score::ScoreReport;
 
 /// Does what was asked.
@@ -26,6 +28,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Predict(args) => predict::run(args),
         Command::Score(args) => score::run(args),
         Command::Evaluate(args) => evaluate::run(args),
+        Command::Ood(args) => ood::run(args),
         Command::Models(args) => models::run(args),
         Command::Demo(args) => demo::run(args),
     }

@@ -2,6 +2,7 @@
 
 mod json;
 mod number;
+pub(crate) mod ood;
 pub(crate) mod text;
 mod training;
 

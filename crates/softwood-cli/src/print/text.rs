@@ -39,7 +39,7 @@ pub(crate) fn fit(report: &FitReport, verbose: bool) -> String {
     let mut lines = vec![
         (
             "model",
-            format!("{}, {} posterior draws", report.model, report.n_members),
+            format!("{}, {} members", report.model, report.n_members),
         ),
         ("target", format!("{} ({task})", report.target)),
         ("rows", report.n_rows.to_string()),
@@ -208,7 +208,7 @@ pub(crate) fn saved(report: &SavedReport) -> String {
         ("file", report.file.display().to_string()),
         (
             "model",
-            format!("{}, {} posterior draws", report.model, report.n_members),
+            format!("{}, {} members", report.model, report.n_members),
         ),
         (
             "target",

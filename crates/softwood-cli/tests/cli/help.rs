@@ -2,7 +2,9 @@
 
 use crate::fold::{Folder, QUICK};
 
-const VERBS: [&str; 6] = ["fit", "predict", "score", "evaluate", "models", "demo"];
+const VERBS: [&str; 7] = [
+    "fit", "predict", "score", "evaluate", "ood", "models", "demo",
+];
 
 /// The commands below `Example:` of a help text.
 fn examples(help: &str) -> Vec<String> {
@@ -30,7 +32,11 @@ fn examples_work_as_printed() {
     let folder = Folder::new();
     folder.write("houses.csv", houses(60));
     folder.write("new_houses.csv", houses(20));
-    for verb in ["fit", "predict", "score", "evaluate", "models"] {
+    folder.write(
+        "castles.csv",
+        "side,rooms,area\nnorth,40,9000\nsouth,77,12000\n",
+    );
+    for verb in ["fit", "predict", "score", "evaluate", "ood", "models"] {
         for example in examples(&folder.run(&[verb, "--help"]).out) {
             let mut words = example.split_whitespace();
             assert_eq!(words.next(), Some("softwood"), "{example}");
@@ -74,7 +80,9 @@ fn nothing_typed_shows_the_help_and_wrong_verbs_are_refused() {
 #[test]
 fn the_list_of_models() {
     insta::assert_snapshot!(Folder::new().run(&["models"]).out, @r"
-    vst  variational soft tree: one soft tree with a Gaussian posterior over all its weights
+    vst   variational soft tree: one soft tree with a Gaussian posterior over all its weights
+    sgb   stochastic gradient boosting: ensembles of boosted hard trees
+    sglb  Langevin boosting: boosted hard trees whose members are posterior samples
 
     softwood models NAME shows a model's parameters, softwood models FILE what a model file holds.
     ");

@@ -9,6 +9,7 @@ mod fold;
 mod help;
 mod interrupt;
 mod mistakes;
+mod ood;
 mod tour;
 
 use fold::{Folder, QUICK};

@@ -248,6 +248,10 @@ fn model_and_table_the_wrong_way_round() {
             &["data.csv", "model.softwood is: the model comes first"],
         );
     }
+    folder.refused(
+        &["ood", "data.csv", "model.softwood", "data.csv"],
+        &["data.csv", "model.softwood is: the model comes first"],
+    );
 }
 
 #[test]

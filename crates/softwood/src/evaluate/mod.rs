@@ -1,5 +1,6 @@
-//! Fit and score by a protocol: how rows are split, how folds are run, what is reported.
+//! Fit and score by a protocol: how rows are split, how folds are run, what is reported. And out-of-domain alarms.
 
+pub(crate) mod ood;
 pub(crate) mod protocol;
 pub(crate) mod report;
 pub(crate) mod run;

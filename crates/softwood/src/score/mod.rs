@@ -4,4 +4,5 @@ pub(crate) mod auroc;
 pub(crate) mod coverage;
 pub(crate) mod ece;
 pub(crate) mod log_score;
+pub(crate) mod one_split;
 pub(crate) mod prr;
