@@ -11,6 +11,9 @@ use crate::error::{Error, Result};
 /// Fewest rows a model is fitted to.
 pub const MIN_ROWS: usize = 2;
 
+/// Classes up to which any number of rows is accepted.
+const FEW_CLASSES: usize = 20;
+
 /// Sums of weights that single precision can carry.
 const TOTAL_WEIGHT: RangeInclusive<f64> = 1e-6..=1e15;
 
@@ -238,10 +241,12 @@ impl Dataset {
             .unwrap_or_else(target)
     }
 
-    /// Refuses what no model can be fitted to: too few rows, a constant target. Rows of weight zero do not count.
+    /// Refuses what no model can be fitted to: too few rows, a constant target, many classes of hardly a row each. Rows
+    /// of weight zero do not count.
     ///
     /// # Errors
-    /// When fewer than [`MIN_ROWS`] rows have a positive weight, or all their targets are equal.
+    /// When fewer than [`MIN_ROWS`] rows have a positive weight, all their targets are equal, or there are more than
+    /// 20 classes and more than half as many as rows (a weight counts as that many rows).
     pub fn check_fit(&self) -> Result<()> {
         let weights = self.weights.as_deref();
         let rows: Vec<usize> = (0..self.n_rows())
@@ -264,7 +269,28 @@ impl Dataset {
             let problem = "all target values are equal; there is nothing to predict (one class or a constant)";
             return Err(Error::column(&self.schema.target, problem));
         }
-        Ok(())
+        self.check_classes(&rows)
+    }
+
+    /// Refuses a target that names its rows instead of classing them.
+    fn check_classes(&self, rows: &[usize]) -> Result<()> {
+        let Target::Classes(codes) = &self.target else {
+            return Ok(());
+        };
+        let mut found: Vec<u32> = rows.iter().map(|&row| codes[row]).collect();
+        found.sort_unstable();
+        found.dedup();
+        let weight = |row: &usize| self.weights.as_ref().map_or(1.0, |weights| weights[*row]);
+        let total: f64 = rows.iter().map(weight).sum();
+        let (n_classes, n_rows) = (found.len(), rows.len().max(total as usize));
+        if n_classes <= FEW_CLASSES || 2 * n_classes <= n_rows {
+            return Ok(());
+        }
+        let problem = format!(
+            "{n_classes} classes in {n_rows} rows leave hardly two rows a class; choose a target whose values repeat, or \
+             a numeric one and regression"
+        );
+        Err(Error::column(&self.schema.target, problem))
     }
 }
 

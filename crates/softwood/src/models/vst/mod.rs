@@ -21,9 +21,10 @@
 //! fitted model are draws from `q`: each is one tree, the same on every row. A category that training never saw is to
 //! each member one of those that it did see, so that members differ about it by as much as the categories do.
 //!
-//! Training starts from a greedy hard tree with ridge fits in its leaves. Depth, reading, scaling and rotation that are
-//! left open are chosen by held-out log-likelihood: short runs of many, longer runs of the best, and full runs of the
-//! `n_fits` best, whose posteriors are averaged. The repository's `docs/maths/vst.md` has the gradients and what differs
+//! Training starts from a greedy hard tree with ridge fits in its leaves; the KL term grows to its full weight over the
+//! first half of a run. Depth, reading, leaves, scaling, rotation and squares that are left open are chosen by held-out
+//! log-likelihood: short runs of many, longer runs of the best, and full runs of the `n_fits` best, whose posteriors are
+//! averaged. The repository's `docs/maths/vst.md` has the gradients and what differs
 //! from the paper.
 //!
 //! # When to use it
