@@ -35,7 +35,7 @@ class VSTRegressor(Regressor):
     kl_weight : float, default=1.0
         Weight of the KL term of the ELBO; 1 is Bayes. From 0 to 10.
     learning_rate : float or None, default=None
-        Peak step size of Adam, decayed to zero by a cosine; None: 0.01. From 1e-06 to 1.
+        Peak step size of Adam, decayed to zero by a cosine; None: 0.01, for classes 0.02. From 1e-06 to 1.
     batch_size : int or None, default=None
         Rows per step; None: by the number of rows. From 1 to 1e+06.
     n_epochs : int or None, default=None
@@ -175,7 +175,7 @@ class VSTClassifier(Classifier):
     kl_weight : float, default=1.0
         Weight of the KL term of the ELBO; 1 is Bayes. From 0 to 10.
     learning_rate : float or None, default=None
-        Peak step size of Adam, decayed to zero by a cosine; None: 0.01. From 1e-06 to 1.
+        Peak step size of Adam, decayed to zero by a cosine; None: 0.01, for classes 0.02. From 1e-06 to 1.
     batch_size : int or None, default=None
         Rows per step; None: by the number of rows. From 1 to 1e+06.
     n_epochs : int or None, default=None

@@ -225,25 +225,28 @@ fn open_shapes(leaf: Option<Leaf>) -> impl Iterator<Item = Shape> {
 /// Encodings that the parameters leave open, the plain one first.
 fn encodings(ground: &Ground<'_>, plain: Encoding) -> Vec<Encoding> {
     let params = ground.params;
+    let features = ground.data.features();
+    let rotate = params.rotation.is_none() && Encoder::can_rotate(features);
+    let square = params.squares.is_none() && Encoder::can_square(features);
+    let rotated = Encoding {
+        rotation: Rotation::Pca,
+        ..plain
+    };
     let mut all = vec![plain];
-    if params.rotation.is_none() && Encoder::can_rotate(ground.data.features()) {
-        all.push(Encoding {
-            rotation: Rotation::Pca,
-            ..plain
-        });
-    }
-    if params.scaling.is_none() {
-        all.push(Encoding {
-            scaling: Scaling::Quantile,
-            ..plain
-        });
-    }
-    if params.squares.is_none() && Encoder::can_square(ground.data.features()) {
-        all.push(Encoding {
-            squares: true,
-            ..plain
-        });
-    }
+    all.extend(rotate.then_some(rotated));
+    all.extend(params.scaling.is_none().then_some(Encoding {
+        scaling: Scaling::Quantile,
+        ..plain
+    }));
+    all.extend(square.then_some(Encoding {
+        squares: true,
+        ..plain
+    }));
+    // squares of rotated inputs are products of the inputs as well: a quadratic form
+    all.extend((rotate && square).then_some(Encoding {
+        squares: true,
+        ..rotated
+    }));
     all
 }
 

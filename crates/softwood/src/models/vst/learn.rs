@@ -45,7 +45,7 @@ impl Fit for VstParams {
             held_out: spare,
             n_rows: rows_before_merging(train_rows),
             scale: Scale::of(train_rows, params),
-            plan: full_plan(params, train_rows.n_rows()),
+            plan: full_plan(params, train_rows),
             run,
         };
         fit(&ground, data)
@@ -207,7 +207,12 @@ fn part(data: &Dataset, chosen: &[usize], n_copies: &[usize]) -> Option<Dataset>
     Dataset::new(schema, features, part.target().clone(), weights).ok()
 }
 
-fn full_plan(params: &VstParams, n_rows: usize) -> Plan {
+fn full_plan(params: &VstParams, data: &Dataset) -> Plan {
+    let n_rows = data.n_rows();
+    let learning_rate = match data.target() {
+        Target::Numeric(_) => 0.01,
+        Target::Classes(_) => 0.02,
+    };
     let batch_size = params.batch_size.unwrap_or(match n_rows {
         ..2_000 => 64,
         2_000..10_000 => 128,
@@ -226,6 +231,6 @@ fn full_plan(params: &VstParams, n_rows: usize) -> Plan {
         n_draws: params
             .n_draws
             .unwrap_or(if n_rows < MANY_ROWS { 4 } else { 2 }),
-        learning_rate: params.learning_rate.unwrap_or(0.01),
+        learning_rate: params.learning_rate.unwrap_or(learning_rate),
     }
 }
