@@ -18,8 +18,8 @@ class VSTRegressor(Regressor):
     ----------
     depth : int or None, default=None
         Levels of gates; None: chosen on held-out rows. From 0 to 8.
-    leaf : {"constant", "linear"}, default="linear"
-        What stands in a leaf.
+    leaf : {"constant", "linear"} or None, default=None
+        What stands in a leaf; None: linear where `depth` or `leaf_mixing` is given, else chosen on held-out rows.
     leaf_mixing : {"mixture", "blend", "hybrid"} or None, default=None
         How leaves become one distribution; None: chosen on held-out rows.
     mixing_levels : int or None, default=None
@@ -35,7 +35,7 @@ class VSTRegressor(Regressor):
     kl_weight : float, default=1.0
         Weight of the KL term of the ELBO; 1 is Bayes. From 0 to 10.
     learning_rate : float or None, default=None
-        Peak step size of Adam, decayed to zero by a cosine; None: 0.01. From 1e-06 to 1.
+        Peak step size of Adam, decayed to zero by a cosine; None: 0.01, for classes 0.02. From 1e-06 to 1.
     batch_size : int or None, default=None
         Rows per step; None: by the number of rows. From 1 to 1e+06.
     n_epochs : int or None, default=None
@@ -54,6 +54,8 @@ class VSTRegressor(Regressor):
         Scaling of numeric inputs; None: chosen on held-out rows.
     rotation : {"none", "pca", "both"} or None, default=None
         Rotation of numeric inputs; None: chosen on held-out rows.
+    squares : bool or None, default=None
+        Whether the squares of numeric inputs are inputs too; None: chosen on held-out rows.
     max_categories : int, default=32
         Categories per column that get an input of their own; rarer ones share one. From 1 to 10000.
     min_scale : float or None, default=None
@@ -93,7 +95,7 @@ class VSTRegressor(Regressor):
         self,
         *,
         depth: int | None = None,
-        leaf: Literal["constant", "linear"] = "linear",
+        leaf: Literal["constant", "linear"] | None = None,
         leaf_mixing: Literal["mixture", "blend", "hybrid"] | None = None,
         mixing_levels: int | None = None,
         beta: float = 1.0,
@@ -111,6 +113,7 @@ class VSTRegressor(Regressor):
         validation_fraction: float = 0.1,
         scaling: Literal["standard", "quantile"] | None = None,
         rotation: Literal["none", "pca", "both"] | None = None,
+        squares: bool | None = None,
         max_categories: int = 32,
         min_scale: float | None = None,
         noise_scale: float | None = None,
@@ -136,6 +139,7 @@ class VSTRegressor(Regressor):
         self.validation_fraction = validation_fraction
         self.scaling = scaling
         self.rotation = rotation
+        self.squares = squares
         self.max_categories = max_categories
         self.min_scale = min_scale
         self.noise_scale = noise_scale
@@ -154,8 +158,8 @@ class VSTClassifier(Classifier):
     ----------
     depth : int or None, default=None
         Levels of gates; None: chosen on held-out rows. From 0 to 8.
-    leaf : {"constant", "linear"}, default="linear"
-        What stands in a leaf.
+    leaf : {"constant", "linear"} or None, default=None
+        What stands in a leaf; None: linear where `depth` or `leaf_mixing` is given, else chosen on held-out rows.
     leaf_mixing : {"mixture", "blend", "hybrid"} or None, default=None
         How leaves become one distribution; None: chosen on held-out rows.
     mixing_levels : int or None, default=None
@@ -171,7 +175,7 @@ class VSTClassifier(Classifier):
     kl_weight : float, default=1.0
         Weight of the KL term of the ELBO; 1 is Bayes. From 0 to 10.
     learning_rate : float or None, default=None
-        Peak step size of Adam, decayed to zero by a cosine; None: 0.01. From 1e-06 to 1.
+        Peak step size of Adam, decayed to zero by a cosine; None: 0.01, for classes 0.02. From 1e-06 to 1.
     batch_size : int or None, default=None
         Rows per step; None: by the number of rows. From 1 to 1e+06.
     n_epochs : int or None, default=None
@@ -190,6 +194,8 @@ class VSTClassifier(Classifier):
         Scaling of numeric inputs; None: chosen on held-out rows.
     rotation : {"none", "pca", "both"} or None, default=None
         Rotation of numeric inputs; None: chosen on held-out rows.
+    squares : bool or None, default=None
+        Whether the squares of numeric inputs are inputs too; None: chosen on held-out rows.
     max_categories : int, default=32
         Categories per column that get an input of their own; rarer ones share one. From 1 to 10000.
     min_scale : float or None, default=None
@@ -231,7 +237,7 @@ class VSTClassifier(Classifier):
         self,
         *,
         depth: int | None = None,
-        leaf: Literal["constant", "linear"] = "linear",
+        leaf: Literal["constant", "linear"] | None = None,
         leaf_mixing: Literal["mixture", "blend", "hybrid"] | None = None,
         mixing_levels: int | None = None,
         beta: float = 1.0,
@@ -249,6 +255,7 @@ class VSTClassifier(Classifier):
         validation_fraction: float = 0.1,
         scaling: Literal["standard", "quantile"] | None = None,
         rotation: Literal["none", "pca", "both"] | None = None,
+        squares: bool | None = None,
         max_categories: int = 32,
         min_scale: float | None = None,
         noise_scale: float | None = None,
@@ -274,6 +281,7 @@ class VSTClassifier(Classifier):
         self.validation_fraction = validation_fraction
         self.scaling = scaling
         self.rotation = rotation
+        self.squares = squares
         self.max_categories = max_categories
         self.min_scale = min_scale
         self.noise_scale = noise_scale

@@ -15,6 +15,7 @@ QUICK = {
         "leaf_mixing": "mixture",
         "scaling": "standard",
         "rotation": "none",
+        "squares": False,
         "n_epochs": 5,
         "n_draws": 1,
         "n_members": 8,

@@ -73,6 +73,7 @@ fn prediction() {
         depth: Some(5),
         leaf_mixing: Some(LeafMixing::Mixture),
         rotation: Some(Rotation::None),
+        squares: Some(false),
         scaling: Some(Scaling::Standard),
         n_epochs: Some(1),
         n_fits: 1,

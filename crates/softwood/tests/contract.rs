@@ -460,3 +460,38 @@ fn weights_beyond_any_number_of_rows_are_refused() {
         assert!(message.contains("add up to"), "{message}");
     }
 }
+
+#[test]
+fn a_class_for_every_row_is_refused_and_says_what_would_be_right() {
+    each(|family, target| {
+        if target != "two" {
+            return;
+        }
+        let table = mixed(31, 60);
+        let names: Vec<_> = (0..60).map(|row| Some(format!("row {row}"))).collect();
+        let data = with_target(&replaced(&table, Column::categorical("two", &names)), "two");
+        let message = try_fit(family, &data, &Silent).unwrap_err().to_string();
+        assert!(
+            message.contains("`two`") && message.contains("values repeat"),
+            "{message}"
+        );
+    });
+}
+
+#[test]
+fn a_few_rows_that_repeat_often_are_chosen_on() {
+    let x: Vec<f64> = (0..400).map(|row| f64::from(row % 8)).collect();
+    let y = x
+        .iter()
+        .zip(0..)
+        .map(|(x, row)| x.sin() + f64::from(row / 8 % 2));
+    let table = Table::new(vec![
+        Column::numeric("y", y.collect()),
+        Column::numeric("x", x),
+    ])
+    .unwrap();
+    let data = Dataset::from_table(&table, &roles("y")).unwrap();
+    let model = quick_fit(Family::Vst, &data);
+    // sixteen distinct rows, but four hundred to choose a shape on
+    assert!(model.training().trials.len() > 5);
+}

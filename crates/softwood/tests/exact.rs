@@ -141,6 +141,7 @@ fn fitted(rank: usize) -> (Vec<f64>, Vec<f64>) {
         early_stopping: false,
         scaling: Some(Scaling::Standard),
         rotation: Some(Rotation::None),
+        squares: Some(false),
         ..VstParams::default()
     };
     let data = dataset();

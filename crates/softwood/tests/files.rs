@@ -66,7 +66,7 @@ fn fitted(family: Family, classify: bool) -> Box<dyn Posterior> {
 fn quick(family: Family) -> Value {
     if family == Family::Vst {
         return json!({"depth": 1, "leaf_mixing": "mixture", "n_epochs": 2, "n_members": 3,
-                      "scaling": "standard", "rotation": "none"});
+                      "scaling": "standard", "rotation": "none", "squares": true});
     }
     json!({})
 }

@@ -282,7 +282,7 @@ fn bad_splits_are_errors_that_name_the_file() {
 
 fn entrant() -> Entrant {
     let params = json!({"depth": 1, "leaf_mixing": "mixture", "n_epochs": 2, "n_members": 4,
-                        "scaling": "standard", "rotation": "none"});
+                        "scaling": "standard", "rotation": "none", "squares": false});
     Entrant {
         family: Family::Vst,
         params,

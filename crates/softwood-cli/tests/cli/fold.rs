@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Parameters that make a fit take a moment.
-pub(crate) const QUICK: [&str; 14] = [
+pub(crate) const QUICK: [&str; 16] = [
     "-p",
     "depth=1",
     "-p",
@@ -21,6 +21,8 @@ pub(crate) const QUICK: [&str; 14] = [
     "scaling=standard",
     "-p",
     "rotation=none",
+    "-p",
+    "squares=false",
     "-p",
     "rank=1",
 ];

@@ -292,7 +292,6 @@ impl Dataset {
                 "a model needs at least {MIN_ROWS} rows; n_samples = {found} row was given"
             )));
         }
-        self.check_classes(rows.len())?;
         let first = rows[0];
         let is_constant = match &self.target {
             Target::Numeric(values) => rows
@@ -304,15 +303,21 @@ impl Dataset {
             let problem = "all target values are equal; there is nothing to predict (one class or a constant)";
             return Err(Error::column(&self.schema.target, problem));
         }
-        Ok(())
+        self.check_classes(&rows)
     }
-}
 
-impl Dataset {
-    /// Refuses classes that hardly any two rows share: the target is then a name or a number, not a class.
-    fn check_classes(&self, n_rows: usize) -> Result<()> {
-        let n_classes = self.schema.classes().map_or(0, <[String]>::len);
-        if n_classes <= MOST_RARE_CLASSES || n_classes * 2 <= n_rows {
+    /// Refuses a target that names its rows instead of classing them.
+    fn check_classes(&self, rows: &[usize]) -> Result<()> {
+        let Target::Classes(codes) = &self.target else {
+            return Ok(());
+        };
+        let mut found: Vec<u32> = rows.iter().map(|&row| codes[row]).collect();
+        found.sort_unstable();
+        found.dedup();
+        let weight = |row: &usize| self.weights.as_ref().map_or(1.0, |weights| weights[*row]);
+        let total: f64 = rows.iter().map(weight).sum();
+        let (n_classes, n_rows) = (found.len(), rows.len().max(total as usize));
+        if n_classes <= MOST_RARE_CLASSES || 2 * n_classes <= n_rows {
             return Ok(());
         }
         let problem = format!(

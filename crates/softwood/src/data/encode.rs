@@ -1,5 +1,5 @@
 //! The dense encoding of a table for soft models: scaled numbers with indicators of missing cells, one-hot categories,
-//! an optional rotation of the numbers, and a last input of ones.
+//! an optional rotation of the numbers, optional squares of either, and a last input of ones.
 
 use std::ops::Range;
 
@@ -39,6 +39,8 @@ choices! {
 pub(crate) struct Encoding {
     pub(crate) scaling: Scaling,
     pub(crate) rotation: Rotation,
+    /// Whether the squares of the numeric inputs are inputs too.
+    pub(crate) squares: bool,
     /// Categories per column that get an input of their own.
     pub(crate) max_categories: usize,
 }
@@ -55,6 +57,21 @@ struct Number {
     has_missing: bool,
     /// Values at equal steps of rank, for quantile scaling; empty for standard scaling.
     knots: Vec<f64>,
+}
+
+/// The square of a numeric input `x`, without what is linear in it: `(x^2 - slope x - shift) / scale`.
+///
+/// Inputs that follow each other closely make poor gradients, and `x` is an input already. Beyond the training range
+/// the square stays at its end: nothing is known of the curve there, and `x` itself goes on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Square {
+    /// Index of the numeric input.
+    input: usize,
+    low: f64,
+    high: f64,
+    slope: f64,
+    shift: f64,
+    scale: f64,
 }
 
 /// A category's way to its inputs.
@@ -77,6 +94,9 @@ pub(crate) struct Encoder {
     rotation: Vec<f64>,
     /// Whether the unrotated numbers are inputs too.
     keeps_numbers: bool,
+    /// Squares of numeric inputs, rotated ones included.
+    #[serde(default)]
+    squares: Vec<Square>,
 }
 
 /// A cell whose category training never saw.
@@ -92,6 +112,10 @@ pub(crate) struct Unseen {
 
 /// Inputs are held inside this many standard deviations, so that no cell can overflow a product.
 const LIMIT: f64 = 1e3;
+/// Squares are taken of inputs within this many standard deviations: an outlier would outweigh all other rows.
+const SQUARE_LIMIT: f64 = 4.0;
+/// Least standard deviation of a square's part that is not linear; a column of two values has none.
+const LEAST_CURVE: f64 = 1e-4;
 /// Principal components below this part of the largest are rounding noise.
 const LEAST_EIGENVALUE: f64 = 1e-9;
 /// Steps of rank of the quantile scaling.
@@ -122,12 +146,38 @@ impl Encoder {
             categories,
             rotation: Vec::new(),
             keeps_numbers: true,
+            squares: Vec::new(),
         };
         if encoding.rotation != Rotation::None && encoder.numbers.len() > 1 {
             encoder.rotation = encoder.whiten(table, weights);
             encoder.keeps_numbers = encoding.rotation == Rotation::Both;
         }
+        if encoding.squares {
+            encoder.squares = encoder.fit_squares(table, weights);
+        }
         encoder
+    }
+
+    fn fit_squares(&self, table: &Table, weights: &[f64]) -> Vec<Square> {
+        let width = self.n_inputs() + 1;
+        let rows = self.encode(&table.rows(0..table.n_rows()));
+        let column = |input: usize| {
+            let values = rows.iter().skip(input).step_by(width);
+            values.map(|&x| f64::from(x)).collect::<Vec<f64>>()
+        };
+        (0..self.n_numeric())
+            .filter_map(|input| Square::fit(input, &column(input), weights))
+            .collect()
+    }
+
+    /// Inputs that are numbers or their rotations; they stand first.
+    fn n_numeric(&self) -> usize {
+        let plain = if self.keeps_numbers {
+            self.numbers.len()
+        } else {
+            0
+        };
+        plain + self.n_rotated()
     }
 
     fn n_rotated(&self) -> usize {
@@ -136,11 +186,6 @@ impl Encoder {
 
     /// Inputs per row, the bias apart.
     pub(crate) fn n_inputs(&self) -> usize {
-        let plain = if self.keeps_numbers {
-            self.numbers.len()
-        } else {
-            0
-        };
         let indicators = self
             .numbers
             .iter()
@@ -151,7 +196,7 @@ impl Encoder {
             .iter()
             .map(|category| category.n_inputs)
             .sum();
-        plain + self.n_rotated() + indicators + one_hot
+        self.n_numeric() + self.squares.len() + indicators + one_hot
     }
 
     /// Whether every column it looks at is in the schema, as the right kind: an encoder from a file may not be.
@@ -173,7 +218,14 @@ impl Encoder {
                 && category.n_inputs <= category.input_of_level.len() + 1
         });
         let is_whole = self.rotation.len() == self.n_rotated() * self.numbers.len();
-        numbers && categories && is_whole
+        let squares = (self.squares.iter())
+            .all(|square| square.input < self.n_numeric() && square.is_sound());
+        numbers && categories && is_whole && squares
+    }
+
+    /// Whether there are numbers to take squares of.
+    pub(crate) fn can_square(table: &Table) -> bool {
+        (table.columns().iter()).any(|column| matches!(column.values, Values::Numeric(_)))
     }
 
     /// Whether the numbers have more than one direction to rotate.
@@ -201,6 +253,10 @@ impl Encoder {
             for direction in self.rotation.chunks_exact(scaled.len().max(1)) {
                 let sum: f64 = direction.iter().zip(&scaled).map(|(a, b)| a * b).sum();
                 out[at] = sum.clamp(-LIMIT, LIMIT) as f32;
+                at += 1;
+            }
+            for square in &self.squares {
+                out[at] = square.apply(f64::from(out[square.input])) as f32;
                 at += 1;
             }
             for number in self.numbers.iter().filter(|number| number.has_missing) {
@@ -352,6 +408,56 @@ impl Number {
     }
 }
 
+impl Square {
+    /// `None` where the square is a linear function of the input.
+    fn fit(input: usize, values: &[f64], weights: &[f64]) -> Option<Self> {
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let (low, high) = (least.max(-SQUARE_LIMIT), most.min(SQUARE_LIMIT));
+        if low >= high {
+            return None;
+        }
+        let total: f64 = weights.iter().sum();
+        let mean = |of: &dyn Fn(f64) -> f64| {
+            let terms = values.iter().zip(weights);
+            terms
+                .map(|(x, weight)| weight * of(x.clamp(low, high)))
+                .sum::<f64>()
+                / total
+        };
+        let (first, second) = (mean(&|x| x), mean(&|x| x * x));
+        let variance = mean(&|x| (x - first) * (x - first));
+        let slope = mean(&|x| (x - first) * (x * x - second)) / variance;
+        let shift = second - slope * first;
+        let scale = mean(&|x| (x * x - slope * x - shift).powi(2)).sqrt();
+        let is_curved = slope.is_finite() && scale > LEAST_CURVE;
+        is_curved.then_some(Self {
+            input,
+            low,
+            high,
+            slope,
+            shift,
+            scale,
+        })
+    }
+
+    /// Whether it can be applied to any number: one from a file may not be.
+    fn is_sound(&self) -> bool {
+        -LIMIT <= self.low
+            && self.low <= self.high
+            && self.high <= LIMIT
+            && self.slope.is_finite()
+            && self.shift.is_finite()
+            && self.scale > 0.0
+            && self.scale.is_finite()
+    }
+
+    fn apply(&self, x: f64) -> f64 {
+        let x = x.clamp(self.low, self.high);
+        ((x * x - self.slope * x - self.shift) / self.scale).clamp(-LIMIT, LIMIT)
+    }
+}
+
 /// The standard Normal number with probability `p` below it.
 fn normal_score(p: f64) -> f64 {
     std::f64::consts::SQRT_2 * statrs::function::erf::erf_inv(2.0 * p - 1.0)
@@ -431,6 +537,7 @@ mod tests {
     const PLAIN: Encoding = Encoding {
         scaling: Scaling::Standard,
         rotation: Rotation::None,
+        squares: false,
         max_categories: 2,
     };
 
@@ -529,5 +636,71 @@ mod tests {
         let beyond = Table::new(vec![Column::numeric("a", vec![1e5, 1e6])]).unwrap();
         let rows = encoded(&encoder, &beyond);
         assert!(rows[1][0] > rows[0][0] && rows[0][0] > 3.0);
+    }
+
+    const SQUARED: Encoding = Encoding {
+        squares: true,
+        ..PLAIN
+    };
+
+    #[test]
+    fn squares_are_standardised_and_share_nothing_linear_with_their_input() {
+        let skewed: Vec<f64> = (0..200).map(|i| (f64::from(i) / 60.0).exp()).collect();
+        let coin: Vec<f64> = (0..200).map(|i| f64::from(i % 2)).collect();
+        let table = Table::new(vec![
+            Column::numeric("skewed", skewed),
+            Column::numeric("coin", coin),
+        ])
+        .unwrap();
+        let encoder = Encoder::fit(&table, &vec![1.0; table.n_rows()], SQUARED);
+        // the square of a column of two values is linear in it, so there is one square, not two
+        assert_eq!(encoder.n_inputs(), 3);
+        let rows = encoded(&encoder, &table);
+        let mean = |of: &dyn Fn(&Vec<f64>) -> f64| rows.iter().map(of).sum::<f64>() / 200.0;
+        close(
+            &[mean(&|row| row[2]), mean(&|row| row[2] * row[2])],
+            &[0.0, 1.0],
+            1e-5,
+        );
+        close(&[mean(&|row| row[0] * row[2])], &[0.0], 1e-5);
+    }
+
+    #[test]
+    fn squares_stay_at_the_ends_of_the_training_range() {
+        let values = (0..50).map(f64::from).chain([f64::NAN]).collect();
+        let table = Table::new(vec![Column::numeric("a", values)]).unwrap();
+        let encoder = Encoder::fit(&table, &vec![1.0; table.n_rows()], SQUARED);
+        let far = vec![0.0, -1e9, 49.0, 1e300, 24.5, f64::NAN];
+        let rows = encoded(
+            &encoder,
+            &Table::new(vec![Column::numeric("a", far)]).unwrap(),
+        );
+        let squares: Vec<f64> = rows.iter().map(|row| row[1]).collect();
+        close(&squares[..2], &[squares[0]; 2], 0.0);
+        close(&squares[2..4], &[squares[2]; 2], 0.0);
+        // a missing cell stands at the mean, in the square too
+        close(&squares[5..], &squares[4..5], 1e-6);
+    }
+
+    #[test]
+    fn unsound_squares_are_refused() {
+        let table = Table::new(vec![Column::numeric("a", (0..50).map(f64::from).collect())]);
+        let table = table.unwrap();
+        let schema = Schema::of(&table, "t", Task::Regression);
+        let encoder = Encoder::fit(&table, &vec![1.0; table.n_rows()], SQUARED);
+        assert!(encoder.fits(&schema));
+        let spoil: [fn(&mut Square); 6] = [
+            |square| square.input = 1,
+            |square| square.low = 1e3 + 1.0,
+            |square| square.high = f64::NAN,
+            |square| square.slope = f64::INFINITY,
+            |square| square.shift = f64::NAN,
+            |square| square.scale = 0.0,
+        ];
+        for spoil in spoil {
+            let mut damaged = encoder.clone();
+            spoil(&mut damaged.squares[0]);
+            assert!(!damaged.fits(&schema), "{:?}", damaged.squares[0]);
+        }
     }
 }

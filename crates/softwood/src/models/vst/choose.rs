@@ -6,7 +6,7 @@ use crate::data::dataset::Dataset;
 use crate::data::encode::{Encoder, Encoding, Rotation, Scaling};
 use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};
-use crate::models::vst::params::{LeafMixing, VstParams};
+use crate::models::vst::params::{Leaf, LeafMixing, VstParams};
 use crate::models::vst::problem::{Problem, Scale};
 use crate::models::vst::train::{Plan, Trained, train};
 use crate::posterior::Trial;
@@ -16,6 +16,7 @@ use crate::posterior::Trial;
 pub(super) struct Candidate {
     pub(super) depth: usize,
     pub(super) mixing_levels: usize,
+    pub(super) leaf: Leaf,
     pub(super) encoding: Encoding,
 }
 
@@ -37,27 +38,45 @@ impl Candidate {
             Rotation::Pca => ", rotation pca",
             Rotation::Both => ", rotation both",
         };
-        format!("{mixing}, depth {}{scaling}{rotation}", self.depth)
+        let squares = if self.encoding.squares {
+            ", squares"
+        } else {
+            ""
+        };
+        let leaf = if self.leaf == Leaf::Constant {
+            ", constant leaves"
+        } else {
+            ""
+        };
+        let depth = self.depth;
+        format!("{mixing}, depth {depth}{leaf}{scaling}{rotation}{squares}")
     }
 }
 
-/// (depth, mixing levels) tried by default.
-const SHAPES: &[(usize, usize)] = &[
-    (2, 0),
-    (3, 0),
-    (4, 0),
-    (5, 0),
-    (4, 1),
-    (4, 2),
-    (5, 3),
-    (5, 5),
-    (6, 4),
-    (7, 5),
+/// Depth, mixing levels and leaves.
+type Shape = (usize, usize, Leaf);
+
+/// Shapes tried by default.
+const SHAPES: &[Shape] = &[
+    (2, 0, Leaf::Linear),
+    (3, 0, Leaf::Linear),
+    (4, 0, Leaf::Linear),
+    (5, 0, Leaf::Linear),
+    (4, 1, Leaf::Linear),
+    (4, 2, Leaf::Linear),
+    (5, 3, Leaf::Linear),
+    (5, 5, Leaf::Linear),
+    (6, 4, Leaf::Linear),
+    (7, 5, Leaf::Linear),
+    (5, 0, Leaf::Constant),
+    (5, 2, Leaf::Constant),
 ];
 /// Shape where nothing is held out to choose by.
 const SAFE_SHAPE: (usize, usize) = (2, 1);
 /// Candidates this far behind the best are not averaged with it: a useless one of four would cost ln(4/3) = 0.29 nats.
 const MARGIN: f64 = 0.1;
+/// Nor are those behind by more than this many standard errors of the difference on the held-out rows.
+const STANDARD_ERRORS: f64 = 2.0;
 /// Rows that a leaf's worth of weights needs at the least.
 const ROWS_PER_LEAF: usize = 4;
 
@@ -67,6 +86,8 @@ pub(super) struct Ground<'a> {
     pub(super) params: &'a VstParams,
     pub(super) data: &'a Dataset,
     pub(super) held_out: Option<&'a Dataset>,
+    /// Training rows before equal ones were merged; a weight counts as that many rows.
+    pub(super) n_rows: usize,
     pub(super) scale: Scale,
     /// Plan of a full run; shape apart.
     pub(super) plan: Plan,
@@ -79,6 +100,7 @@ impl Ground<'_> {
         Plan {
             depth: candidate.depth,
             mixing_levels: candidate.mixing_levels,
+            is_linear: candidate.leaf == Leaf::Linear,
             n_epochs,
             ..self.plan
         }
@@ -102,14 +124,16 @@ pub(super) fn choose(ground: &Ground<'_>) -> Result<(Vec<Ranked>, Vec<Trial>)> {
     let encoding = Encoding {
         scaling: params.scaling.unwrap_or(Scaling::Standard),
         rotation: params.rotation.unwrap_or(Rotation::None),
+        squares: params.squares.unwrap_or(false),
         max_categories: params.max_categories,
     };
     let mut field: Vec<Ranked> = shapes(ground)
         .into_iter()
-        .map(|(depth, mixing_levels)| {
+        .map(|(depth, mixing_levels, leaf)| {
             Ranked::new(Candidate {
                 depth,
                 mixing_levels,
+                leaf,
                 encoding,
             })
         })
@@ -128,64 +152,101 @@ pub(super) fn choose(ground: &Ground<'_>) -> Result<(Vec<Ranked>, Vec<Trial>)> {
         let others = encodings.into_iter().skip(1);
         field.extend(others.map(|encoding| Ranked::new(Candidate { encoding, ..leader })));
         field = best(ground, field, 0.25, "choosing again", &mut trials)?;
-        let least = field[0].held_out() - MARGIN;
-        field.retain(|ranked| ranked.held_out() >= least);
+        field = near_the_best(field);
     }
     Ok((field, trials))
 }
 
+/// The candidates that held-out rows cannot tell from the first, or hardly.
+fn near_the_best(mut field: Vec<Ranked>) -> Vec<Ranked> {
+    let Some(top) = field.first().and_then(|first| first.short_run.clone()) else {
+        return field;
+    };
+    field.retain(|ranked| {
+        (ranked.short_run.as_ref()).is_some_and(|run| is_near(&top.row_scores, &run.row_scores))
+    });
+    field
+}
+
+/// Whether a candidate's scores are behind the best one's by no more than [`MARGIN`] and than chance would have it.
+fn is_near(top: &[f64], scores: &[f64]) -> bool {
+    let n = top.len() as f64;
+    let behind = |at: usize| top[at] - scores[at];
+    let mean = (0..top.len()).map(behind).sum::<f64>() / n;
+    let square = |at: usize| (behind(at) - mean).powi(2);
+    let variance = (0..top.len()).map(square).sum::<f64>() / n;
+    let error = (variance / n).sqrt();
+    mean <= (STANDARD_ERRORS * error).min(MARGIN)
+}
+
 /// Shapes that the parameters leave open.
-fn shapes(ground: &Ground<'_>) -> Vec<(usize, usize)> {
+fn shapes(ground: &Ground<'_>) -> Vec<Shape> {
     let params = ground.params;
+    let leaf = params.leaf.unwrap_or(Leaf::Linear);
     let levels = |depth: usize| match params.leaf_mixing {
         Some(LeafMixing::Blend) => Some(0),
         Some(LeafMixing::Mixture) => Some(depth),
         Some(LeafMixing::Hybrid) => Some(params.mixing_levels.unwrap_or(depth.div_ceil(2))),
         None => None,
     };
-    let enough = |depth: usize| ground.data.n_rows() >= ROWS_PER_LEAF << depth;
-    let mut shapes: Vec<(usize, usize)> = match (params.depth, params.leaf_mixing) {
-        (Some(depth), Some(_)) => vec![(depth, levels(depth).unwrap_or(0))],
-        (Some(depth), None) => (0..=depth).map(|levels| (depth, levels)).collect(),
+    let enough = |depth: usize| ground.n_rows >= ROWS_PER_LEAF << depth;
+    let mut shapes: Vec<Shape> = match (params.depth, params.leaf_mixing) {
+        (Some(depth), Some(_)) => vec![(depth, levels(depth).unwrap_or(0), leaf)],
+        (Some(depth), None) => (0..=depth).map(|levels| (depth, levels, leaf)).collect(),
         (None, Some(_)) => (1..=6)
             .filter(|&d| enough(d))
-            .map(|d| (d, levels(d).unwrap_or(0).min(d)))
+            .map(|d| (d, levels(d).unwrap_or(0).min(d), leaf))
             .collect(),
-        (None, None) => SHAPES
-            .iter()
-            .copied()
-            .filter(|&(depth, _)| enough(depth))
+        (None, None) => open_shapes(params.leaf)
+            .filter(|&(depth, ..)| enough(depth))
             .collect(),
     };
     if shapes.is_empty() {
-        shapes.push((1, levels(1).unwrap_or(0).min(1)));
+        shapes.push((1, levels(1).unwrap_or(0).min(1), leaf));
     }
     if ground.held_out.is_none() && shapes.len() > 1 {
         let (depth, mixing) = SAFE_SHAPE;
         let depth = params
             .depth
             .unwrap_or(if enough(depth) { depth } else { 1 });
-        shapes = vec![(depth, levels(depth).unwrap_or(mixing.min(depth)))];
+        shapes = vec![(depth, levels(depth).unwrap_or(mixing.min(depth)), leaf)];
     }
     shapes
+}
+
+/// The default shapes; where the leaves are given, those tried with linear ones, with the leaves given.
+fn open_shapes(leaf: Option<Leaf>) -> impl Iterator<Item = Shape> {
+    SHAPES
+        .iter()
+        .filter(move |shape| leaf.is_none() || shape.2 == Leaf::Linear)
+        .map(move |&(depth, levels, own)| (depth, levels, leaf.unwrap_or(own)))
 }
 
 /// Encodings that the parameters leave open, the plain one first.
 fn encodings(ground: &Ground<'_>, plain: Encoding) -> Vec<Encoding> {
     let params = ground.params;
+    let features = ground.data.features();
+    let rotate = params.rotation.is_none() && Encoder::can_rotate(features);
+    let square = params.squares.is_none() && Encoder::can_square(features);
+    let rotated = Encoding {
+        rotation: Rotation::Pca,
+        ..plain
+    };
     let mut all = vec![plain];
-    if params.rotation.is_none() && Encoder::can_rotate(ground.data.features()) {
-        all.push(Encoding {
-            rotation: Rotation::Pca,
-            ..plain
-        });
-    }
-    if params.scaling.is_none() {
-        all.push(Encoding {
-            scaling: Scaling::Quantile,
-            ..plain
-        });
-    }
+    all.extend(rotate.then_some(rotated));
+    all.extend(params.scaling.is_none().then_some(Encoding {
+        scaling: Scaling::Quantile,
+        ..plain
+    }));
+    all.extend(square.then_some(Encoding {
+        squares: true,
+        ..plain
+    }));
+    // squares of rotated inputs are products of the inputs as well: a quadratic form
+    all.extend((rotate && square).then_some(Encoding {
+        squares: true,
+        ..rotated
+    }));
     all
 }
 

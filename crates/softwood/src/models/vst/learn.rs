@@ -15,6 +15,8 @@ use crate::rng::{Key, shuffle};
 
 /// Fewest rows of which a part is held out.
 const LEAST_ROWS_TO_SPLIT: usize = 40;
+/// Most copies of one row that are set aside one by one.
+const MOST_COPIES: usize = 64;
 /// Steps of a full run, unless epochs are given.
 const N_STEPS: usize = 12_000;
 /// Fewest and most passes over the rows, unless given.
@@ -41,8 +43,9 @@ impl Fit for VstParams {
             params,
             data: train_rows,
             held_out: spare,
+            n_rows: rows_before_merging(train_rows),
             scale: Scale::of(train_rows, params),
-            plan: full_plan(params, train_rows.n_rows()),
+            plan: full_plan(params, train_rows),
             run,
         };
         fit(&ground, data)
@@ -150,23 +153,66 @@ fn set_aside(data: &Dataset, params: &VstParams, key: Key) -> Option<(Dataset, D
         && params.depth.is_some()
         && params.leaf_mixing.is_some()
         && params.scaling.is_some()
-        && params.rotation.is_some();
-    if n_rows < LEAST_ROWS_TO_SPLIT || nothing_to_choose {
+        && params.rotation.is_some()
+        && params.squares.is_some();
+    if rows_before_merging(data) < LEAST_ROWS_TO_SPLIT || nothing_to_choose {
         return None;
     }
-    let mut order: Vec<usize> = (0..n_rows).collect();
+    let copies = copies_of(data);
+    let mut order = copies.clone();
     shuffle(&mut key.rng(), &mut order);
-    let n_spare =
-        ((n_rows as f64 * params.validation_fraction).round() as usize).clamp(1, n_rows - 1);
-    let (spare, kept) = order.split_at_mut(n_spare);
-    spare.sort_unstable();
-    kept.sort_unstable();
-    let (train_rows, spare) = (data.take(kept), data.take(spare));
+    let n_spare = ((order.len() as f64 * params.validation_fraction).round() as usize)
+        .clamp(1, order.len() - 1);
+    let (spare, kept) = order.split_at(n_spare);
+    let mut n_copies = vec![0; n_rows];
+    for &row in &copies {
+        n_copies[row] += 1;
+    }
+    let (train_rows, spare) = (part(data, kept, &n_copies)?, part(data, spare, &n_copies)?);
     train_rows.check_fit().ok()?;
     Some((train_rows, spare))
 }
 
-fn full_plan(params: &VstParams, n_rows: usize) -> Plan {
+/// Rows before equal ones were merged: a weight counts as that many rows, but no row as less than one.
+fn rows_before_merging(data: &Dataset) -> usize {
+    let total: f64 = data.weights().map_or(0.0, |weights| weights.iter().sum());
+    data.n_rows().max(total as usize)
+}
+
+/// What is shuffled to set rows aside: the rows, or where few differ each row as often as it was merged, for of a few
+/// rows that stand for many none can be spared whole.
+fn copies_of(data: &Dataset) -> Vec<usize> {
+    let n_rows = data.n_rows();
+    let Some(weights) = data.weights().filter(|_| n_rows < LEAST_ROWS_TO_SPLIT) else {
+        return (0..n_rows).collect();
+    };
+    let times = |row: usize| (weights[row] as usize).clamp(1, MOST_COPIES);
+    (0..n_rows)
+        .flat_map(|row| std::iter::repeat_n(row, times(row)))
+        .collect()
+}
+
+/// The part of the data that some of its copies make up; each has an equal share of its row's weight.
+fn part(data: &Dataset, chosen: &[usize], n_copies: &[usize]) -> Option<Dataset> {
+    let mut counts = vec![0_u32; n_copies.len()];
+    for &row in chosen {
+        counts[row] += 1;
+    }
+    let rows: Vec<usize> = (0..counts.len()).filter(|&row| counts[row] > 0).collect();
+    let part = data.take(&rows);
+    let share =
+        |(&row, weight): (&usize, &f64)| weight * f64::from(counts[row]) / n_copies[row] as f64;
+    let weights = (part.weights()).map(|weights| rows.iter().zip(weights).map(share).collect());
+    let (schema, features) = (part.schema().clone(), part.features().clone());
+    Dataset::new(schema, features, part.target().clone(), weights).ok()
+}
+
+fn full_plan(params: &VstParams, data: &Dataset) -> Plan {
+    let n_rows = data.n_rows();
+    let learning_rate = match data.target() {
+        Target::Numeric(_) => 0.01,
+        Target::Classes(_) => 0.02,
+    };
     let batch_size = params.batch_size.unwrap_or(match n_rows {
         ..2_000 => 64,
         2_000..10_000 => 128,
@@ -179,11 +225,12 @@ fn full_plan(params: &VstParams, n_rows: usize) -> Plan {
     Plan {
         depth: 0,
         mixing_levels: 0,
+        is_linear: true,
         n_epochs,
         batch_size,
         n_draws: params
             .n_draws
             .unwrap_or(if n_rows < MANY_ROWS { 4 } else { 2 }),
-        learning_rate: params.learning_rate.unwrap_or(0.01),
+        learning_rate: params.learning_rate.unwrap_or(learning_rate),
     }
 }

@@ -53,8 +53,8 @@ params! {
     }, {
         /// Levels of gates; auto: chosen on held-out rows.
         depth: Option<usize> = None, [0, 8];
-        /// What stands in a leaf.
-        leaf: Leaf = Leaf::Linear, [0, 0];
+        /// What stands in a leaf; auto: linear where `depth` or `leaf_mixing` is given, else chosen on held-out rows.
+        leaf: Option<Leaf> = None, [0, 0];
         /// How leaves become one distribution; auto: chosen on held-out rows.
         leaf_mixing: Option<LeafMixing> = None, [0, 0];
         /// Levels of a hybrid tree that choose a component; auto: half of `depth`, rounded up.
@@ -69,7 +69,7 @@ params! {
         prior_scale: f64 = 0.5, [1e-3, 100.0];
         /// Weight of the KL term of the ELBO; 1 is Bayes.
         kl_weight: f64 = 1.0, [0.0, 10.0];
-        /// Peak step size of Adam, decayed to zero by a cosine; auto: 0.01.
+        /// Peak step size of Adam, decayed to zero by a cosine; auto: 0.01, for classes 0.02.
         learning_rate: Option<f64> = None, [1e-6, 1.0];
         /// Rows per step; auto: by the number of rows.
         batch_size: Option<usize> = None, [1, 1_000_000];
@@ -89,6 +89,8 @@ params! {
         scaling: Option<Scaling> = None, [0, 0];
         /// Rotation of numeric inputs; auto: chosen on held-out rows.
         rotation: Option<Rotation> = None, [0, 0];
+        /// Whether the squares of numeric inputs are inputs too; auto: chosen on held-out rows.
+        squares: Option<bool> = None, [0, 0];
         /// Categories per column that get an input of their own; rarer ones share one.
         max_categories: usize = 32, [1, 10_000];
         /// Least standard deviation of a leaf, in units of the target's; auto: 0.001, or half the target's resolution.

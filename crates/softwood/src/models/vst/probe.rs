@@ -61,12 +61,14 @@ impl StepProbe {
         let encoding = Encoding {
             scaling: Scaling::Standard,
             rotation: Rotation::None,
+            squares: false,
             max_categories: 1,
         };
         let problem = Problem::new(&data, None, Scale::of(&data, &params), encoding);
         let plan = Plan {
             depth: shape.depth,
             mixing_levels: shape.depth,
+            is_linear: true,
             n_epochs: 1,
             batch_size: shape.batch,
             n_draws: shape.n_draws,

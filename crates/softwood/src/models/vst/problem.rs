@@ -19,6 +19,15 @@ impl Coded {
     pub(super) fn n_rows(&self) -> usize {
         self.target.len()
     }
+
+    /// Weighted mean over the rows.
+    pub(super) fn mean(&self, values: &[f64]) -> f64 {
+        let terms = self.weight.iter().zip(values);
+        let sum: f64 = terms
+            .map(|(&weight, value)| f64::from(weight) * value)
+            .sum();
+        sum / self.total_weight
+    }
 }
 
 /// Targets that do not depend on how inputs are encoded.

@@ -23,6 +23,7 @@ use crate::soft::tree::{Batch, Workspace, log_likelihood, row_scores};
 pub(super) struct Plan {
     pub(super) depth: usize,
     pub(super) mixing_levels: usize,
+    pub(super) is_linear: bool,
     pub(super) n_epochs: usize,
     pub(super) batch_size: usize,
     pub(super) n_draws: usize,
@@ -36,6 +37,8 @@ pub(super) struct Trained {
     pub(super) posterior: LowRank,
     /// Mean held-out log-likelihood in standard units at the epoch kept; NaN where nothing is held out.
     pub(super) held_out: f64,
+    /// Log-likelihood of each held-out row at the epoch kept.
+    pub(super) row_scores: Vec<f64>,
     pub(super) curve: Vec<CurvePoint>,
 }
 
@@ -43,6 +46,11 @@ pub(super) struct Trained {
 const START_SD: f64 = 0.05;
 /// Spread of the low-rank part at the start, relative to the diagonal; zero would be a saddle.
 const START_CORRELATION: f64 = 0.1;
+/// Part of a run over which the KL term grows to its full weight. At full weight from the start, weights that have not
+/// found their use yet are pressed to zero, and the learned prior keeps them there.
+const WARM_UP: f64 = 0.5;
+/// Part of a run before the prior is learned, for the same reason.
+const PRIOR_FROM: f64 = 0.1;
 /// Steps between two looks at the prior.
 const PRIOR_EVERY: usize = 8;
 /// Draws by which held-out rows are scored.
@@ -74,7 +82,7 @@ pub(super) fn train(
     let steps_per_epoch = n_rows.div_ceil(plan.batch_size);
     let n_steps = plan.n_epochs * steps_per_epoch;
     let look_every = plan.n_epochs.div_ceil(N_LOOKS);
-    let mut best: Option<(f64, LowRank)> = None;
+    let mut best: Option<(f64, LowRank, Vec<f64>)> = None;
     let mut curve = Vec::new();
     let mut latest = CurvePoint {
         epoch: 0,
@@ -86,12 +94,16 @@ pub(super) fn train(
         let mut score = 0.0;
         for (at, rows) in order.chunks(plan.batch_size).enumerate() {
             let step = epoch * steps_per_epoch + at;
-            let rate = plan.learning_rate * cosine(step as f64 / n_steps as f64);
+            let progress = step as f64 / n_steps as f64;
+            let rate = plan.learning_rate * cosine(progress);
+            state.warm_up(progress);
             score += state.step(problem, rows, rate as f32);
         }
         let is_last = epoch + 1 == plan.n_epochs;
         if is_last || (epoch + 1) % look_every == 0 {
-            latest = state.look(problem, epoch + 1, score, key.child(4).child(epoch as u64));
+            let scores;
+            (latest, scores) =
+                state.look(problem, epoch + 1, score, key.child(4).child(epoch as u64));
             if !latest.elbo.is_finite() {
                 let what = "the ELBO is not finite".to_owned();
                 return Err(Error::Diverged {
@@ -100,23 +112,27 @@ pub(super) fn train(
                 });
             }
             curve.push(latest);
+            // before the end of the warm-up the posterior is not yet that of the full KL term
+            let is_warm = is_last || (epoch + 1) as f64 >= WARM_UP * plan.n_epochs as f64;
             if let Some(held_out) = latest.held_out
+                && is_warm
                 && best
                     .as_ref()
-                    .is_none_or(|(top, _)| held_out > *top || !params.early_stopping)
+                    .is_none_or(|(top, ..)| held_out > *top || !params.early_stopping)
             {
-                best = Some((held_out, state.posterior.clone()));
+                best = Some((held_out, state.posterior.clone(), scores));
             }
         }
         if hear(epoch + 1, &latest).is_break() {
             return Err(Error::Cancelled);
         }
     }
-    let (held_out, posterior) = best.unwrap_or((f64::NAN, state.posterior));
+    let (held_out, posterior, row_scores) = best.unwrap_or((f64::NAN, state.posterior, Vec::new()));
     Ok(Trained {
         pass: state.pass,
         posterior,
         held_out,
+        row_scores,
         curve,
     })
 }
@@ -140,6 +156,9 @@ pub(super) struct State {
     slopes: Vec<f32>,
     batch: Gathered,
     kl_weight: f64,
+    /// Part of the KL term that counts, and whether the prior is learned, at this point of the run.
+    warmth: f64,
+    learns_prior: bool,
     n_draws: usize,
     n_steps: usize,
 }
@@ -151,7 +170,7 @@ impl State {
             depth: plan.depth,
             mixing_levels: plan.mixing_levels,
             n_channels: problem.scale.n_channels,
-            is_linear: params.leaf == crate::models::vst::params::Leaf::Linear,
+            is_linear: plan.is_linear,
         };
         let pass = Pass {
             layout,
@@ -176,6 +195,8 @@ impl State {
             slopes: vec![0.0; plan.n_draws * n_weights],
             batch: Gathered::new(batch_rows, layout.width()),
             kl_weight: params.kl_weight,
+            warmth: 1.0,
+            learns_prior: true,
             n_draws: plan.n_draws,
             n_steps: 0,
             posterior,
@@ -186,9 +207,16 @@ impl State {
         self.pass.layout
     }
 
+    /// Sets what depends on the part of the run that is done.
+    fn warm_up(&mut self, progress: f64) {
+        self.warmth = (progress / WARM_UP).min(1.0);
+        self.learns_prior = progress >= PRIOR_FROM;
+    }
+
     /// One step on the rows given; the mean over draws of their weighted log-likelihood.
     pub(super) fn step(&mut self, problem: &Problem, rows: &[usize], learning_rate: f32) -> f64 {
         if let Some(groups) = &self.groups
+            && self.learns_prior
             && self.n_steps.is_multiple_of(PRIOR_EVERY)
         {
             self.posterior.second_moments(&mut self.moments);
@@ -209,7 +237,7 @@ impl State {
         let share = problem.train.n_rows() as f64 / (rows.len() as f64 * total);
         let scale = LossScale {
             likelihood: (share / self.n_draws as f64) as f32,
-            kl: (self.kl_weight / total) as f32,
+            kl: (self.warmth * self.kl_weight / total) as f32,
         };
         self.sampler
             .pull_back(&self.posterior, &self.slopes, &self.precision, scale);
@@ -221,18 +249,29 @@ impl State {
         sum / self.n_draws as f64
     }
 
-    fn look(&self, problem: &Problem, epoch: usize, score: f64, key: Key) -> CurvePoint {
+    /// Where training stands, and the log-likelihood of each held-out row.
+    fn look(
+        &self,
+        problem: &Problem,
+        epoch: usize,
+        score: f64,
+        key: Key,
+    ) -> (CurvePoint, Vec<f64>) {
         let kl = self.posterior.kl(&self.precision);
         let elbo = (score - self.kl_weight * kl) / problem.train.total_weight;
-        let held_out = problem
+        let scores = problem
             .held_out
             .as_ref()
             .map(|rows| score_rows(&self.pass, &self.posterior, rows, key));
-        CurvePoint {
+        let held_out = (problem.held_out.as_ref())
+            .zip(scores.as_ref())
+            .map(|(rows, scores)| rows.mean(scores));
+        let point = CurvePoint {
             epoch,
             elbo,
             held_out,
-        }
+        };
+        (point, scores.unwrap_or_default())
     }
 }
 
@@ -293,19 +332,19 @@ fn groups(params: &VstParams, layout: &Layout, law: Law) -> Option<Groups> {
     Some(Groups::new(of_weight, params.prior_scale))
 }
 
-/// Mean log-likelihood of rows under draws of the posterior, in standard units.
-pub(super) fn score_rows(pass: &Pass, posterior: &LowRank, rows: &Coded, key: Key) -> f64 {
+/// Log-likelihood of each row under draws of the posterior, in standard units.
+pub(super) fn score_rows(pass: &Pass, posterior: &LowRank, rows: &Coded, key: Key) -> Vec<f64> {
     let mut sampler = Sampler::new(posterior, SCORE_DRAWS);
     sampler.draw(posterior, &mut Gaussian::new(key));
     let mut gathered = Gathered::new(SCORE_ROWS, pass.layout.width());
     let mut room = Workspace::new(pass, SCORE_ROWS, SCORE_DRAWS);
     let order: Vec<usize> = (0..rows.n_rows()).collect();
-    let mut sum = 0.0;
+    let mut scores = Vec::with_capacity(rows.n_rows());
     for chunk in order.chunks(SCORE_ROWS) {
         let batch = gathered.gather(rows, chunk);
         row_scores(pass, &batch, &sampler.draws, &mut room);
         let stride = batch.target.len();
-        for (at, &row) in chunk.iter().enumerate() {
+        for at in 0..chunk.len() {
             // a row far beyond every draw overflows single precision: the worst score, but a number
             let score = |draw: usize| f64::from(room.scores[draw * stride + at]).max(WORST_SCORE);
             let top = (0..SCORE_DRAWS)
@@ -315,10 +354,10 @@ pub(super) fn score_rows(pass: &Pass, posterior: &LowRank, rows: &Coded, key: Ke
                 .map(|draw| (score(draw) - top).exp())
                 .sum::<f64>()
                 / SCORE_DRAWS as f64;
-            sum += f64::from(rows.weight[row]) * (top + mean.ln());
+            scores.push(top + mean.ln());
         }
     }
-    sum / rows.total_weight
+    scores
 }
 
 /// Rows of a batch, copied side by side; padding rows have weight 0.
