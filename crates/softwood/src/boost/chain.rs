@@ -37,6 +37,13 @@ impl Chain {
         self.start.len()
     }
 
+    /// Adds constants to the raw outputs of the whole.
+    pub(crate) fn shift(&mut self, by: &[f64]) {
+        for (start, by) in self.start.iter_mut().zip(by) {
+            *start += by;
+        }
+    }
+
     /// Factor of the sum up to tree `t` that makes it the model after `t` trees.
     pub(crate) fn factor(&self, t: usize) -> f64 {
         self.shrinkage.powi(t as i32 - self.trees.len() as i32)

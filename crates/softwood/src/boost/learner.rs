@@ -70,11 +70,13 @@ const LOOK_EVERY: usize = 5;
 
 /// Mean log-likelihoods after some trees; on the held-out rows that of the mixture over the second half of the chain, which
 /// stands for the ensemble that the chain would be a member of.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Look {
     pub(crate) n_trees: usize,
     pub(crate) train: f64,
     pub(crate) held_out: f64,
+    /// What the held-out rows ask to be added to each raw output, where they do.
+    pub(crate) widening: Vec<f64>,
 }
 
 /// A grown chain and how its scores went, where rows were held out.
@@ -127,7 +129,7 @@ fn is_stale(curve: &[Look], patience: Option<usize>) -> bool {
 
 /// The look at which the held-out score was best; the first of several.
 pub(crate) fn best_look(curve: &[Look]) -> Option<Look> {
-    curve.iter().copied().reduce(|best, look| {
+    curve.iter().cloned().reduce(|best, look| {
         if look.held_out > best.held_out {
             look
         } else {
@@ -193,6 +195,7 @@ impl<const L: usize> Learner<L> {
         law.log_densities(&self.raw, train.target, &mut densities);
         Some(Look {
             n_trees: self.chain.trees.len(),
+            widening: law.widening(raw, held_out.target, held_out.weight),
             train: weighted_mean(&densities, train.weight),
             held_out: weighted_mean(&mixture, held_out.weight),
         })

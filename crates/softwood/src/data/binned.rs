@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::column::Values;
+use crate::data::column::{UNSEEN, Values};
 use crate::data::table::{Rows, Table};
 use crate::error::{Error, Result};
 
@@ -165,6 +165,33 @@ impl Cuts {
         self.bin(features, rows.len(), |at| rows[at] as usize)
     }
 
+    /// Cells of a run of rows whose category training never saw.
+    pub(crate) fn unseen(&self, rows: &Rows<'_>) -> Vec<Unseen> {
+        let mut found = Vec::new();
+        for (column, cut) in self.columns.iter().enumerate() {
+            let values = &rows.table.columns()[column].values;
+            if let (Cut::Category { bins }, Values::Categorical { codes, .. }) = (cut, values) {
+                let is_unseen = |code: u32| {
+                    code == UNSEEN
+                        || bins
+                            .get(code as usize)
+                            .is_some_and(|&bin| bin == MISSING_BIN)
+                };
+                let cells = codes[rows.range.clone()].iter().enumerate();
+                found.extend(
+                    cells
+                        .filter(|&(_, &code)| is_unseen(code))
+                        .map(|(row, _)| Unseen {
+                            row,
+                            column,
+                            n_bins: cut.n_bins(),
+                        }),
+                );
+            }
+        }
+        found
+    }
+
     /// A run of rows.
     pub(crate) fn bin_range(&self, rows: &Rows<'_>) -> Binned {
         self.bin(rows.table, rows.len(), |at| rows.range.start + at)
@@ -214,6 +241,14 @@ impl Cuts {
         }
         Err(Error::Format("the bins do not fit the schema".to_owned()))
     }
+}
+
+/// A cell whose category training never saw, in a column of `n_bins` bins, that of missing cells among them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unseen {
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+    pub(crate) n_bins: usize,
 }
 
 /// Rows in bins.
@@ -273,7 +308,8 @@ impl Binned {
         rows[row][at]
     }
 
-    fn set(&mut self, row: usize, column: usize, bin: u8) {
+    /// Writes one cell.
+    pub(crate) fn set(&mut self, row: usize, column: usize, bin: u8) {
         let at = (column / self.width) * self.n_rows + row;
         self.bytes[at][column % self.width] = bin;
     }

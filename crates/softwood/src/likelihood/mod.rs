@@ -36,6 +36,11 @@ pub(crate) trait Law<const L: usize>: Sync {
     /// Largest step of an output in one leaf, before the learning rate.
     fn step_limit(&self, output: usize) -> f64;
 
+    /// What to add to each raw output so that a constant more would fit these rows no better; only ever wider.
+    fn widening(&self, _raw: &[f32], _target: &[f32], _weight: &[f32]) -> Vec<f64> {
+        Vec::new()
+    }
+
     /// Log-likelihood of each row.
     fn log_densities(&self, raw: &[f32], target: &[f32], out: &mut [f64]);
 }

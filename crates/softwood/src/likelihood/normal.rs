@@ -99,6 +99,19 @@ impl Law<4> for Normal {
         }
     }
 
+    /// The log scale rises by half the log of the mean `z^2`, where that is above one.
+    fn widening(&self, raw: &[f32], target: &[f32], weight: &[f32]) -> Vec<f64> {
+        let (mut sum, mut total) = (0.0, 0.0);
+        for ((raw, &y), &w) in raw.as_chunks::<2>().0.iter().zip(target).zip(weight) {
+            let inverse = (-self.log_scale(f64::from(raw[1]))).exp();
+            let z =
+                (f64::from(y - raw[0]) * inverse).clamp(-f64::from(Z_LIMIT), f64::from(Z_LIMIT));
+            sum += f64::from(w) * z * z;
+            total += f64::from(w);
+        }
+        vec![0.0, (0.5 * (sum / total).ln()).max(0.0)]
+    }
+
     fn log_densities(&self, raw: &[f32], target: &[f32], out: &mut [f64]) {
         for ((out, raw), &y) in out.iter_mut().zip(raw.as_chunks::<2>().0).zip(target) {
             let s = self.log_scale(f64::from(raw[1]));

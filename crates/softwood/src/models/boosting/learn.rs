@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::boost::chain::Chain;
-use crate::boost::learner::{Ground, Learned, Look, Sample, best_look};
+use crate::boost::learner::{Ground, Learned, Look, Sample, Sampling, best_look};
 use crate::data::binned::{Binned, Cuts};
 use crate::data::dataset::{Dataset, Target};
 use crate::data::distinct::Distinct;
@@ -152,7 +152,14 @@ fn fit(recipe: &Recipe, params: Value, data: &Dataset, run: &Run<'_>) -> Result<
         held_out: None,
         ..ground
     };
-    let (chains, dispersion) = chains(recipe, law, &ground, chosen, whole.total_weight(), run)?;
+    let (mut chains, dispersion) =
+        chains(recipe, law, &ground, &chosen, whole.total_weight(), run)?;
+    if recipe.sampling == Sampling::Off {
+        // no noise accounts for what was learned by heart
+        chains
+            .iter_mut()
+            .for_each(|chain| chain.shift(&chosen.widening));
+    }
     let law = match law {
         // held-out residuals where there are some: those of the training rows are too small
         Law::Squared { .. } => Law::Squared {
@@ -220,13 +227,15 @@ fn law(recipe: &Recipe, data: &Dataset, distinct: &Distinct, standard: &Standard
 }
 
 /// Step size, depth and length of every chain.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Chosen {
     learning_rate: f64,
     max_depth: usize,
     n_trees: usize,
     /// Mean held-out log-likelihood, where it was looked at.
     held_out: Option<f64>,
+    /// What held-out rows ask to be added to each raw output.
+    widening: Vec<f64>,
 }
 
 fn choose(
@@ -252,6 +261,7 @@ fn choose(
         max_depth,
         n_trees: recipe.n_estimators,
         held_out: None,
+        widening: Vec::new(),
     };
     if let [only] = candidates[..]
         && recipe.patience.is_none()
@@ -305,11 +315,12 @@ fn choose(
             ),
             held_out: look.held_out,
         });
-        if best.is_none_or(|(least, _)| look.held_out > least) {
+        if best.as_ref().is_none_or(|(least, _)| look.held_out > *least) {
             training.curve = curve.iter().map(point).collect();
             let chosen = Chosen {
                 n_trees: look.n_trees,
                 held_out: Some(look.held_out),
+                widening: look.widening,
                 ..plain(candidate)
             };
             best = Some((look.held_out, chosen));
@@ -333,7 +344,7 @@ fn chains(
     recipe: &Recipe,
     law: Law,
     ground: &Ground<'_>,
-    chosen: Chosen,
+    chosen: &Chosen,
     total_weight: f64,
     run: &Run<'_>,
 ) -> Result<(Vec<Chain>, f64)> {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::boost::chain::Chain;
-use crate::data::binned::Cuts;
+use crate::data::binned::{Binned, Cuts, Unseen};
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::standardise::Standard;
 use crate::data::table::Rows;
@@ -13,6 +13,7 @@ use crate::models::boosting::head::Law;
 use crate::models::boosting::recipe::Members;
 use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
+use crate::rng::{Key, below};
 use crate::store::record::Record;
 
 /// A fitted boosted model.
@@ -161,9 +162,11 @@ impl Posterior for Boosted {
     fn members(&self, rows: &Rows<'_>, out: &mut Block) -> Result<()> {
         out.shift = self.standard.shift;
         out.scale = self.standard.scale;
-        let binned = self.cuts.bin_range(rows);
+        let mut binned = self.cuts.bin_range(rows);
+        let unseen = self.cuts.unseen(rows);
         let mut member = 0;
-        for (chain, snapshots) in self.chains.iter().zip(&self.snapshots) {
+        for (at, (chain, snapshots)) in self.chains.iter().zip(&self.snapshots).enumerate() {
+            guess(&unseen, at, &mut binned);
             chain.forward(&binned, snapshots, |snapshot, output, first, values| {
                 self.fill(out, member + snapshot, output, first, values);
             });
@@ -193,6 +196,16 @@ impl Posterior for Boosted {
             }),
             arrays,
         }
+    }
+}
+
+/// Each chain takes a category that training never saw for one of those that it did see, the same on every row: chains then
+/// differ about it by as much as the known categories do.
+fn guess(unseen: &[Unseen], chain: usize, binned: &mut Binned) {
+    for cell in unseen.iter().filter(|cell| cell.n_bins > 1) {
+        let key = Key::from_seed(chain as u64).child(cell.column as u64);
+        let bin = 1 + below(&mut key.rng(), cell.n_bins - 1);
+        binned.set(cell.row, cell.column, bin as u8);
     }
 }
 
