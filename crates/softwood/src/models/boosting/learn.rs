@@ -315,7 +315,10 @@ fn choose(
             ),
             held_out: look.held_out,
         });
-        if best.as_ref().is_none_or(|(least, _)| look.held_out > *least) {
+        if best
+            .as_ref()
+            .is_none_or(|(least, _)| look.held_out > *least)
+        {
             training.curve = curve.iter().map(point).collect();
             let chosen = Chosen {
                 n_trees: look.n_trees,
