@@ -156,9 +156,9 @@ fn fit(recipe: &Recipe, params: Value, data: &Dataset, run: &Run<'_>) -> Result<
         chains(recipe, law, &ground, &chosen, whole.total_weight(), run)?;
     if recipe.sampling == Sampling::Off {
         // no noise accounts for what was learned by heart
-        chains
-            .iter_mut()
-            .for_each(|chain| chain.shift(&chosen.widening));
+        for chain in &mut chains {
+            chain.shift(&chosen.widening);
+        }
     }
     let law = match law {
         // held-out residuals where there are some: those of the training rows are too small
