@@ -116,7 +116,8 @@ def test_program_and_python_fit_the_same_model(mixed, quick, tmp_path, kind):
     X = pd.DataFrame(cells).drop(columns="flag")
     target = pd.Series(y if is_regressor(kind()) else np.where(y > 4, "much", "little"), name="amount")
     X.assign(amount=target).to_csv(tmp_path / "train.csv", index=False)
-    given = [f"-p{name}={value}" for name, value in quick.items() if name != "random_state"]
+    texts = {name: str(value).lower() for name, value in quick.items() if name != "random_state"}
+    given = [f"-p{name}={text}" for name, text in texts.items()]
     seed = ["--seed", quick["random_state"]]
     model = ["--model", kind._family]
     run("fit", tmp_path / "train.csv", "--target", "amount", *model, *given, *seed, "-o", tmp_path / "model.softwood")
