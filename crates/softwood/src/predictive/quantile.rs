@@ -2,7 +2,8 @@
 //!
 //! The quantile of level p lies between the least and the greatest of the components' own. Within that bracket,
 //! Halley's method runs on `ln G(u) - ln q`, where `q = min(p, 1 - p)` and `G` is the cdf from the nearer end, so that tails keep their
-//! digits; a step that leaves the bracket becomes a bisection. A first root on an eighth of the components, which
+//! digits; a step that leaves the bracket, or is not half as long as the one before the last, becomes a bisection. A
+//! first root on an eighth of the components, which
 //! are whole members and so a fair sample, gives the start.
 
 use multiversion::multiversion;
@@ -98,6 +99,8 @@ impl<'a> Search<'a> {
         // a Halley step of this length leaves an error below the tolerance even at the sharpest component
         let last_step = (enough * least_sd).sqrt().max(enough);
         let mut u = start;
+        // lengths of the last two steps
+        let mut lengths = [f64::INFINITY; 2];
         for _ in 0..MAX_STEPS {
             let [below, density, slope] = tail_at(weight, mean, inverse_sd, [u, sign]);
             if below < target {
@@ -107,14 +110,18 @@ impl<'a> Search<'a> {
             }
             let step = halley(target, [below, density, slope]);
             let next = u + step;
-            if next > bracket.0 && next < bracket.1 {
-                if step.abs() <= last_step {
-                    return next;
-                }
-                u = next;
-            } else {
-                u = 0.5 * (bracket.0 + bracket.1);
+            // between a flat and a steep stretch steps may go back and forth for ever: they must halve every other time
+            let is_sound = next > bracket.0 && next < bracket.1 && step.abs() <= 0.5 * lengths[0];
+            if is_sound && step.abs() <= last_step {
+                return next;
             }
+            let next = if is_sound {
+                next
+            } else {
+                0.5 * (bracket.0 + bracket.1)
+            };
+            lengths = [lengths[1], (next - u).abs()];
+            u = next;
             if bracket.1 - bracket.0 <= enough {
                 return u;
             }
