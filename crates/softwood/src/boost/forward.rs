@@ -62,9 +62,9 @@ fn answer(test: &Test, bins: &[u8; ROWS], leaves: &mut [u32; ROWS]) {
         Rule::Above { bin, missing_right } => {
             // with missing cells on the right, bin 0 becomes the highest by wrapping
             let down = u8::from(missing_right);
-            let least = bin + 1 - down;
+            let top = bin.wrapping_sub(down);
             for row in 0..ROWS {
-                let right = bins[row].wrapping_sub(down) >= least;
+                let right = bins[row].wrapping_sub(down) > top;
                 leaves[row] = 2 * leaves[row] + u32::from(right);
             }
         }
@@ -129,6 +129,31 @@ fn add_values(tree: &Tree, leaves: &[u32; ROWS], n_rows: usize, sums: &mut [[f64
     for (output, sum) in sums.iter_mut().enumerate() {
         for row in 0..n_rows {
             sum[row] += f64::from(tree.values[leaves[row] as usize * n_outputs + output]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routing_agrees_with_the_test_for_every_bin_and_threshold() {
+        for bin in 1..=u8::MAX {
+            for missing_right in [false, true] {
+                let test = Test {
+                    column: 0,
+                    rule: Rule::Above { bin, missing_right },
+                };
+                for first in [0, 64, 128, 192] {
+                    let bins: [u8; ROWS] = std::array::from_fn(|row| first + row as u8);
+                    let mut leaves = [0; ROWS];
+                    answer(&test, &bins, &mut leaves);
+                    for (leaf, bin) in leaves.iter().zip(bins) {
+                        assert_eq!(*leaf == 1, test.goes_right(bin));
+                    }
+                }
+            }
         }
     }
 }

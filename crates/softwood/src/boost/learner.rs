@@ -42,8 +42,6 @@ pub(crate) struct Settings {
     pub(crate) sampling: Sampling,
     /// Shrinkage `1 - shrink_rate learning_rate` before each tree.
     pub(crate) shrink_rate: f64,
-    /// Multiplies the score noise.
-    pub(crate) random_strength: f64,
     /// Rounds without a better held-out score after which to stop.
     pub(crate) patience: Option<usize>,
 }
@@ -230,7 +228,7 @@ impl<const L: usize> Learner<L> {
             scaled: &Scaled::new(&form, &self.fixed),
             limits: self.settings.limits,
             open: &open,
-            noise: self.score_noise(round, &totals, key.child(3)),
+            noise: self.score_noise(round, key.child(3)),
             pool: ground.pool,
         });
         let dispersion = match self.settings.sampling {
@@ -278,7 +276,7 @@ impl<const L: usize> Learner<L> {
     }
 
     /// Score noise falls as `N exp(-round rate)` falls below one.
-    fn score_noise(&self, round: usize, _: &[f64; L], key: Key) -> Option<Noise> {
+    fn score_noise(&self, round: usize, key: Key) -> Option<Noise> {
         if self.settings.sampling != Sampling::SplitNoise {
             return None;
         }
@@ -289,7 +287,7 @@ impl<const L: usize> Learner<L> {
             .map(|row| f64::from(row[0]).powi(2))
             .sum::<f64>()
             / self.total_weight;
-        let sd = self.settings.random_strength * mean_square.sqrt() * left / (1.0 + left);
+        let sd = mean_square.sqrt() * left / (1.0 + left);
         Some(Noise { sd: sd as f32, key })
     }
 

@@ -70,7 +70,7 @@ impl Cut {
         }
     }
 
-    /// Frequent categories get a bin of their own; the others, and those without rows, share the last.
+    /// Frequent categories get a bin of their own, the others share the last; those without rows are as missing.
     fn of_codes(
         codes: &[u32],
         n_levels: usize,

@@ -33,8 +33,6 @@ pub(crate) struct Limits {
     pub(crate) growth: Growth,
     pub(crate) max_depth: usize,
     pub(crate) max_leaves: usize,
-    /// Least gain of a split, in units of the score.
-    pub(crate) min_gain: f32,
 }
 
 /// One tree's task.

@@ -79,9 +79,7 @@ impl<const L: usize> Room<L> {
                 self.histograms[birth.larger] = self.histograms[birth.parent].take();
                 continue;
             }
-            let mut rest = self.histograms[birth.parent]
-                .take()
-                .expect("a node keeps its histogram until it is split");
+            let mut rest = self.histograms[birth.parent].take().expect(KEPT);
             let mut part = self.fresh();
             part.fill(bins, lanes, partition.rows(&nodes[birth.smaller].rows));
             rest.subtract(&part);
@@ -276,7 +274,7 @@ impl<const L: usize> Room<L> {
             Some(noise) => score.max(0.0).sqrt() + noise.next(),
             None => gain,
         };
-        if noise.is_none() && gain <= task.limits.min_gain.max(1e-5 * unsplit.abs()) {
+        if noise.is_none() && gain <= LEAST_GAIN * unsplit.abs() {
             return None;
         }
         let rule = if is_category {
@@ -326,6 +324,8 @@ impl<const L: usize> Room<L> {
     }
 }
 
+/// Part of a node's score below which a gain is no more than rounding.
+const LEAST_GAIN: f32 = 1e-5;
 const KEPT: &str = "a node keeps its histogram until it is split";
 
 /// A column, its place in the group, and the node (or level) in question.

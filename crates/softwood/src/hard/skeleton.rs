@@ -1,11 +1,9 @@
 //! A grown tree without its leaf values: tests in flat arrays.
 
-use serde::{Deserialize, Serialize};
-
 use crate::hard::test::Test;
 
 /// Tests and how they lead to leaves.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Skeleton {
     /// Every node of a level asks the same test; a leaf is the number whose bits are the answers, the first answer highest.
     Symmetric(Vec<Test>),

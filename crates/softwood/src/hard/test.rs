@@ -1,18 +1,16 @@
 //! The question that a node asks of a row, in bins.
 
-use serde::{Deserialize, Serialize};
-
 use crate::hard::histogram::BINS;
 
 /// Sends a row right if its bin of one column is above a threshold or in a set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Test {
     pub(crate) column: usize,
     pub(crate) rule: Rule,
 }
 
 /// Which bins go right.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// Bins above `bin`; bin 0, the missing cells, as said.
     Above { bin: u8, missing_right: bool },

@@ -40,21 +40,32 @@ pub(super) struct Recipe {
     pub(super) min_scale: Option<f64>,
 }
 
+/// A recipe from the parameters that both families have, and what is a family's own.
+macro_rules! recipe {
+    ($params:ident, { $($own:tt)* }) => {
+        Recipe {
+            n_estimators: $params.n_estimators,
+            learning_rate: $params.learning_rate,
+            max_depth: $params.max_depth,
+            growth: $params.growth.into(),
+            max_leaves: $params.max_leaves,
+            l2: $params.l2,
+            min_child_weight: $params.min_child_weight,
+            subsample: $params.subsample,
+            colsample: $params.colsample,
+            max_bins: $params.max_bins,
+            head: $params.head,
+            validation_fraction: $params.validation_fraction,
+            min_scale: $params.min_scale,
+            $($own)*
+        }
+    };
+}
+
 impl From<&SgbParams> for Recipe {
     fn from(params: &SgbParams) -> Self {
-        Self {
+        recipe!(params, {
             family: "sgb",
-            n_estimators: params.n_estimators,
-            learning_rate: params.learning_rate,
-            max_depth: params.max_depth,
-            growth: params.growth.into(),
-            max_leaves: params.max_leaves,
-            l2: params.l2,
-            min_child_weight: params.min_child_weight,
-            subsample: params.subsample,
-            colsample: params.colsample,
-            max_bins: params.max_bins,
-            head: params.head,
             sampling: Sampling::Off,
             shrink_rate: Some(0.0),
             members: Members {
@@ -63,43 +74,28 @@ impl From<&SgbParams> for Recipe {
                 burn_in: 0.0,
             },
             patience: params.early_stopping_rounds,
-            validation_fraction: params.validation_fraction,
-            min_scale: params.min_scale,
-        }
+        })
     }
 }
 
 impl From<&SglbParams> for Recipe {
     fn from(params: &SglbParams) -> Self {
-        let n_chains = if params.r#virtual {
+        let chains = if params.r#virtual {
             params.n_chains.unwrap_or(1).min(params.n_members)
         } else {
             params.n_members
         };
-        Self {
+        recipe!(params, {
             family: "sglb",
-            n_estimators: params.n_estimators,
-            learning_rate: params.learning_rate,
-            max_depth: params.max_depth,
-            growth: params.growth.into(),
-            max_leaves: params.max_leaves,
-            l2: params.l2,
-            min_child_weight: params.min_child_weight,
-            subsample: params.subsample,
-            colsample: params.colsample,
-            max_bins: params.max_bins,
-            head: params.head,
             sampling: params.sampling.into(),
             shrink_rate: params.shrink_rate,
             members: Members {
                 total: params.n_members,
-                chains: n_chains,
+                chains,
                 burn_in: params.burn_in,
             },
             patience: None,
-            validation_fraction: params.validation_fraction,
-            min_scale: params.min_scale,
-        }
+        })
     }
 }
 
@@ -124,13 +120,11 @@ impl Recipe {
                 } else {
                     usize::MAX
                 },
-                min_gain: 0.0,
             },
             subsample: self.subsample,
             colsample: self.colsample,
             sampling: self.sampling,
             shrink_rate: self.shrink_rate.unwrap_or(0.5 / total_weight),
-            random_strength: 1.0,
             patience: self.patience,
         }
     }
