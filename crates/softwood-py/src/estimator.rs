@@ -102,6 +102,7 @@ pub(crate) fn fit(
             pool: &Pool::new(threads)?,
             watch,
             held_out: held_out.as_ref(),
+            base: None,
         };
         family.fit(&params, &data, &run)
     })?;

@@ -106,6 +106,7 @@ fn fit(params: &VstParams, data: &Dataset) -> softwood::Vst {
         pool: &pool,
         watch: &Silent,
         held_out: None,
+        base: None,
     };
     params
         .fit(data, &run)

@@ -3,11 +3,12 @@
 use std::ops::ControlFlow;
 
 use crate::data::dataset::Dataset;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::par::Pool;
 use crate::params::{Checked, Params};
 use crate::posterior::Posterior;
 use crate::rng::Key;
+use crate::store::record::Record;
 
 /// How far a fit, or the answer to a question, has come.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +52,21 @@ pub struct Run<'a> {
     pub watch: &'a dyn Watch,
     /// Rows for early stopping and choices; a part of the training rows is set aside where `None`.
     pub held_out: Option<&'a Dataset>,
+    /// A fitted model of the same family to go on from; a family that cannot go on says so.
+    pub base: Option<&'a Record>,
+}
+
+impl<'a> Run<'a> {
+    /// A run that nobody watches, from scratch.
+    pub fn new(key: Key, pool: &'a Pool) -> Self {
+        Self {
+            key,
+            pool,
+            watch: &Silent,
+            held_out: None,
+            base: None,
+        }
+    }
 }
 
 impl std::fmt::Debug for Run<'_> {
@@ -66,6 +82,8 @@ impl std::fmt::Debug for Run<'_> {
 pub trait Fit: Params {
     /// What comes out.
     type Model: Posterior;
+    /// Whether it can go on from a fitted model.
+    const GOES_ON: bool = false;
 
     /// Fits with checked parameters.
     ///
@@ -80,6 +98,12 @@ pub trait Fit: Params {
     fn fit(&self, data: &Dataset, run: &Run<'_>) -> Result<Self::Model> {
         let params = self.clone().check()?;
         data.check_fit()?;
+        if let (Some(base), false) = (run.base, Self::GOES_ON) {
+            let family = &base.family;
+            return Err(Error::Parameters(vec![format!(
+                "a `{family}` model cannot be trained further; fit it to all rows"
+            )]));
+        }
         Self::learn(&params, data, run)
     }
 }

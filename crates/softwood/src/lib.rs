@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use softwood::{
-//!     Column, Dataset, Distribution, Fit, Key, Pool, Posterior, Roles, Run, Silent, Table, VstParams,
+//!     Column, Dataset, Distribution, Fit, Key, Pool, Posterior, Roles, Run, Table, VstParams,
 //!     read_model, write_model,
 //! };
 //!
@@ -20,7 +20,7 @@
 //! // parameters are plain fields; whatever is left out keeps its default
 //! let params = VstParams { depth: Some(2), n_epochs: Some(60), ..VstParams::default() };
 //! let pool = Pool::new(0)?;
-//! let run = Run { key: Key::from_seed(0), pool: &pool, watch: &Silent, held_out: None };
+//! let run = Run::new(Key::from_seed(0), &pool);
 //! let model = params.fit(&data, &run)?;
 //!
 //! // one row where there was data, one far from all of it
@@ -65,6 +65,7 @@ mod infer;
 mod likelihood;
 mod models;
 mod numerics;
+mod outline;
 mod par;
 mod params;
 mod posterior;
@@ -92,6 +93,7 @@ pub use models::file::{model_from_bytes, model_to_bytes, read_model, write_model
 pub use models::vst::{Leaf, LeafMixing, Prior, Vst, VstParams};
 #[doc(hidden)]
 pub use models::vst::{ProbeShape, StepProbe};
+pub use outline::{Answer, Outline, OutlineNode, OutlineSplit, Question};
 pub use par::Pool;
 pub use params::{Checked, Kind, Params, Spec};
 pub use posterior::{CurvePoint, Distribution, Posterior, Training, Trial};

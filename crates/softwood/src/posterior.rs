@@ -10,6 +10,7 @@ use crate::data::schema::Schema;
 use crate::data::table::{Rows, Table};
 use crate::error::{Error, Result};
 use crate::fit::{Progress, Silent, Watch};
+use crate::outline::Outline;
 use crate::par::Pool;
 use crate::predictive::block::{Block, Head};
 use crate::predictive::uncertainty::{Moments, Uncertainty};
@@ -68,6 +69,15 @@ pub trait Posterior: Debug + Send + Sync {
     fn training(&self) -> &Training;
     /// Everything needed to build it again.
     fn record(&self) -> Record;
+    /// What the splits on each column gained in training, as parts of the whole; none for a family that does not split on
+    /// columns.
+    fn gains(&self) -> Option<Vec<f64>> {
+        None
+    }
+    /// The tree, where the model is a single one of hard tests.
+    fn outline(&self) -> Option<Outline> {
+        None
+    }
 }
 
 /// A posterior's answer to a table: ask it for moments, quantiles, densities, samples.

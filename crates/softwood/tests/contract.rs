@@ -37,6 +37,7 @@ fn try_fit(family: Family, data: &Dataset, watch: &dyn Watch) -> Result<(), Erro
         pool: &pool,
         watch,
         held_out: None,
+        base: None,
     };
     family.fit(&quick(family), data, &run).map(|_| ())
 }
@@ -433,6 +434,7 @@ fn a_held_out_row_beyond_all_others_leaves_a_model_that_can_be_read() {
         pool: &pool,
         watch: &Silent,
         held_out: Some(&held_out),
+        base: None,
     };
     for &family in Family::ALL {
         let model = family.fit(&quick(family), &data, &run).unwrap();

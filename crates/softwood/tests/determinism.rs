@@ -16,6 +16,7 @@ fn bytes(family: Family, table: &Table, target: &str, (seed, threads): (u64, usi
         pool: &pool,
         watch: &Silent,
         held_out: None,
+        base: None,
     };
     let data = with_target(table, target);
     model_to_bytes(&family.fit(&quick(family), &data, &run).unwrap().record())

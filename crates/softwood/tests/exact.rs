@@ -152,6 +152,7 @@ fn fitted(rank: usize) -> (Vec<f64>, Vec<f64>) {
         watch: &Silent,
         // with rows given, none is taken from the training rows; they decide nothing here
         held_out: Some(&data),
+        base: None,
     };
     let (mean, covariance) = params.fit(&data, &run).unwrap().weights(0).unwrap();
     assert_eq!(mean.len(), 2 * N);

@@ -56,6 +56,7 @@ fn fitted(family: Family, classify: bool) -> Box<dyn Posterior> {
         pool: &pool,
         watch: &Silent,
         held_out: None,
+        base: None,
     };
     family
         .fit(&quick(family), &labelled(classify), &run)

@@ -127,6 +127,7 @@ fn write() {
             pool: &pool,
             watch: &Silent,
             held_out: None,
+            base: None,
         };
         let model = Family::Vst.fit(&params, &training(classify), &run).unwrap();
         write_model(&fixture(&format!("{name}.softwood")), &model.record()).unwrap();

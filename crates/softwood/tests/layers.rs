@@ -12,7 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["numerics"],
     &["data", "predictive", "store"],
     &["likelihood", "score", "soft", "hard", "infer", "boost"],
-    &["posterior", "fit"],
+    &["outline", "posterior", "fit"],
     &["models"],
     &["evaluate", "bandit", "causal"],
 ];

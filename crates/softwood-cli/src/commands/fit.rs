@@ -62,6 +62,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         pool: &pool,
         watch: &bar,
         held_out: held_out.as_ref(),
+        base: None,
     };
     let posterior = family
         .fit(&params, &data, &run)

@@ -121,6 +121,7 @@ impl Job<'_> {
             pool: self.pool,
             watch: &watch,
             held_out: held_out.as_ref(),
+            base: None,
         };
         let start = Instant::now();
         let model = entrant.family.fit(&entrant.params, &train, &run)?;

@@ -118,6 +118,7 @@ pub(crate) fn fit(family: Family, params: &Value, data: &Dataset, seed: u64) -> 
         pool: &pool,
         watch: &Silent,
         held_out: None,
+        base: None,
     };
     family.fit(params, data, &run).unwrap()
 }

@@ -74,6 +74,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
         pool: &pool,
         watch: &bar,
         held_out: None,
+        base: None,
     };
     let posterior = family.fit(&params, &data, &run)?;
     let seconds = start.elapsed().as_secs_f64();

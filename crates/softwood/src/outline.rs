@@ -1,0 +1,65 @@
+//! A single tree as a reader sees it: questions, answers and row counts in the user's units.
+
+use serde::Serialize;
+
+/// A tree; node 0 is the root and children stand after their parents.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outline {
+    /// What is predicted.
+    pub target: String,
+    /// Class names; none for regression.
+    pub classes: Option<Vec<String>>,
+    /// All nodes.
+    pub nodes: Vec<OutlineNode>,
+}
+
+/// A node: what it would answer, and where it sends its rows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OutlineNode {
+    /// Weight of the training rows that came here.
+    pub weight: f64,
+    /// What it answers, were it a leaf.
+    pub answer: Answer,
+    /// How it parts its rows; none for a leaf.
+    pub split: Option<OutlineSplit>,
+}
+
+/// What a node answers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    /// A number and how far the training rows lie around it.
+    Number {
+        /// Mean of the target.
+        mean: f64,
+        /// Standard deviation of the target.
+        sd: f64,
+    },
+    /// A probability per class.
+    Classes(Vec<f64>),
+}
+
+/// How a node parts its rows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OutlineSplit {
+    /// The column that is asked.
+    pub column: String,
+    /// What sends a row right.
+    pub question: Question,
+    /// Whether a row without the cell goes right.
+    pub missing_right: bool,
+    /// Part of the root's loss that this split takes away.
+    pub gain: f64,
+    /// Left and right child.
+    pub children: [usize; 2],
+}
+
+/// What sends a row right.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Question {
+    /// A number above this.
+    Above(f64),
+    /// A category among these.
+    Among(Vec<String>),
+}
