@@ -49,14 +49,16 @@ impl Chain {
         self.shrinkage.powi(t as i32 - self.trees.len() as i32)
     }
 
-    /// Turns values as they counted when their tree was added into values as they count at the end.
-    pub(crate) fn settle(&mut self) {
+    /// Turns values as they counted when their tree was added into values as they count at the end; of the first `settled` trees
+    /// and the start as they counted after those.
+    pub(crate) fn settle(&mut self, settled: usize) {
         let n = self.trees.len() as i32;
-        let last = self.shrinkage.powi(n);
+        let last = self.shrinkage.powi(n - settled as i32);
         for start in &mut self.start {
             *start *= last;
         }
         for (t, tree) in self.trees.iter_mut().enumerate() {
+            let t = t.max(settled.saturating_sub(1));
             let factor = self.shrinkage.powi(n - 1 - t as i32) as f32;
             for value in &mut tree.values {
                 *value *= factor;

@@ -78,6 +78,18 @@ fn answer(test: &Test, bins: &[u8; ROWS], leaves: &mut [u32; ROWS]) {
 }
 
 impl Chain {
+    /// Raw outputs of all trees, rows x outputs.
+    pub(crate) fn raw(&self, binned: &Binned) -> Vec<f32> {
+        let n_outputs = self.n_outputs();
+        let mut raw = vec![0.0; binned.n_rows() * n_outputs];
+        self.forward(binned, &[self.trees.len()], |_, output, first, values| {
+            for (at, &value) in values.iter().enumerate() {
+                raw[(first + at) * n_outputs + output] = value as f32;
+            }
+        });
+        raw
+    }
+
     /// Raw outputs of the sub-models after `snapshots` trees (ascending), for every row: `write` gets the snapshot, the output,
     /// the first of up to 64 rows, and their values.
     pub(crate) fn forward(

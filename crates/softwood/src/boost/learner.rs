@@ -86,21 +86,25 @@ pub(crate) struct Learned {
     pub(crate) dispersion: f64,
 }
 
-/// Grows a chain. `watch` hears of every round: trees so far, the last held-out score.
+/// Grows a chain, from the best constant or from `base`. `watch` hears of every round: trees so far, the last held-out score.
 pub(crate) fn grow<const L: usize>(
     law: &impl Law<L>,
     ground: &Ground<'_>,
     settings: &Settings,
+    base: Option<&Chain>,
     key: Key,
     watch: &mut dyn FnMut(usize, Option<f64>) -> ControlFlow<()>,
 ) -> Result<Learned> {
-    let mut learner = Learner::new(law, ground, *settings, key);
+    let mut learner = Learner::new(law, ground, *settings, base, key);
     let mut curve: Vec<Look> = Vec::new();
-    for round in 0..settings.n_trees {
-        learner.round(law, ground, round)?;
-        let n_trees = round + 1;
+    let first = base.map_or(0, |base| base.trees.len());
+    if first > 0 {
+        curve.extend(learner.look(law, ground, 0));
+    }
+    for n_trees in 1..=settings.n_trees {
+        learner.round(law, ground, first + n_trees - 1)?;
         if n_trees % LOOK_EVERY == 0 || n_trees == settings.n_trees {
-            curve.extend(learner.look(law, ground));
+            curve.extend(learner.look(law, ground, n_trees));
             if is_stale(&curve, settings.patience) {
                 break;
             }
@@ -109,7 +113,7 @@ pub(crate) fn grow<const L: usize>(
             return Err(Error::Cancelled);
         }
     }
-    learner.chain.settle();
+    learner.chain.settle(first);
     let train = &ground.train;
     Ok(Learned {
         dispersion: law.dispersion(&learner.raw, train.target, train.weight),
@@ -152,23 +156,26 @@ struct Learner<const L: usize> {
 }
 
 impl<const L: usize> Learner<L> {
-    fn new(law: &impl Law<L>, ground: &Ground<'_>, settings: Settings, key: Key) -> Self {
+    fn new(
+        law: &impl Law<L>,
+        ground: &Ground<'_>,
+        settings: Settings,
+        base: Option<&Chain>,
+        key: Key,
+    ) -> Self {
         let n_rows = ground.train.binned.n_rows();
-        let start = law.start(ground.train.target, ground.train.weight);
-        let raw = |n_rows: usize| -> Vec<f32> {
-            let row: Vec<f32> = start.iter().map(|&start| start as f32).collect();
-            row.repeat(n_rows)
-        };
-        let shrinkage = 1.0 - settings.shrink_rate * settings.learning_rate;
+        let chain = base.cloned().unwrap_or_else(|| {
+            let start = law.start(ground.train.target, ground.train.weight);
+            Chain::new(start, 1.0 - settings.shrink_rate * settings.learning_rate)
+        });
+        let raw = |binned: &Binned| chain.raw(binned);
         Self {
             window: Window::new(settings.sampling),
             settings,
             key,
-            raw: raw(n_rows),
-            held_out: ground
-                .held_out
-                .map(|held_out| raw(held_out.binned.n_rows())),
-            chain: Chain::new(start, shrinkage),
+            raw: raw(ground.train.binned),
+            held_out: ground.held_out.map(|held_out| raw(held_out.binned)),
+            chain,
             lanes: vec![[0.0; L]; n_rows],
             fixed: Fixed::new(n_rows),
             grower: Grower::new(ground.train.binned),
@@ -182,7 +189,7 @@ impl<const L: usize> Learner<L> {
         }
     }
 
-    fn look(&mut self, law: &impl Law<L>, ground: &Ground<'_>) -> Option<Look> {
+    fn look(&mut self, law: &impl Law<L>, ground: &Ground<'_>, n_trees: usize) -> Option<Look> {
         let (held_out, raw) = (ground.held_out.as_ref()?, self.held_out.as_ref()?);
         let mut densities = vec![0.0; held_out.target.len()];
         law.log_densities(raw, held_out.target, &mut densities);
@@ -192,7 +199,7 @@ impl<const L: usize> Learner<L> {
         let mut densities = vec![0.0; train.target.len()];
         law.log_densities(&self.raw, train.target, &mut densities);
         Some(Look {
-            n_trees: self.chain.trees.len(),
+            n_trees,
             widening: law.widening(raw, held_out.target, held_out.weight),
             train: weighted_mean(&densities, train.weight),
             held_out: weighted_mean(&mixture, held_out.weight),
@@ -299,19 +306,12 @@ impl<const L: usize> Learner<L> {
         (key, dispersion): (Key, f64),
     ) -> Vec<f32> {
         let rate = self.settings.learning_rate;
-        let noise = match self.settings.sampling {
-            Sampling::Off | Sampling::SplitNoise => 0.0,
-            Sampling::Posterior => rate * (2.0 - rate),
-            Sampling::Malinin => 2.0 * rate / self.total_weight,
-        };
-        let mut normals = vec![
-            0.0_f32;
-            if noise > 0.0 {
-                grown.leaves.len() * outputs.len()
-            } else {
-                0
-            }
-        ];
+        let is_noisy = matches!(
+            self.settings.sampling,
+            Sampling::Posterior | Sampling::Malinin
+        );
+        let n_normals = grown.leaves.len() * outputs.len();
+        let mut normals = vec![0.0_f32; if is_noisy { n_normals } else { 0 }];
         Gaussian::new(key).fill(&mut normals);
         let mut values = Vec::with_capacity(grown.leaves.len() * outputs.len());
         for (leaf, rows) in grown.leaves.iter().enumerate() {
@@ -326,7 +326,11 @@ impl<const L: usize> Learner<L> {
                 let limit = law.step_limit(at);
                 let step = (sums[output.gradient] / curvature).clamp(-limit, limit);
                 let mut value = rate * step;
-                if noise > 0.0 {
+                if is_noisy {
+                    let noise = match self.settings.sampling {
+                        Sampling::Malinin => 2.0 * rate / self.total_weight,
+                        _ => rate * (2.0 - rate),
+                    };
                     let sd = (noise * dispersion * law.noise_variance(at, &sums, curvature)).sqrt();
                     value += sd * f64::from(normals[leaf * outputs.len() + at]);
                 }

@@ -46,6 +46,11 @@ impl Table {
         Ok(Self { columns, n_rows })
     }
 
+    /// A table of columns made from another's, whose names nobody asks for.
+    pub(crate) fn derived(columns: Vec<Column>, n_rows: usize) -> Self {
+        Self { columns, n_rows }
+    }
+
     /// Number of rows.
     pub fn n_rows(&self) -> usize {
         self.n_rows

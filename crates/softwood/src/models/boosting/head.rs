@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
+use crate::boost::chain::Chain;
 use crate::boost::learner::{Ground, Learned, Settings, grow};
 use crate::error::{Error, Result};
 use crate::likelihood::categorical::{Binary, Multiclass};
@@ -41,20 +42,23 @@ impl Law {
         self,
         ground: &Ground<'_>,
         settings: &Settings,
+        base: Option<&Chain>,
         key: Key,
         watch: &mut dyn FnMut(usize, Option<f64>) -> ControlFlow<()>,
     ) -> Result<Learned> {
         match self {
-            Self::Normal { floor } => grow::<4>(&Normal { floor }, ground, settings, key, watch),
-            Self::Squared { .. } => grow::<2>(&Squared, ground, settings, key, watch),
-            Self::Binary => grow::<2>(&Binary, ground, settings, key, watch),
+            Self::Normal { floor } => {
+                grow::<4>(&Normal { floor }, ground, settings, base, key, watch)
+            }
+            Self::Squared { .. } => grow::<2>(&Squared, ground, settings, base, key, watch),
+            Self::Binary => grow::<2>(&Binary, ground, settings, base, key, watch),
             Self::Multiclass { classes } => {
                 let law = Multiclass { n_classes: classes };
                 match classes {
-                    ..=3 => grow::<8>(&law, ground, settings, key, watch),
-                    4..=7 => grow::<16>(&law, ground, settings, key, watch),
-                    8..=15 => grow::<32>(&law, ground, settings, key, watch),
-                    16..=MOST_CLASSES => grow::<64>(&law, ground, settings, key, watch),
+                    ..=3 => grow::<8>(&law, ground, settings, base, key, watch),
+                    4..=7 => grow::<16>(&law, ground, settings, base, key, watch),
+                    8..=15 => grow::<32>(&law, ground, settings, base, key, watch),
+                    16..=MOST_CLASSES => grow::<64>(&law, ground, settings, base, key, watch),
                     _ => Err(Error::Table(format!(
                         "the target has {classes} classes; boosted trees take at most {MOST_CLASSES}"
                     ))),

@@ -1,12 +1,15 @@
 //! Boosted histogram trees: stochastic gradient boosting and its Langevin form. What they are, in formulas, stands in
 //! `boosting.md`, where users find it too: on the parameters.
 
+mod choose;
 mod codec;
 mod head;
 mod learn;
 mod params;
 mod posterior;
+mod prepare;
 mod recipe;
+mod view;
 
 pub use params::{NoiseMode, RegressionHead, SgbParams, SglbParams, TreeGrowth};
 pub use posterior::Boosted;

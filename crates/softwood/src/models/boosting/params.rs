@@ -81,6 +81,8 @@ params! {
         colsample: f64 = 1.0, [0.01, 1.0];
         /// Most bins of a column.
         max_bins: usize = 255, [2, 255];
+        /// Whether categories are also looked at together; auto: where held-out rows gain by it.
+        interactions: Option<bool> = None, [0, 0];
         /// What a regression model predicts besides the mean.
         head: RegressionHead = RegressionHead::Normal, [0, 0];
         /// Members, each fitted by itself.
@@ -115,11 +117,13 @@ params! {
         /// Least weight of a leaf (classification: least curvature).
         min_child_weight: f64 = 1e-3, [0.0, 1e12];
         /// Part of the rows that the tests of a tree are chosen on.
-        subsample: f64 = 0.5, [0.01, 1.0];
+        subsample: f64 = 1.0, [0.01, 1.0];
         /// Part of the columns that the tests of a tree are chosen from.
         colsample: f64 = 1.0, [0.01, 1.0];
         /// Most bins of a column.
         max_bins: usize = 255, [2, 255];
+        /// Whether categories are also looked at together; auto: where held-out rows gain by it.
+        interactions: Option<bool> = None, [0, 0];
         /// What a regression model predicts besides the mean.
         head: RegressionHead = RegressionHead::Normal, [0, 0];
         /// Where the noise goes.

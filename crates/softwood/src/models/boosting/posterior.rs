@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::boost::chain::Chain;
-use crate::data::binned::{Binned, Cuts, Unseen};
+use crate::data::binned::{Binned, Unseen};
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::standardise::Standard;
 use crate::data::table::Rows;
@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::models::boosting::codec::{decode, encode};
 use crate::models::boosting::head::Law;
 use crate::models::boosting::recipe::Members;
+use crate::models::boosting::view::View;
 use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::{Key, below};
@@ -19,43 +20,29 @@ use crate::store::record::Record;
 /// A fitted boosted model.
 #[derive(Debug, Clone)]
 pub struct Boosted {
-    family: &'static str,
-    schema: Schema,
-    params: Value,
-    training: Training,
-    standard: Standard,
-    law: Law,
-    cuts: Cuts,
-    members: Members,
-    chains: Vec<Chain>,
+    pub(super) family: &'static str,
+    pub(super) schema: Schema,
+    pub(super) params: Value,
+    pub(super) training: Training,
+    pub(super) standard: Standard,
+    pub(super) law: Law,
+    pub(super) view: View,
+    /// Step size and depth.
+    pub(super) settings: (f64, usize),
+    pub(super) members: Members,
+    pub(super) chains: Vec<Chain>,
     /// Trees after which each member is read off, by chain.
-    snapshots: Vec<Vec<usize>>,
+    pub(super) snapshots: Vec<Vec<usize>>,
 }
 
 impl Boosted {
-    pub(super) fn new(
-        family: &'static str,
-        (schema, params, training): (Schema, Value, Training),
-        (standard, law, cuts): (Standard, Law, Cuts),
-        members: Members,
-        chains: Vec<Chain>,
-    ) -> Self {
-        let snapshots = chains.iter().enumerate();
-        let snapshots = snapshots
-            .map(|(at, chain)| members.snapshots(chain.trees.len(), at))
+    /// The same with its members marked on the chains.
+    pub(super) fn with_snapshots(mut self) -> Self {
+        let chains = self.chains.iter().enumerate();
+        self.snapshots = chains
+            .map(|(at, chain)| self.members.snapshots(chain.trees.len(), at))
             .collect();
-        Self {
-            family,
-            schema,
-            params,
-            training,
-            standard,
-            law,
-            cuts,
-            members,
-            chains,
-            snapshots,
-        }
+        self
     }
 
     /// Builds the model from its record.
@@ -72,12 +59,8 @@ impl Boosted {
                 FieldKind::Categorical { levels } => Some(levels.len()),
             })
             .collect();
-        let (cuts, law, members): (Cuts, Law, Members) = (
-            record.part("cuts")?,
-            record.part("law")?,
-            record.part("members")?,
-        );
-        cuts.check(&kinds)?;
+        let (law, members): (Law, Members) = (record.part("law")?, record.part("members")?);
+        let view = View::decode(record, &kinds)?;
         let standard: Standard = record.part("standard")?;
         let classes = schema.classes().map(<[String]>::len);
         let is_sound = match law {
@@ -98,15 +81,22 @@ impl Boosted {
                 "law, members and schema do not fit together".to_owned(),
             ));
         }
-        let chains = (0..n).map(|at| decode(record, at, law.n_outputs(), &cuts));
+        let chains = (0..n).map(|at| decode(record, at, law.n_outputs(), &view.cuts));
         let chains = chains.collect::<Result<_>>()?;
-        Ok(Self::new(
+        let model = Self {
             family,
-            (schema, record.part("params")?, record.part("training")?),
-            (standard, law, cuts),
+            schema,
+            params: record.part("params")?,
+            training: record.part("training")?,
+            standard,
+            law,
+            view,
+            settings: record.part("settings")?,
             members,
             chains,
-        ))
+            snapshots: Vec::new(),
+        };
+        Ok(model.with_snapshots())
     }
 
     fn fill(&self, out: &mut Block, member: usize, output: usize, first: usize, values: &[f64]) {
@@ -162,8 +152,7 @@ impl Posterior for Boosted {
     fn members(&self, rows: &Rows<'_>, out: &mut Block) -> Result<()> {
         out.shift = self.standard.shift;
         out.scale = self.standard.scale;
-        let mut binned = self.cuts.bin_range(rows);
-        let unseen = self.cuts.unseen(rows);
+        let (mut binned, unseen) = self.view.bin_range(rows);
         let mut member = 0;
         for (at, (chain, snapshots)) in self.chains.iter().zip(&self.snapshots).enumerate() {
             guess(&unseen, at, &mut binned);
@@ -184,7 +173,7 @@ impl Posterior for Boosted {
     }
 
     fn record(&self) -> Record {
-        let mut arrays = Vec::new();
+        let (statistics, mut arrays) = self.view.encode();
         for (at, chain) in self.chains.iter().enumerate() {
             arrays.extend(encode(chain, at));
         }
@@ -192,7 +181,8 @@ impl Posterior for Boosted {
             family: self.family.to_owned(),
             meta: json!({
                 "schema": self.schema, "params": self.params, "training": self.training, "standard": self.standard,
-                "law": self.law, "cuts": self.cuts, "members": self.members,
+                "law": self.law, "cuts": self.view.cuts, "statistics": statistics, "members": self.members,
+                "settings": self.settings,
             }),
             arrays,
         }

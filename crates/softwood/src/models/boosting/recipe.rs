@@ -31,6 +31,7 @@ pub(super) struct Recipe {
     pub(super) subsample: f64,
     pub(super) colsample: f64,
     pub(super) max_bins: usize,
+    pub(super) interactions: Option<bool>,
     pub(super) head: RegressionHead,
     pub(super) sampling: Sampling,
     pub(super) shrink_rate: Option<f64>,
@@ -54,6 +55,7 @@ macro_rules! recipe {
             subsample: $params.subsample,
             colsample: $params.colsample,
             max_bins: $params.max_bins,
+            interactions: $params.interactions,
             head: $params.head,
             validation_fraction: $params.validation_fraction,
             min_scale: $params.min_scale,
@@ -100,6 +102,11 @@ impl From<&SglbParams> for Recipe {
 }
 
 impl Recipe {
+    /// Whether a regression model predicts the mean alone.
+    pub(super) fn is_squared(&self) -> bool {
+        self.head == RegressionHead::Squared
+    }
+
     /// Settings of a chain on rows of this total weight.
     pub(super) fn settings(
         &self,

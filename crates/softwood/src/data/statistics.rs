@@ -1,0 +1,420 @@
+//! Target statistics: categories, alone or together, as numbers that tell what the target was where they stood.
+//!
+//! A group of rows becomes `(S + a p) / (W + a)`: weighted sum `S` of the target and weight `W` of the group's rows, prior `p`
+//! (the mean of all), strength `a`. A training row counts only the rows of its group that stand before it: it never sees its
+//! own target, and the first row of a group is what a category will look like that was never seen. A new row counts all.
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::column::Column;
+use crate::data::grouping::{Grouping, NO_GROUP};
+use crate::data::table::Table;
+use crate::error::{Error, Result};
+use crate::par::Pool;
+use crate::store::record::{Numbers, Record};
+
+/// Rows of the mean that every group starts with.
+pub(crate) const STRENGTH: f64 = 1.0;
+
+/// What statistics are of: rows in order, weights, and the targets (one, or an indicator per class).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample<'a> {
+    pub(crate) features: &'a Table,
+    pub(crate) rows: &'a [u32],
+    pub(crate) weights: &'a [f64],
+    /// By row of the table.
+    pub(crate) targets: &'a [Vec<f64>],
+}
+
+/// Groupings and what the target was in each group.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Statistics {
+    groups: Vec<Group>,
+    form: Form,
+}
+
+/// What all groupings share.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Form {
+    /// Columns of each grouping.
+    columns: Vec<Vec<usize>>,
+    /// Mean of each target.
+    priors: Vec<f64>,
+    /// Weight of the prior.
+    strength: f64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Group {
+    grouping: Grouping,
+    weight: Vec<f64>,
+    /// Targets x groups.
+    sums: Vec<Vec<f64>>,
+}
+
+impl Statistics {
+    /// Statistics of the rows, by the groupings that `columns` name, and the table that training sees: as [`Self::apply`], but
+    /// every row counts only those before it.
+    pub(crate) fn fit(sample: &Sample<'_>, columns: &[Vec<usize>], pool: &Pool) -> (Self, Table) {
+        let total: f64 = sample.weights.iter().sum();
+        let prior = |target: &Vec<f64>| {
+            let rows = sample.rows.iter().zip(sample.weights);
+            rows.map(|(&row, weight)| weight * target[row as usize])
+                .sum::<f64>()
+                / total
+        };
+        let priors: Vec<f64> = sample.targets.iter().map(prior).collect();
+        let strength = STRENGTH * total / sample.rows.len() as f64;
+        let made = pool.map(columns.len(), |at| {
+            Grouping::of(sample.features, &columns[at], sample.rows)
+                .map(|(grouping, index)| ordered(sample, grouping, &index, &priors, strength))
+        });
+        let (groups, values): (Vec<Group>, Vec<Vec<Vec<f64>>>) = made.into_iter().flatten().unzip();
+        let form = Form {
+            columns: groups
+                .iter()
+                .map(|group| group.grouping.columns.clone())
+                .collect(),
+            priors,
+            strength,
+        };
+        let statistics = Self { groups, form };
+        let rows = sample.rows;
+        let table = statistics.table(sample.features, rows.len(), |at| rows[at] as usize, values);
+        (statistics, table)
+    }
+
+    /// Statistics of more rows by the same groupings, and the table that training sees. Groups that these rows lack keep what was
+    /// known of them.
+    pub(crate) fn renewed(&self, sample: &Sample<'_>, pool: &Pool) -> (Self, Table) {
+        let (mut renewed, table) = Self::fit(sample, &self.form.columns, pool);
+        for (group, before) in renewed.groups.iter_mut().zip(&self.groups) {
+            group.keep(before);
+        }
+        (renewed, table)
+    }
+
+    /// A table as trees see it: columns that are grouped by alone are replaced by their first statistic, all other statistics
+    /// follow after the last column.
+    pub(crate) fn apply(
+        &self,
+        features: &Table,
+        n_rows: usize,
+        row: impl Fn(usize) -> usize + Copy,
+    ) -> Table {
+        let values = self
+            .groups
+            .iter()
+            .map(|group| {
+                let index = group.grouping.index(features, n_rows, row);
+                group.values(&index, &self.form)
+            })
+            .collect();
+        self.table(features, n_rows, row, values)
+    }
+
+    fn table(
+        &self,
+        features: &Table,
+        n_rows: usize,
+        row: impl Fn(usize) -> usize,
+        values: Vec<Vec<Vec<f64>>>,
+    ) -> Table {
+        let rows: Vec<usize> = (0..n_rows).map(row).collect();
+        let mut replaced: Vec<Option<Column>> = vec![None; features.columns().len()];
+        let mut more = Vec::new();
+        for (group, values) in self.groups.iter().zip(values) {
+            for (at, values) in values.into_iter().enumerate() {
+                match group.grouping.columns[..] {
+                    [column] if at == 0 => replaced[column] = Some(Column::numeric("", values)),
+                    _ => more.push(Column::numeric("", values)),
+                }
+            }
+        }
+        let kept = features.columns().iter().zip(replaced);
+        let columns = kept.map(|(column, replaced)| replaced.unwrap_or_else(|| column.take(&rows)));
+        Table::derived(columns.chain(more).collect(), n_rows)
+    }
+
+    /// The columns of the user's table that each column of a table made by [`Self::apply`] comes from.
+    pub(crate) fn sources(&self, n_features: usize) -> Vec<Vec<usize>> {
+        let mut sources: Vec<Vec<usize>> = (0..n_features).map(|column| vec![column]).collect();
+        for group in &self.groups {
+            let columns = &group.grouping.columns;
+            let n = self.n_values(group) - usize::from(columns.len() == 1);
+            sources.extend(std::iter::repeat_n(columns.clone(), n));
+        }
+        sources
+    }
+
+    /// Levels of each column of such a table, none for numbers, given those of the user's.
+    pub(crate) fn kinds(&self, levels: &[Option<usize>]) -> Vec<Option<usize>> {
+        let mut kinds = levels.to_vec();
+        for group in &self.groups {
+            if let [column] = group.grouping.columns[..] {
+                kinds[column] = None;
+            }
+        }
+        kinds.resize(self.sources(levels.len()).len(), None);
+        kinds
+    }
+
+    /// Columns that a grouping gives: a statistic per target, and for a single column the weight of its category.
+    fn n_values(&self, group: &Group) -> usize {
+        self.form.priors.len() + usize::from(group.grouping.columns.len() == 1)
+    }
+
+    /// Metadata and arrays for a record.
+    pub(crate) fn encode(&self) -> (serde_json::Value, Vec<(String, Numbers)>) {
+        let mut arrays = Vec::new();
+        for (at, group) in self.groups.iter().enumerate() {
+            let words = group.grouping.keys.iter();
+            let words = words.flat_map(|&key| [key as u32, (key >> 32) as u32]);
+            let sums = group
+                .weight
+                .iter()
+                .chain(group.sums.iter().flatten())
+                .copied();
+            arrays.push((format!("group{at}.keys"), Numbers::U32(words.collect())));
+            arrays.push((format!("group{at}.sums"), Numbers::F64(sums.collect())));
+        }
+        (serde_json::to_value(&self.form).unwrap_or_default(), arrays)
+    }
+
+    /// Statistics from a record, whose schema has these columns: `levels` of each, none for numbers.
+    ///
+    /// # Errors
+    /// When they are not there or do not fit the schema.
+    pub(crate) fn decode(record: &Record, levels: &[Option<usize>]) -> Result<Self> {
+        let broken = || Error::Format("the target statistics do not fit the schema".to_owned());
+        let form: Form = record.part("statistics")?;
+        let is_known = |&column: &usize| levels.get(column).is_some_and(Option::is_some);
+        let is_sound = form
+            .columns
+            .iter()
+            .all(|columns| (1..=3).contains(&columns.len()) && columns.iter().all(is_known))
+            && (1..=MOST_TARGETS).contains(&form.priors.len())
+            && form.priors.iter().all(|prior| prior.is_finite())
+            && form.strength > 0.0
+            && form.strength.is_finite();
+        if !is_sound {
+            return Err(broken());
+        }
+        let groups = form.columns.iter().enumerate().map(|(at, columns)| {
+            let words = record.u32s(&format!("group{at}.keys"))?.as_chunks::<2>();
+            let keys: Vec<u64> = words
+                .0
+                .iter()
+                .map(|&[low, high]| u64::from(low) | u64::from(high) << 32)
+                .collect();
+            let n = keys.len();
+            let sums = record.f64s(&format!("group{at}.sums"), n * (1 + form.priors.len()))?;
+            let is_sound = words.1.is_empty()
+                && n > 0
+                && keys.windows(2).all(|pair| pair[0] < pair[1])
+                && sums[..n].iter().all(|&weight| weight >= 0.0)
+                && sums.iter().all(|sum| sum.is_finite());
+            if !is_sound {
+                return Err(broken());
+            }
+            let mut parts = sums.chunks_exact(n).map(<[f64]>::to_vec);
+            Ok(Group {
+                grouping: Grouping {
+                    columns: columns.clone(),
+                    keys,
+                },
+                weight: parts.next().unwrap_or_default(),
+                sums: parts.collect(),
+            })
+        });
+        Ok(Self {
+            groups: groups.collect::<Result<_>>()?,
+            form,
+        })
+    }
+}
+
+/// Most targets that statistics are of: where there are more classes, categories are not turned into numbers.
+pub(crate) const MOST_TARGETS: usize = 8;
+
+impl Group {
+    /// Adds the groups of `before` that are not there.
+    fn keep(&mut self, before: &Self) {
+        let known = std::mem::take(&mut self.grouping.keys);
+        let new: Vec<usize> = (0..before.weight.len())
+            .filter(|&at| known.binary_search(&before.grouping.keys[at]).is_err())
+            .collect();
+        let mut order: Vec<(u64, usize)> = known.iter().copied().zip(0..).collect();
+        let appended = new.iter().map(|&at| before.grouping.keys[at]);
+        order.extend(appended.zip(known.len()..));
+        order.sort_unstable();
+        let merge = |own: &[f64], before: &[f64]| -> Vec<f64> {
+            let all: Vec<f64> = own
+                .iter()
+                .copied()
+                .chain(new.iter().map(|&at| before[at]))
+                .collect();
+            order.iter().map(|&(_, at)| all[at]).collect()
+        };
+        self.weight = merge(&self.weight, &before.weight);
+        for (sums, before) in self.sums.iter_mut().zip(&before.sums) {
+            *sums = merge(sums, before);
+        }
+        self.grouping.keys = order.iter().map(|&(key, _)| key).collect();
+    }
+
+    /// Values of rows in these groups, all rows of the group counting.
+    fn values(&self, index: &[u32], form: &Form) -> Vec<Vec<f64>> {
+        let known = |group: u32, of: &dyn Fn(usize) -> f64, otherwise: f64| {
+            if group == NO_GROUP {
+                otherwise
+            } else {
+                of(group as usize)
+            }
+        };
+        let mut values: Vec<Vec<f64>> = self
+            .sums
+            .iter()
+            .zip(&form.priors)
+            .map(|(sums, &prior)| {
+                let value = |at: usize| {
+                    (sums[at] + form.strength * prior) / (self.weight[at] + form.strength)
+                };
+                index
+                    .iter()
+                    .map(|&group| known(group, &value, prior))
+                    .collect()
+            })
+            .collect();
+        if self.grouping.columns.len() == 1 {
+            let weight = |at: usize| self.weight[at];
+            values.push(
+                index
+                    .iter()
+                    .map(|&group| known(group, &weight, 0.0))
+                    .collect(),
+            );
+        }
+        values
+    }
+}
+
+/// Totals of the groups, and the values that training sees.
+fn ordered(
+    sample: &Sample<'_>,
+    grouping: Grouping,
+    index: &[u32],
+    priors: &[f64],
+    strength: f64,
+) -> (Group, Vec<Vec<f64>>) {
+    let n_groups = grouping.keys.len();
+    let mut values = Vec::with_capacity(priors.len() + 1);
+    let mut sums = Vec::with_capacity(priors.len());
+    let mut weight = Vec::new();
+    for (target, &prior) in sample.targets.iter().zip(priors) {
+        let mut sum = vec![0.0; n_groups];
+        weight = vec![0.0; n_groups];
+        let mut seen = Vec::with_capacity(index.len());
+        for ((&group, &row), &w) in index.iter().zip(sample.rows).zip(sample.weights) {
+            if group == NO_GROUP {
+                seen.push(prior);
+                continue;
+            }
+            let at = group as usize;
+            seen.push((sum[at] + strength * prior) / (weight[at] + strength));
+            sum[at] += w * target[row as usize];
+            weight[at] += w;
+        }
+        values.push(seen);
+        sums.push(sum);
+    }
+    if grouping.columns.len() == 1 {
+        let of = |&group: &u32| weight.get(group as usize).copied().unwrap_or(0.0);
+        values.push(index.iter().map(of).collect());
+    }
+    let group = Group {
+        grouping,
+        weight,
+        sums,
+    };
+    (group, values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::column::Values;
+
+    fn numbers(table: &Table, column: usize) -> &[f64] {
+        match &table.columns()[column].values {
+            Values::Numeric(values) => values,
+            Values::Categorical { .. } => panic!("numbers are expected"),
+        }
+    }
+
+    #[test]
+    fn a_training_row_counts_those_before_it_and_a_new_row_counts_all() {
+        let texts = [Some("a"), Some("b"), Some("a"), Some("a"), Some("z")];
+        let features = Table::new(vec![
+            Column::numeric("x", vec![1.0, 2.0, 3.0, 4.0, 5.0]),
+            Column::categorical("k", &texts),
+        ])
+        .unwrap();
+        let targets = [vec![1.0, 0.0, 0.0, 1.0, 0.0]];
+        let sample = Sample {
+            features: &features,
+            rows: &[0, 1, 2, 3],
+            weights: &[1.0; 4],
+            targets: &targets,
+        };
+        let pool = Pool::new(1).unwrap();
+        let (statistics, seen) = Statistics::fit(&sample, &[vec![1]], &pool);
+        let prior = 0.5;
+        let expected = [prior, prior, (1.0 + prior) / 2.0, (1.0 + prior) / 3.0];
+        assert_eq!(numbers(&seen, 1), expected);
+        assert_eq!(numbers(&seen, 0), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(numbers(&seen, 2), [3.0, 1.0, 3.0, 3.0]);
+        let new = statistics.apply(&features, 3, |at| [3, 1, 4][at]);
+        assert_eq!(numbers(&new, 1), [(2.0 + prior) / 4.0, prior / 2.0, prior]);
+        assert_eq!(numbers(&new, 2), [3.0, 1.0, 0.0]);
+        assert_eq!(statistics.sources(2), [vec![0], vec![1], vec![1]]);
+        // more rows: what they say counts, what they lack is remembered
+        let sample = Sample {
+            rows: &[1, 4],
+            weights: &[1.0; 2],
+            ..sample
+        };
+        let (renewed, seen) = statistics.renewed(&sample, &pool);
+        assert_eq!(numbers(&seen, 1), [0.0, 0.0]);
+        let new = renewed.apply(&features, 3, |at| [0, 1, 4][at]);
+        assert_eq!(numbers(&new, 2), [3.0, 1.0, 1.0]);
+        assert_eq!(numbers(&new, 1), [2.0 / 4.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn statistics_come_back_from_a_record() {
+        let texts: Vec<Option<String>> = (0..40).map(|at| Some(format!("{}", at % 7))).collect();
+        let features = Table::new(vec![Column::categorical("k", &texts)]).unwrap();
+        let rows: Vec<u32> = (0..40).collect();
+        let targets = [(0..40).map(|at| f64::from(at % 3)).collect::<Vec<f64>>()];
+        let sample = Sample {
+            features: &features,
+            rows: &rows,
+            weights: &[2.0; 40],
+            targets: &targets,
+        };
+        let (statistics, _) = Statistics::fit(&sample, &[vec![0]], &Pool::new(1).unwrap());
+        let (meta, arrays) = statistics.encode();
+        let mut record = Record {
+            family: "sgb".to_owned(),
+            meta: serde_json::json!({ "statistics": meta }),
+            arrays,
+        };
+        assert_eq!(Statistics::decode(&record, &[Some(7)]).unwrap(), statistics);
+        assert!(Statistics::decode(&record, &[None]).is_err());
+        if let Numbers::U32(words) = &mut record.arrays[0].1 {
+            words[0] = 99;
+        }
+        assert!(Statistics::decode(&record, &[Some(7)]).is_err());
+    }
+}

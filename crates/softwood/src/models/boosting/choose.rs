@@ -1,0 +1,283 @@
+//! Choosing step size, depth, length of the chains and what to make of categories, on held-out rows.
+
+use crate::boost::chain::Chain;
+use crate::boost::learner::{Ground, Learned, Look, best_look};
+use crate::data::distinct::Distinct;
+use crate::error::{Error, Result};
+use crate::fit::{Progress, Run};
+use crate::hard::candidate::Columns;
+use crate::models::boosting::prepare::{Material, Prepared};
+use crate::models::boosting::recipe::Recipe;
+use crate::models::boosting::view::{Plan, Rows, View};
+use crate::par::Pool;
+use crate::posterior::{CurvePoint, Training, Trial};
+
+/// Fewest rows of which a part is held out.
+const LEAST_ROWS_TO_SPLIT: usize = 40;
+/// Step sizes and depths that are tried.
+const RATES: [f64; 2] = [0.03, 0.1];
+const DEPTHS: [usize; 3] = [3, 4, 6];
+/// Where nothing is held out to choose by.
+const SAFE: (f64, usize) = (0.03, 4);
+
+/// What all chains are grown with.
+#[derive(Debug, Clone)]
+pub(super) struct Chosen {
+    pub(super) learning_rate: f64,
+    pub(super) max_depth: usize,
+    pub(super) n_trees: usize,
+    pub(super) plan: Plan,
+    /// Mean held-out log-likelihood, where it was looked at.
+    pub(super) held_out: Option<f64>,
+    /// What held-out rows ask to be added to each raw output.
+    pub(super) widening: Vec<f64>,
+}
+
+/// A model to go on from: how it sees rows, its first chain, its step size and depth.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Before<'a> {
+    pub(super) view: &'a View,
+    pub(super) chain: &'a Chain,
+    pub(super) settings: (f64, usize),
+}
+
+/// Chooses on rows that are given, or on a part of the training rows.
+pub(super) fn choose(
+    recipe: &Recipe,
+    material: &Material<'_>,
+    before: Option<Before<'_>>,
+    run: &Run<'_>,
+    training: &mut Training,
+) -> Result<Chosen> {
+    let candidates = candidates(recipe, before);
+    let singles = Plan::singles(material.data.features(), &material.targets);
+    let with = |plan: &Plan, (learning_rate, max_depth)| Chosen {
+        learning_rate,
+        max_depth,
+        n_trees: recipe.n_estimators,
+        plan: plan.clone(),
+        held_out: None,
+        widening: Vec::new(),
+    };
+    let n_spare = spare_rows(recipe, run, material.n_rows());
+    let train = material.rows(n_spare..material.n_rows());
+    let together = |is_wanted: bool| {
+        (is_wanted && before.is_none())
+            .then(|| {
+                singles.with_interactions(
+                    material.data.features(),
+                    train,
+                    &material.targets,
+                    run.pool,
+                )
+            })
+            .flatten()
+    };
+    let is_settled = candidates.len() == 1 && recipe.patience.is_none();
+    if is_settled || (run.held_out.is_none() && n_spare == 0) {
+        let safe = match candidates[..] {
+            [only] => only,
+            _ => (
+                recipe.learning_rate.unwrap_or(SAFE.0),
+                recipe.max_depth.unwrap_or(SAFE.1),
+            ),
+        };
+        let plan = together(recipe.interactions == Some(true)).unwrap_or(singles);
+        return Ok(with(&plan, safe));
+    }
+    let contest = Contest {
+        recipe,
+        material,
+        before,
+        run,
+        train,
+        spare: material.rows(0..n_spare),
+    };
+    let first = match recipe.interactions {
+        Some(true) => together(true).unwrap_or_else(|| singles.clone()),
+        _ => singles.clone(),
+    };
+    let mut best = contest.hold(&first, &candidates, training)?;
+    if recipe.interactions.is_none()
+        && let Some(plan) = together(true)
+    {
+        let (tried, others): (Vec<_>, Vec<_>) = candidates
+            .iter()
+            .partition(|&&candidate| candidate == (best.learning_rate, best.max_depth));
+        // sets that do not help one candidate are not tried with the others
+        for candidates in [tried, others] {
+            if candidates.is_empty() {
+                break;
+            }
+            let again = contest.hold(&plan, &candidates, training)?;
+            let is_better = again.held_out > best.held_out;
+            if is_better {
+                best = again;
+            } else {
+                break;
+            }
+        }
+    }
+    Ok(best)
+}
+
+fn candidates(recipe: &Recipe, before: Option<Before<'_>>) -> Vec<(f64, usize)> {
+    if let Some(before) = before {
+        let (rate, depth) = before.settings;
+        return vec![(
+            recipe.learning_rate.unwrap_or(rate),
+            recipe.max_depth.unwrap_or(depth),
+        )];
+    }
+    let rates = recipe
+        .learning_rate
+        .map_or(RATES.to_vec(), |rate| vec![rate]);
+    let depths = recipe
+        .max_depth
+        .map_or(DEPTHS.to_vec(), |depth| vec![depth]);
+    let pairs = rates
+        .iter()
+        .flat_map(|&rate| depths.iter().map(move |&depth| (rate, depth)));
+    pairs.collect()
+}
+
+/// Rows that are set aside to choose by.
+fn spare_rows(recipe: &Recipe, run: &Run<'_>, n_rows: usize) -> usize {
+    let is_choosing =
+        recipe.learning_rate.is_none() || recipe.max_depth.is_none() || recipe.patience.is_some();
+    if !is_choosing || run.held_out.is_some() || n_rows < LEAST_ROWS_TO_SPLIT {
+        return 0;
+    }
+    ((n_rows as f64 * recipe.validation_fraction).round() as usize).max(1)
+}
+
+/// Candidates that are grown on some rows and judged by others.
+#[derive(Debug, Clone, Copy)]
+struct Contest<'a> {
+    recipe: &'a Recipe,
+    material: &'a Material<'a>,
+    before: Option<Before<'a>>,
+    run: &'a Run<'a>,
+    train: Rows<'a>,
+    spare: Rows<'a>,
+}
+
+impl Contest<'_> {
+    fn prepare(&self, plan: &Plan) -> (Columns, Prepared, Prepared) {
+        let (material, pool) = (self.material, self.run.pool);
+        let (view, train) = match self.before {
+            Some(before) => material.train_on(self.train, before.view, pool),
+            None => material.train(self.train, plan, pool),
+        };
+        let judge = match self.run.held_out {
+            Some(data) => {
+                let distinct = Distinct::of(data);
+                let rows = Rows {
+                    numbers: &distinct.rows,
+                    weights: &distinct.weights,
+                };
+                material.judge(data, rows, &view)
+            }
+            None => material.judge(material.data, self.spare, &view),
+        };
+        (Columns::new(&view.cuts, &train.binned), train, judge)
+    }
+
+    /// The best of the candidates under a plan.
+    fn hold(
+        &self,
+        plan: &Plan,
+        candidates: &[(f64, usize)],
+        training: &mut Training,
+    ) -> Result<Chosen> {
+        let (columns, train, judge) = self.prepare(plan);
+        let n = candidates.len();
+        let alone = Pool::new(1)?;
+        let ground = Ground {
+            train: train.sample(),
+            held_out: Some(judge.sample()),
+            columns: &columns,
+            pool: if n > 1 { &alone } else { self.run.pool },
+        };
+        let runs = self.run.pool.map(n, |at| {
+            let (rate, depth) = candidates[at];
+            let settings = self.recipe.settings(rate, depth, train.total_weight());
+            let base = self.before.map(|before| before.chain);
+            let key = self.run.key.child(10);
+            self.material
+                .law
+                .grow(&ground, &settings, base, key, &mut |done, held_out| {
+                    self.run.watch.step(&Progress {
+                        stage: "choosing",
+                        done: at * settings.n_trees + done,
+                        total: n * settings.n_trees,
+                        elbo: None,
+                        held_out,
+                    })
+                })
+        });
+        self.best(plan, candidates, runs, training)
+    }
+
+    fn best(
+        &self,
+        plan: &Plan,
+        candidates: &[(f64, usize)],
+        runs: Vec<Result<Learned>>,
+        training: &mut Training,
+    ) -> Result<Chosen> {
+        let mut best: Option<Chosen> = None;
+        let most = training
+            .trials
+            .iter()
+            .map(|trial| trial.held_out)
+            .fold(f64::NEG_INFINITY, f64::max);
+        for (&(learning_rate, max_depth), run) in candidates.iter().zip(runs) {
+            let Learned { curve, .. } = match run {
+                Err(Error::Diverged { .. }) => continue,
+                other => other?,
+            };
+            let Some(look) = best_look(&curve) else {
+                continue;
+            };
+            let what = format!(
+                "depth {max_depth}, learning rate {learning_rate}, {} trees{}",
+                look.n_trees,
+                plan.describe(),
+            );
+            training.trials.push(Trial {
+                what,
+                held_out: look.held_out,
+            });
+            let least = best
+                .as_ref()
+                .and_then(|best| best.held_out)
+                .unwrap_or(f64::NEG_INFINITY);
+            if look.held_out > least {
+                if look.held_out > most {
+                    training.curve = curve.iter().map(point).collect();
+                }
+                best = Some(Chosen {
+                    learning_rate,
+                    max_depth,
+                    n_trees: look.n_trees,
+                    plan: plan.clone(),
+                    held_out: Some(look.held_out),
+                    widening: look.widening,
+                });
+            }
+        }
+        best.ok_or(Error::Diverged {
+            step: 0,
+            what: "every combination of step size and depth".to_owned(),
+        })
+    }
+}
+
+fn point(look: &Look) -> CurvePoint {
+    CurvePoint {
+        epoch: look.n_trees,
+        elbo: look.train,
+        held_out: Some(look.held_out),
+    }
+}

@@ -1,0 +1,159 @@
+//! The rows of a fit: distinct, standardised, in bins.
+
+use crate::boost::learner::Sample;
+use crate::data::binned::Binned;
+use crate::data::dataset::{Dataset, Target};
+use crate::data::distinct::Distinct;
+use crate::data::standardise::{Standard, resolution};
+use crate::models::boosting::head::Law;
+use crate::models::boosting::params::RegressionHead;
+use crate::models::boosting::recipe::Recipe;
+use crate::models::boosting::view::{Plan, Rows, Targets, View};
+use crate::par::Pool;
+
+/// Least standard deviation in units of the target's, where the target is no grid.
+pub(super) const LEAST_SCALE: f64 = 1e-3;
+
+/// Rows in bins, ready for boosting.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) binned: Binned,
+    target: Vec<f32>,
+    weight: Vec<f32>,
+}
+
+impl Prepared {
+    pub(super) fn new(data: &Dataset, rows: Rows<'_>, binned: Binned, standard: &Standard) -> Self {
+        let target = match data.target() {
+            Target::Numeric(values) => rows
+                .numbers
+                .iter()
+                .map(|&row| standard.apply(values[row as usize]) as f32)
+                .collect(),
+            Target::Classes(codes) => rows
+                .numbers
+                .iter()
+                .map(|&row| codes[row as usize] as f32)
+                .collect(),
+        };
+        Self {
+            binned,
+            target,
+            weight: rows.weights.iter().map(|&weight| weight as f32).collect(),
+        }
+    }
+
+    pub(super) fn sample(&self) -> Sample<'_> {
+        Sample {
+            binned: &self.binned,
+            target: &self.target,
+            weight: &self.weight,
+        }
+    }
+
+    pub(super) fn total_weight(&self) -> f64 {
+        self.weight.iter().map(|&weight| f64::from(weight)).sum()
+    }
+}
+
+/// A dataset to be fitted, and what its numbers are measured in.
+#[derive(Debug)]
+pub(super) struct Material<'a> {
+    pub(super) data: &'a Dataset,
+    pub(super) distinct: Distinct,
+    pub(super) standard: Standard,
+    pub(super) law: Law,
+    pub(super) targets: Targets,
+    pub(super) max_bins: usize,
+}
+
+impl<'a> Material<'a> {
+    /// `known`: what the numbers are measured in, where a fitted model says so.
+    pub(super) fn new(recipe: &Recipe, data: &'a Dataset, known: Option<(Standard, Law)>) -> Self {
+        let distinct = Distinct::of(data);
+        let (standard, law) = known.unwrap_or_else(|| {
+            let standard = standard(data, &distinct);
+            let law = law(recipe, data, &distinct, &standard);
+            (standard, law)
+        });
+        let targets = Targets::of(data, &standard);
+        Self {
+            data,
+            distinct,
+            standard,
+            law,
+            targets,
+            max_bins: recipe.max_bins,
+        }
+    }
+
+    pub(super) fn n_rows(&self) -> usize {
+        self.distinct.rows.len()
+    }
+
+    /// A run of the distinct rows. They are shuffled: a leading part is a random sample.
+    pub(super) fn rows(&self, range: std::ops::Range<usize>) -> Rows<'_> {
+        Rows {
+            numbers: &self.distinct.rows[range.clone()],
+            weights: &self.distinct.weights[range],
+        }
+    }
+
+    /// Rows to train on, and the view that they make.
+    pub(super) fn train(&self, rows: Rows<'_>, plan: &Plan, pool: &Pool) -> (View, Prepared) {
+        let how = (plan, &self.targets);
+        let (view, binned) = View::fit(self.data.features(), rows, how, self.max_bins, pool);
+        let prepared = Prepared::new(self.data, rows, binned, &self.standard);
+        (view, prepared)
+    }
+
+    /// Rows to train on in the bins of a fitted model, and the view that they make.
+    pub(super) fn train_on(&self, rows: Rows<'_>, view: &View, pool: &Pool) -> (View, Prepared) {
+        let (view, binned) = view.renewed(self.data.features(), rows, &self.targets, pool);
+        let prepared = Prepared::new(self.data, rows, binned, &self.standard);
+        (view, prepared)
+    }
+
+    /// Rows to be judged by.
+    pub(super) fn judge(&self, data: &Dataset, rows: Rows<'_>, view: &View) -> Prepared {
+        let binned = view.bin_rows(data.features(), rows.numbers);
+        Prepared::new(data, rows, binned, &self.standard)
+    }
+}
+
+fn numbers(data: &Dataset, distinct: &Distinct) -> Option<Vec<f64>> {
+    match data.target() {
+        Target::Numeric(values) => {
+            let rows = distinct.rows.iter();
+            Some(rows.map(|&row| values[row as usize]).collect())
+        }
+        Target::Classes(_) => None,
+    }
+}
+
+fn standard(data: &Dataset, distinct: &Distinct) -> Standard {
+    match numbers(data, distinct) {
+        Some(values) => Standard::fit(&values, Some(&distinct.weights)),
+        None => Standard {
+            shift: 0.0,
+            scale: 1.0,
+        },
+    }
+}
+
+fn law(recipe: &Recipe, data: &Dataset, distinct: &Distinct, standard: &Standard) -> Law {
+    let Some(values) = numbers(data, distinct) else {
+        return match data.schema().classes().map_or(0, <[String]>::len) {
+            2 => Law::Binary,
+            classes => Law::Multiclass { classes },
+        };
+    };
+    if recipe.head == RegressionHead::Squared {
+        return Law::Squared { sd: 1.0 };
+    }
+    let half_step = resolution(&values, Some(&distinct.weights))
+        .map_or(0.0, |step| 0.5 * step / standard.scale);
+    Law::Normal {
+        floor: recipe.min_scale.unwrap_or(LEAST_SCALE.max(half_step)),
+    }
+}

@@ -1,0 +1,227 @@
+//! A table as boosted trees see it: categories of many levels turned into target statistics, all columns in bins.
+
+use serde_json::Value;
+
+use crate::data::binned::{Binned, Cuts, Unseen};
+use crate::data::column::Values;
+use crate::data::dataset::{Dataset, Target};
+use crate::data::interactions::interactions;
+use crate::data::standardise::Standard;
+use crate::data::statistics::{MOST_TARGETS, Sample, Statistics};
+use crate::data::table::{self, Table};
+use crate::error::Result;
+use crate::par::Pool;
+use crate::store::record::{Numbers, Record};
+
+/// Most levels of a column that is split into sets of categories; where there are more, it becomes a statistic.
+const MOST_LEVELS: usize = 12;
+
+/// Some rows of a dataset and their weights.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rows<'a> {
+    pub(super) numbers: &'a [u32],
+    pub(super) weights: &'a [f64],
+}
+
+/// How a table becomes bins.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct View {
+    statistics: Option<Statistics>,
+    pub(super) cuts: Cuts,
+}
+
+/// The sets of categorical columns that become statistics; empty where there are none.
+#[derive(Debug, Clone)]
+pub(super) struct Plan(Vec<Vec<usize>>);
+
+/// The targets of statistics, by row of the dataset: the standardised target, or an indicator per class (one for two classes).
+#[derive(Debug)]
+pub(super) struct Targets(Vec<Vec<f64>>);
+
+impl Targets {
+    pub(super) fn of(data: &Dataset, standard: &Standard) -> Self {
+        let indicator = |codes: &[u32], class: u32| {
+            let codes = codes.iter();
+            codes
+                .map(|&code| f64::from(u8::from(code == class)))
+                .collect()
+        };
+        Self(match data.target() {
+            Target::Numeric(values) => {
+                vec![values.iter().map(|&value| standard.apply(value)).collect()]
+            }
+            Target::Classes(codes) => {
+                match data.schema().classes().map_or(0, <[String]>::len) as u32 {
+                    2 => vec![indicator(codes, 1)],
+                    n if n as usize <= MOST_TARGETS => {
+                        (0..n).map(|class| indicator(codes, class)).collect()
+                    }
+                    _ => Vec::new(),
+                }
+            }
+        })
+    }
+
+    fn sample<'a>(&'a self, features: &'a Table, rows: Rows<'a>) -> Sample<'a> {
+        Sample {
+            features,
+            rows: rows.numbers,
+            weights: rows.weights,
+            targets: &self.0,
+        }
+    }
+}
+
+impl Plan {
+    /// Every column of many levels by itself.
+    pub(super) fn singles(features: &Table, targets: &Targets) -> Self {
+        let columns = features.columns().iter().enumerate();
+        let many = columns.filter(|(_, column)| match &column.values {
+            Values::Categorical { levels, .. } => levels.len() > MOST_LEVELS,
+            Values::Numeric(_) => false,
+        });
+        Self(if targets.0.is_empty() {
+            Vec::new()
+        } else {
+            many.map(|(at, _)| vec![at]).collect()
+        })
+    }
+
+    /// What a report says of it.
+    pub(super) fn describe(&self) -> String {
+        match self.0.iter().filter(|set| set.len() > 1).count() {
+            0 => String::new(),
+            n => format!(", {n} sets of categories together"),
+        }
+    }
+
+    /// The same, and columns that say more together; none where there are no such.
+    pub(super) fn with_interactions(
+        &self,
+        features: &Table,
+        rows: Rows<'_>,
+        targets: &Targets,
+        pool: &Pool,
+    ) -> Option<Self> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let singles: Vec<usize> = self.0.iter().map(|set| set[0]).collect();
+        let sample = targets.sample(features, rows);
+        let found = interactions(&sample, &singles, pool);
+        (!found.is_empty()).then(|| Self(self.0.iter().cloned().chain(found).collect()))
+    }
+}
+
+impl View {
+    /// The view of training rows, and those rows in it.
+    pub(super) fn fit(
+        features: &Table,
+        rows: Rows<'_>,
+        (plan, targets): (&Plan, &Targets),
+        max_bins: usize,
+        pool: &Pool,
+    ) -> (Self, Binned) {
+        if plan.0.is_empty() {
+            let cuts = Cuts::fit(features, rows.numbers, rows.weights, max_bins);
+            let binned = cuts.bin_rows(features, rows.numbers);
+            return (
+                Self {
+                    statistics: None,
+                    cuts,
+                },
+                binned,
+            );
+        }
+        let sample = targets.sample(features, rows);
+        let (statistics, table) = Statistics::fit(&sample, &plan.0, pool);
+        let all: Vec<u32> = (0..table.n_rows() as u32).collect();
+        let cuts = Cuts::fit(&table, &all, rows.weights, max_bins);
+        let binned = cuts.bin_rows(&table, &all);
+        (
+            Self {
+                statistics: Some(statistics),
+                cuts,
+            },
+            binned,
+        )
+    }
+
+    /// The same bins for other training rows, and those rows in them.
+    pub(super) fn renewed(
+        &self,
+        features: &Table,
+        rows: Rows<'_>,
+        targets: &Targets,
+        pool: &Pool,
+    ) -> (Self, Binned) {
+        let Some(statistics) = &self.statistics else {
+            return (self.clone(), self.cuts.bin_rows(features, rows.numbers));
+        };
+        let (statistics, table) = statistics.renewed(&targets.sample(features, rows), pool);
+        let view = Self {
+            statistics: Some(statistics),
+            cuts: self.cuts.clone(),
+        };
+        let binned = view.cuts.bin_range(&table.rows(0..table.n_rows()));
+        (view, binned)
+    }
+
+    /// Rows that were not trained on.
+    pub(super) fn bin_rows(&self, features: &Table, rows: &[u32]) -> Binned {
+        match &self.statistics {
+            None => self.cuts.bin_rows(features, rows),
+            Some(statistics) => {
+                let table = statistics.apply(features, rows.len(), |at| rows[at] as usize);
+                let all = table.rows(0..rows.len());
+                self.cuts.bin_range(&all)
+            }
+        }
+    }
+
+    /// A run of rows, and its cells of categories that training never saw.
+    pub(super) fn bin_range(&self, rows: &table::Rows<'_>) -> (Binned, Vec<Unseen>) {
+        match &self.statistics {
+            None => (self.cuts.bin_range(rows), self.cuts.unseen(rows)),
+            Some(statistics) => {
+                let first = rows.range.start;
+                let table = statistics.apply(rows.table, rows.len(), |at| first + at);
+                let rows = table.rows(0..rows.len());
+                (self.cuts.bin_range(&rows), self.cuts.unseen(&rows))
+            }
+        }
+    }
+
+    /// The columns of the user's table that each binned column comes from.
+    pub(super) fn sources(&self, n_features: usize) -> Vec<Vec<usize>> {
+        match &self.statistics {
+            None => (0..n_features).map(|column| vec![column]).collect(),
+            Some(statistics) => statistics.sources(n_features),
+        }
+    }
+
+    /// Metadata of the statistics, and their arrays.
+    pub(super) fn encode(&self) -> (Value, Vec<(String, Numbers)>) {
+        self.statistics
+            .as_ref()
+            .map_or((Value::Null, Vec::new()), Statistics::encode)
+    }
+
+    /// The view of a record whose schema has these columns: `levels` of each, none for numbers.
+    pub(super) fn decode(record: &Record, levels: &[Option<usize>]) -> Result<Self> {
+        let cuts: Cuts = record.part("cuts")?;
+        let is_plain = record.meta.get("statistics").is_none_or(Value::is_null);
+        let statistics = if is_plain {
+            None
+        } else {
+            Some(Statistics::decode(record, levels)?)
+        };
+        let view = Self { statistics, cuts };
+        let kinds = match &view.statistics {
+            None => levels.to_vec(),
+            Some(statistics) => statistics.kinds(levels),
+        };
+        view.cuts.check(&kinds)?;
+        Ok(view)
+    }
+}
