@@ -332,7 +332,8 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     model = _native.Model.load(path)
     about = json.loads(model.describe())
     kind = REGISTRY[about["family"], about["schema"]["task"]]
-    estimator = kind(**(about["params"] or {}))
+    known = set(kind._get_param_names())
+    estimator = kind(**{name: value for name, value in (about["params"] or {}).items() if name in known})
     estimator._restore(model, about["schema"])
     return estimator
 
@@ -400,7 +401,9 @@ def _weights(sample_weight: Any, rows: NDArray[Any]) -> NDArray[np.float64] | No
 
 
 def _plain(value: Any) -> Any:
-    """Turn a parameter into what JSON can hold."""
+    """Turn a parameter into what JSON can hold; the keys of a dict are named as classes are."""
+    if isinstance(value, dict):
+        return {_frame.text(key): _plain(number) for key, number in value.items()}
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, (bool, int, str)):
         return value

@@ -11,6 +11,7 @@ use crate::data::standardise::{Standard, resolution};
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
 use crate::hard::candidate::Columns;
+use crate::models::boosting::class_weights::ClassWeights;
 use crate::models::boosting::head::Law;
 use crate::models::boosting::params::{RegressionHead, SgbParams, SglbParams};
 use crate::models::boosting::posterior::Boosted;
@@ -90,8 +91,10 @@ impl Prepared {
     }
 }
 
-fn fit(recipe: &Recipe, params: Value, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
+fn fit(recipe: &Recipe<'_>, params: Value, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
     let distinct = Distinct::of(data);
+    let classes = ClassWeights::new(recipe.class_weight, data, &distinct)?;
+    let distinct = classes.weigh(data, distinct);
     let standard = standard(data, &distinct);
     let law = law(recipe, data, &distinct, &standard);
     let cuts = Cuts::fit(
@@ -103,7 +106,7 @@ fn fit(recipe: &Recipe, params: Value, data: &Dataset, run: &Run<'_>) -> Result<
     let whole = Prepared::new(data, &distinct.rows, &distinct.weights, &cuts, &standard);
     let columns = Columns::new(&cuts, &whole.binned);
     let given = run.held_out.map(|rows| {
-        let distinct = Distinct::of(rows);
+        let distinct = classes.weigh(rows, Distinct::of(rows));
         Prepared::new(rows, &distinct.rows, &distinct.weights, &cuts, &standard)
     });
     let mut training = Training {
@@ -201,7 +204,7 @@ fn standard(data: &Dataset, distinct: &Distinct) -> Standard {
     }
 }
 
-fn law(recipe: &Recipe, data: &Dataset, distinct: &Distinct, standard: &Standard) -> Law {
+fn law(recipe: &Recipe<'_>, data: &Dataset, distinct: &Distinct, standard: &Standard) -> Law {
     match (
         data.target(),
         data.schema().classes().map_or(0, <[String]>::len),
@@ -239,7 +242,7 @@ struct Chosen {
 }
 
 fn choose(
-    recipe: &Recipe,
+    recipe: &Recipe<'_>,
     law: Law,
     ground: &Ground<'_>,
     total_weight: f64,
@@ -344,7 +347,7 @@ fn point(look: &Look) -> CurvePoint {
 }
 
 fn chains(
-    recipe: &Recipe,
+    recipe: &Recipe<'_>,
     law: Law,
     ground: &Ground<'_>,
     chosen: &Chosen,

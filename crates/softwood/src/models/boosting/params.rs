@@ -2,7 +2,7 @@
 
 use crate::boost::learner::Sampling;
 use crate::hard::growth::Growth;
-use crate::params::{choices, params};
+use crate::params::{ClassWeight, choices, params};
 
 choices! {
     /// How a boosted tree grows.
@@ -83,6 +83,8 @@ params! {
         max_bins: usize = 255, [2, 255];
         /// What a regression model predicts besides the mean.
         head: RegressionHead = RegressionHead::Normal, [0, 0];
+        /// Weights of the classes, times those of the rows; balanced: each class counts the same altogether.
+        class_weight: Option<ClassWeight> = None, [0.0, 1e6];
         /// Members, each fitted by itself.
         n_members: usize = 10, [1, 1000];
         /// Trees without a better held-out score after which to stop; auto: never.
@@ -122,6 +124,8 @@ params! {
         max_bins: usize = 255, [2, 255];
         /// What a regression model predicts besides the mean.
         head: RegressionHead = RegressionHead::Normal, [0, 0];
+        /// Weights of the classes, times those of the rows; balanced: each class counts the same altogether.
+        class_weight: Option<ClassWeight> = None, [0.0, 1e6];
         /// Where the noise goes.
         sampling: NoiseMode = NoiseMode::Posterior, [0, 0];
         /// Shrinkage of the sum before each tree, times the step size; auto: 1/(2 N).

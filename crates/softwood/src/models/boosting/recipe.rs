@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::boost::learner::{Sampling, Settings};
 use crate::hard::growth::{Growth, Limits};
 use crate::models::boosting::params::{RegressionHead, SgbParams, SglbParams};
+use crate::params::ClassWeight;
 
 /// How members come about.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -19,7 +20,7 @@ pub(super) struct Members {
 
 /// A recipe; what is `None` is chosen on held-out rows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Recipe {
+pub(super) struct Recipe<'a> {
     pub(super) family: &'static str,
     pub(super) n_estimators: usize,
     pub(super) learning_rate: Option<f64>,
@@ -32,6 +33,7 @@ pub(super) struct Recipe {
     pub(super) colsample: f64,
     pub(super) max_bins: usize,
     pub(super) head: RegressionHead,
+    pub(super) class_weight: Option<&'a ClassWeight>,
     pub(super) sampling: Sampling,
     pub(super) shrink_rate: Option<f64>,
     pub(super) members: Members,
@@ -55,6 +57,7 @@ macro_rules! recipe {
             colsample: $params.colsample,
             max_bins: $params.max_bins,
             head: $params.head,
+            class_weight: $params.class_weight.as_ref(),
             validation_fraction: $params.validation_fraction,
             min_scale: $params.min_scale,
             $($own)*
@@ -62,8 +65,8 @@ macro_rules! recipe {
     };
 }
 
-impl From<&SgbParams> for Recipe {
-    fn from(params: &SgbParams) -> Self {
+impl<'a> From<&'a SgbParams> for Recipe<'a> {
+    fn from(params: &'a SgbParams) -> Self {
         recipe!(params, {
             family: "sgb",
             sampling: Sampling::Off,
@@ -78,8 +81,8 @@ impl From<&SgbParams> for Recipe {
     }
 }
 
-impl From<&SglbParams> for Recipe {
-    fn from(params: &SglbParams) -> Self {
+impl<'a> From<&'a SglbParams> for Recipe<'a> {
+    fn from(params: &'a SglbParams) -> Self {
         let chains = if params.r#virtual {
             params.n_chains.unwrap_or(1).min(params.n_members)
         } else {
@@ -99,7 +102,7 @@ impl From<&SglbParams> for Recipe {
     }
 }
 
-impl Recipe {
+impl Recipe<'_> {
     /// Settings of a chain on rows of this total weight.
     pub(super) fn settings(
         &self,
