@@ -121,7 +121,7 @@ fn number(spec: &Spec, name: &str, value: &Value) -> Result<Value, String> {
     };
     let number = value.as_f64().filter(|x| (min..=max).contains(x));
     let (number, right) = if keys == "column" {
-        let number = number.filter(|x| x.abs() == 1.0);
+        let number = number.filter(|x| x.fract() == 0.0 && *x != 0.0);
         (
             number.map(|x| Value::from(x as i8)),
             "+1 (rising) or -1 (falling)".to_owned(),

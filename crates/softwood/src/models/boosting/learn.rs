@@ -13,6 +13,7 @@ use crate::fit::{Fit, Progress, Run};
 use crate::hard::candidate::Columns;
 use crate::models::boosting::class_weights::ClassWeights;
 use crate::models::boosting::head::Law;
+use crate::models::boosting::monotone::orders;
 use crate::models::boosting::params::{RegressionHead, SgbParams, SglbParams};
 use crate::models::boosting::posterior::Boosted;
 use crate::models::boosting::recipe::Recipe;
@@ -92,6 +93,7 @@ impl Prepared {
 }
 
 fn fit(recipe: &Recipe<'_>, params: Value, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
+    let orders = orders(recipe.monotone, data)?;
     let distinct = Distinct::of(data);
     let classes = ClassWeights::new(recipe.class_weight, data, &distinct)?;
     let distinct = classes.weigh(data, distinct);
@@ -104,7 +106,7 @@ fn fit(recipe: &Recipe<'_>, params: Value, data: &Dataset, run: &Run<'_>) -> Res
         recipe.max_bins,
     );
     let whole = Prepared::new(data, &distinct.rows, &distinct.weights, &cuts, &standard);
-    let columns = Columns::new(&cuts, &whole.binned);
+    let columns = Columns::new(&cuts, &whole.binned).ordered(orders);
     let given = run.held_out.map(|rows| {
         let distinct = classes.weigh(rows, Distinct::of(rows));
         Prepared::new(rows, &distinct.rows, &distinct.weights, &cuts, &standard)

@@ -5,6 +5,7 @@ mod class_weights;
 mod codec;
 mod head;
 mod learn;
+mod monotone;
 mod params;
 mod posterior;
 mod recipe;

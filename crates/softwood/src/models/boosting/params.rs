@@ -2,7 +2,7 @@
 
 use crate::boost::learner::Sampling;
 use crate::hard::growth::Growth;
-use crate::params::{ClassWeight, choices, params};
+use crate::params::{ClassWeight, Directions, choices, params};
 
 choices! {
     /// How a boosted tree grows.
@@ -83,6 +83,8 @@ params! {
         max_bins: usize = 255, [2, 255];
         /// What a regression model predicts besides the mean.
         head: RegressionHead = RegressionHead::Normal, [0, 0];
+        /// Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
+        monotone: Option<Directions> = None, [-1, 1];
         /// Weights of the classes, times those of the rows; balanced: each class counts the same altogether.
         class_weight: Option<ClassWeight> = None, [0.0, 1e6];
         /// Members, each fitted by itself.
@@ -124,6 +126,8 @@ params! {
         max_bins: usize = 255, [2, 255];
         /// What a regression model predicts besides the mean.
         head: RegressionHead = RegressionHead::Normal, [0, 0];
+        /// Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
+        monotone: Option<Directions> = None, [-1, 1];
         /// Weights of the classes, times those of the rows; balanced: each class counts the same altogether.
         class_weight: Option<ClassWeight> = None, [0.0, 1e6];
         /// Where the noise goes.

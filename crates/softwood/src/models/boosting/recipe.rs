@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::boost::learner::{Sampling, Settings};
 use crate::hard::growth::{Growth, Limits};
 use crate::models::boosting::params::{RegressionHead, SgbParams, SglbParams};
-use crate::params::ClassWeight;
+use crate::params::{ClassWeight, Directions};
 
 /// How members come about.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,7 @@ pub(super) struct Recipe<'a> {
     pub(super) colsample: f64,
     pub(super) max_bins: usize,
     pub(super) head: RegressionHead,
+    pub(super) monotone: Option<&'a Directions>,
     pub(super) class_weight: Option<&'a ClassWeight>,
     pub(super) sampling: Sampling,
     pub(super) shrink_rate: Option<f64>,
@@ -57,6 +58,7 @@ macro_rules! recipe {
             colsample: $params.colsample,
             max_bins: $params.max_bins,
             head: $params.head,
+            monotone: $params.monotone.as_ref(),
             class_weight: $params.class_weight.as_ref(),
             validation_fraction: $params.validation_fraction,
             min_scale: $params.min_scale,
