@@ -93,6 +93,9 @@ class Estimator(BaseEstimator):
             held_out = (self._columns(X_val), target, None, self._labels())
         run = (_random.seed_of(self.random_state), self._threads())
         self._model = _native.fit(self._family, self._parameters(), training, held_out, run)
+        warning = self._model.warning()
+        if warning is not None:
+            warnings.warn(warning, stacklevel=2)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -61,6 +61,12 @@ pub(crate) fn fit(report: &FitReport, verbose: bool) -> String {
         );
         lines.push(("held out", what));
     }
+    if let Some(members) = &report.training.members
+        && members.n_members > 1
+    {
+        let what = format!("worth {} independent ones", short(members.effective));
+        lines.push(("members", what));
+    }
     lines.push(("time", seconds(report.seconds)));
     lines.push(("written", report.file.display().to_string()));
     let mut out = aligned(&lines);

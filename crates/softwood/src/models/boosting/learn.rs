@@ -11,6 +11,7 @@ use crate::data::standardise::{Standard, resolution};
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
 use crate::hard::candidate::Columns;
+use crate::models::boosting::alike::Ensemble;
 use crate::models::boosting::class_weights::ClassWeights;
 use crate::models::boosting::head::Law;
 use crate::models::boosting::monotone::orders;
@@ -176,6 +177,9 @@ fn fit(recipe: &Recipe<'_>, params: Value, data: &Dataset, run: &Run<'_>) -> Res
         },
         other => other,
     };
+    let facts = (chosen.learning_rate, standard.scale, whole.total_weight());
+    let ensemble = Ensemble::new(recipe, &chains, law, facts);
+    training.members = Some(ensemble.report(data, &distinct.rows, &cuts, run.pool));
     training.chosen = format!(
         "{} trees of depth {}, learning rate {}",
         chosen.n_trees, chosen.max_depth, chosen.learning_rate

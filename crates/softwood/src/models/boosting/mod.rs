@@ -1,6 +1,7 @@
 //! Boosted histogram trees: stochastic gradient boosting and its Langevin form. What they are, in formulas, stands in
 //! `boosting.md`, where users find it too: on the parameters.
 
+mod alike;
 mod class_weights;
 mod codec;
 mod head;

@@ -101,8 +101,14 @@ params! {
 params! {
     #[doc = include_str!("boosting.md")]
     SglbParams, across = |params: &SglbParams| {
-        (params.n_chains.is_some() && !params.r#virtual)
-            .then(|| "`n_chains` is only used with `virtual` = true; give `n_members`".to_owned())
+        if params.n_chains.is_some() && !params.r#virtual {
+            return Some("`n_chains` is only used with `virtual` = true; give `n_members`".to_owned());
+        }
+        let of_each = params.n_members.div_ceil(params.n_chains.unwrap_or(1));
+        (params.r#virtual && of_each > params.n_estimators).then(|| {
+            let n_trees = params.n_estimators;
+            format!("a chain of `n_estimators` = {n_trees} trees has no {of_each} virtual members; give more trees or fewer members")
+        })
     }, {
         /// Trees of each chain.
         n_estimators: usize = 1000, [1, 100_000];
