@@ -41,7 +41,7 @@ TASKS = {
 """What each kind of estimator does, and an example of it: target, question, answer."""
 
 MAPS = {
-    "column": ("dict[str, int]", "dict of column names and 1 or -1"),
+    "column": ("dict[str, int]", "dict of column names and directions (1 or -1)"),
     "class": ("dict[Any, float]", "dict of classes and weights"),
 }
 """What a parameter that is a map looks like, by what its names are of: as a type, and in words."""
