@@ -93,6 +93,9 @@ class Estimator(BaseEstimator):
             held_out = (self._columns(X_val), target, None, self._labels())
         run = (_random.seed_of(self.random_state), self._threads())
         self._model = _native.fit(self._family, self._parameters(), training, held_out, run)
+        warning = self._model.warning()
+        if warning is not None:
+            warnings.warn(warning, stacklevel=2)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -332,7 +335,8 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     model = _native.Model.load(path)
     about = json.loads(model.describe())
     kind = REGISTRY[about["family"], about["schema"]["task"]]
-    estimator = kind(**(about["params"] or {}))
+    known = set(kind._get_param_names())
+    estimator = kind(**{name: value for name, value in (about["params"] or {}).items() if name in known})
     estimator._restore(model, about["schema"])
     return estimator
 
@@ -400,7 +404,9 @@ def _weights(sample_weight: Any, rows: NDArray[Any]) -> NDArray[np.float64] | No
 
 
 def _plain(value: Any) -> Any:
-    """Turn a parameter into what JSON can hold."""
+    """Turn a parameter into what JSON can hold; the keys of a dict are named as classes are."""
+    if isinstance(value, dict):
+        return {_frame.text(key): _plain(number) for key, number in value.items()}
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, (bool, int, str)):
         return value

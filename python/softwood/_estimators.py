@@ -320,6 +320,8 @@ class SGBRegressor(Regressor):
         Most bins of a column. From 2 to 255.
     head : {"normal", "squared"}, default="normal"
         What a regression model predicts besides the mean.
+    monotone : dict of column names and directions (1 or -1) or None, default=None
+        Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
     n_members : int, default=10
         Members, each fitted by itself. From 1 to 1000.
     early_stopping_rounds : int or None, default=None
@@ -371,6 +373,7 @@ class SGBRegressor(Regressor):
         colsample: float = 1.0,
         max_bins: int = 255,
         head: Literal["normal", "squared"] = "normal",
+        monotone: dict[str, int] | None = None,
         n_members: int = 10,
         early_stopping_rounds: int | None = None,
         validation_fraction: float = 0.2,
@@ -389,6 +392,7 @@ class SGBRegressor(Regressor):
         self.colsample = colsample
         self.max_bins = max_bins
         self.head = head
+        self.monotone = monotone
         self.n_members = n_members
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
@@ -428,6 +432,11 @@ class SGBClassifier(Classifier):
         Most bins of a column. From 2 to 255.
     head : {"normal", "squared"}, default="normal"
         What a regression model predicts besides the mean.
+    monotone : dict of column names and directions (1 or -1) or None, default=None
+        Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
+    class_weight : dict of classes and weights, "balanced" or None, default=None
+        Weights of the classes, times those of the rows; balanced: each class counts the same altogether. From 0 to
+        1e+06.
     n_members : int, default=10
         Members, each fitted by itself. From 1 to 1000.
     early_stopping_rounds : int or None, default=None
@@ -481,6 +490,8 @@ class SGBClassifier(Classifier):
         colsample: float = 1.0,
         max_bins: int = 255,
         head: Literal["normal", "squared"] = "normal",
+        monotone: dict[str, int] | None = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         n_members: int = 10,
         early_stopping_rounds: int | None = None,
         validation_fraction: float = 0.2,
@@ -499,6 +510,8 @@ class SGBClassifier(Classifier):
         self.colsample = colsample
         self.max_bins = max_bins
         self.head = head
+        self.monotone = monotone
+        self.class_weight = class_weight
         self.n_members = n_members
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
@@ -538,6 +551,8 @@ class SGLBRegressor(Regressor):
         Most bins of a column. From 2 to 255.
     head : {"normal", "squared"}, default="normal"
         What a regression model predicts besides the mean.
+    monotone : dict of column names and directions (1 or -1) or None, default=None
+        Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
     sampling : {"posterior", "malinin", "split-noise"}, default="posterior"
         Where the noise goes.
     shrink_rate : float or None, default=None
@@ -597,6 +612,7 @@ class SGLBRegressor(Regressor):
         colsample: float = 1.0,
         max_bins: int = 255,
         head: Literal["normal", "squared"] = "normal",
+        monotone: dict[str, int] | None = None,
         sampling: Literal["posterior", "malinin", "split-noise"] = "posterior",
         shrink_rate: float | None = None,
         n_members: int = 10,
@@ -619,6 +635,7 @@ class SGLBRegressor(Regressor):
         self.colsample = colsample
         self.max_bins = max_bins
         self.head = head
+        self.monotone = monotone
         self.sampling = sampling
         self.shrink_rate = shrink_rate
         self.n_members = n_members
@@ -662,6 +679,11 @@ class SGLBClassifier(Classifier):
         Most bins of a column. From 2 to 255.
     head : {"normal", "squared"}, default="normal"
         What a regression model predicts besides the mean.
+    monotone : dict of column names and directions (1 or -1) or None, default=None
+        Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
+    class_weight : dict of classes and weights, "balanced" or None, default=None
+        Weights of the classes, times those of the rows; balanced: each class counts the same altogether. From 0 to
+        1e+06.
     sampling : {"posterior", "malinin", "split-noise"}, default="posterior"
         Where the noise goes.
     shrink_rate : float or None, default=None
@@ -723,6 +745,8 @@ class SGLBClassifier(Classifier):
         colsample: float = 1.0,
         max_bins: int = 255,
         head: Literal["normal", "squared"] = "normal",
+        monotone: dict[str, int] | None = None,
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         sampling: Literal["posterior", "malinin", "split-noise"] = "posterior",
         shrink_rate: float | None = None,
         n_members: int = 10,
@@ -745,6 +769,8 @@ class SGLBClassifier(Classifier):
         self.colsample = colsample
         self.max_bins = max_bins
         self.head = head
+        self.monotone = monotone
+        self.class_weight = class_weight
         self.sampling = sampling
         self.shrink_rate = shrink_rate
         self.n_members = n_members

@@ -40,6 +40,12 @@ TASKS = {
 }
 """What each kind of estimator does, and an example of it: target, question, answer."""
 
+MAPS = {
+    "column": ("dict[str, int]", "dict of column names and directions (1 or -1)"),
+    "class": ("dict[Any, float]", "dict of classes and weights"),
+}
+"""What a parameter that is a map looks like, by what its names are of: as a type, and in words."""
+
 RUN_PARAMETERS = """\
 random_state : int, RandomState instance or None, default=None
     Seed of every random number. The same seed, data and version give the same model on any number of threads;
@@ -84,6 +90,7 @@ def source() -> str:
 def _estimator(family: dict[str, Any], kind: str) -> str:
     prefix, _ = FAMILIES[family["name"]]
     name = prefix + kind
+    family = {**family, "params": [spec for spec in family["params"] if _concerns(spec["kind"], kind)]}
     lines = [
         f"class {name}({kind}):",
         _indented(_docstring(family, kind, name), 4),
@@ -101,6 +108,11 @@ def _estimator(family: dict[str, Any], kind: str) -> str:
         "        self.n_jobs = n_jobs",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _concerns(kind: dict[str, Any], estimator: str) -> bool:
+    """Say whether a parameter has a meaning for a kind of estimator: what is said of classes has none without them."""
+    return estimator == "Classifier" or kind.get("keys") != "class"
 
 
 def _docstring(family: dict[str, Any], kind: str, name: str) -> str:
@@ -138,14 +150,14 @@ def _parameter(spec: dict[str, Any]) -> str:
     kind = spec["kind"]
     text = spec["doc"].replace("auto:", "None:") + _range(kind)
     body = textwrap.fill(text, WIDTH - 4, initial_indent="    ", subsequent_indent="    ")
-    names = kind.get("names", ())
-    types = "{" + ", ".join(f'"{name}"' for name in names) + "}" if names else _plain_type(kind)
+    names = [f'"{name}"' for name in kind.get("names", ())]
+    types = "{" + ", ".join(names) + "}" if names else _described_type(kind)
     none = " or None" if spec["auto"] else ""
     return f"{spec['name']} : {types}{none}, default={_value(spec['default'])}\n{body}\n"
 
 
 def _range(kind: dict[str, Any]) -> str:
-    if "min" not in kind:
+    if "min" not in kind or kind.get("keys") == "column":
         return ""
     return f" From {_number(kind['min'])} to {_number(kind['max'])}."
 
@@ -159,7 +171,16 @@ def _argument(spec: dict[str, Any]) -> str:
 
 
 def _plain_type(kind: dict[str, Any]) -> str:
+    if kind["type"] == "map":
+        words = [f'Literal["{word}"]' for word in kind["words"]]
+        return " | ".join([MAPS[kind["keys"]][0], *words])
     return {"float": "float", "int": "int", "bool": "bool"}[kind["type"]]
+
+
+def _described_type(kind: dict[str, Any]) -> str:
+    if kind["type"] == "map":
+        return ", ".join([MAPS[kind["keys"]][1], *(f'"{word}"' for word in kind["words"])])
+    return _plain_type(kind)
 
 
 def _value(default: Any) -> str:

@@ -170,6 +170,12 @@ impl Model {
         .to_string()
     }
 
+    /// Why its knowledge uncertainty should not be trusted, if so.
+    fn warning(&self) -> Option<&str> {
+        let members = self.posterior.training().members.as_ref()?;
+        members.warning.as_deref()
+    }
+
     /// The predictive distribution on these rows.
     fn answer(&self, columns: Vec<RawColumn>, threads: usize) -> PyResult<Answer> {
         Answer::new(Arc::clone(&self.posterior), &table(columns)?, threads)

@@ -95,8 +95,10 @@ pub use models::vst::{Leaf, LeafMixing, Prior, Vst, VstParams};
 pub use models::vst::{ProbeShape, StepProbe};
 pub use outline::{Answer, Outline, OutlineNode, OutlineSplit, Question};
 pub use par::Pool;
-pub use params::{Checked, Kind, Params, Spec};
-pub use posterior::{CurvePoint, Distribution, Posterior, Training, Trial};
+pub use params::{Checked, ClassWeight, Directions, Kind, Params, Spec, WeightRule};
+pub use posterior::{
+    CurvePoint, Distribution, MemberReport, OutputSpread, Posterior, Training, Trial,
+};
 pub use predictive::block::{Block, Head, LANES};
 pub use predictive::uncertainty::{Moments, Uncertainty};
 pub use rng::Key;

@@ -7,6 +7,10 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 
+mod named;
+
+pub use named::{ClassWeight, Directions, WeightRule};
+
 /// What values a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -32,6 +36,19 @@ pub enum Kind {
         /// The names.
         names: &'static [&'static str],
     },
+    /// A number between `min` and `max` for each of some names.
+    Map {
+        /// What the names are of: `column` or `class`.
+        keys: &'static str,
+        /// How it is written, as a user reads it.
+        form: &'static str,
+        /// Words that may stand for a whole map.
+        words: &'static [&'static str],
+        /// Least value.
+        min: f64,
+        /// Greatest value.
+        max: f64,
+    },
 }
 
 impl Kind {
@@ -42,6 +59,15 @@ impl Kind {
             Self::Int { min, max } => format!("a whole number from {min} to {max}"),
             Self::Bool => "true or false".to_owned(),
             Self::Choice { names } => format!("one of {}", names.join(", ")),
+            Self::Map { form, .. } => (*form).to_owned(),
+        }
+    }
+
+    /// The word for a value that is left open (JSON `null`, Python `None`).
+    pub fn unset(&self) -> &'static str {
+        match self {
+            Self::Map { .. } => "none",
+            _ => "auto",
         }
     }
 }
@@ -55,7 +81,7 @@ pub struct Spec {
     pub doc: &'static str,
     /// Accepted values.
     pub kind: Kind,
-    /// Whether `auto` (JSON `null`, Python `None`) is accepted.
+    /// Whether `auto` (of a map: `none`; JSON `null`, Python `None`) is accepted.
     pub auto: bool,
     /// Default value as JSON.
     pub default: Value,
@@ -151,7 +177,11 @@ impl<P> std::ops::Deref for Checked<P> {
 pub(crate) fn from_texts<P: Params>(pairs: &[(String, String)]) -> Result<P> {
     let pairs = pairs.iter().map(|(name, text)| (name.as_str(), text));
     gather(pairs, |spec, text| {
-        read_text(spec, text.trim()).ok_or_else(|| unreadable(spec, text))
+        let text = text.trim();
+        match spec.kind {
+            Kind::Map { .. } if !is_unset(spec, text) => named::from_text(spec, text),
+            _ => read_text(spec, text).ok_or_else(|| unreadable(spec, text)),
+        }
     })
 }
 
@@ -166,8 +196,12 @@ pub(crate) fn from_json<P: Params>(object: &Value) -> Result<P> {
         ]));
     };
     let pairs = given.iter().map(|(name, value)| (name.as_str(), value));
-    gather(pairs, |spec, value| {
-        read_json(spec, value).ok_or_else(|| unreadable(spec, &value.to_string()))
+    gather(pairs, |spec, value| match spec.kind {
+        Kind::Map { .. } if !value.is_null() => match value.as_str() {
+            Some(text) if is_unset(spec, text) => Ok(Value::Null),
+            _ => named::from_json(spec, value),
+        },
+        _ => read_json(spec, value).ok_or_else(|| unreadable(spec, &value.to_string())),
     })
 }
 
@@ -211,7 +245,7 @@ fn unknown(name: &str, table: &[Spec]) -> String {
 }
 
 fn unreadable(spec: &Spec, found: &str) -> String {
-    let auto = if spec.auto { " or auto" } else { "" };
+    let auto = or_unset(spec.auto, &spec.kind);
     format!(
         "parameter `{}` = {found}: expected {}{auto}",
         spec.name,
@@ -219,11 +253,25 @@ fn unreadable(spec: &Spec, found: &str) -> String {
     )
 }
 
+fn or_unset(auto: bool, kind: &Kind) -> String {
+    if auto {
+        format!(" or {}", kind.unset())
+    } else {
+        String::new()
+    }
+}
+
+/// Whether a text leaves the parameter open.
+fn is_unset(spec: &Spec, text: &str) -> bool {
+    spec.auto && (text == "auto" || text == spec.kind.unset())
+}
+
 fn read_text(spec: &Spec, text: &str) -> Option<Value> {
-    if spec.auto && text == "auto" {
+    if is_unset(spec, text) {
         return Some(Value::Null);
     }
     match spec.kind {
+        Kind::Map { .. } => None,
         Kind::Bool => text.parse::<bool>().ok().map(Value::from),
         Kind::Choice { .. } => read_json(spec, &Value::from(text)),
         Kind::Int { .. } | Kind::Float { .. } => read_json(
@@ -239,6 +287,7 @@ fn read_json(spec: &Spec, value: &Value) -> Option<Value> {
         return spec.auto.then_some(Value::Null);
     }
     match spec.kind {
+        Kind::Map { .. } => None,
         Kind::Bool => value.as_bool().map(Value::from),
         Kind::Choice { names } => value
             .as_str()
@@ -264,10 +313,11 @@ pub(crate) fn out_of_range<T: Setting>(
         return None;
     }
     let found = serde_json::to_string(value).unwrap_or_default();
-    let auto = if T::AUTO { " or auto" } else { "" };
+    let kind = T::kind(min, max);
+    let auto = or_unset(T::AUTO, &kind);
     Some(format!(
         "parameter `{name}` = {found}: expected {}{auto}",
-        T::kind(min, max).describe()
+        kind.describe()
     ))
 }
 
@@ -358,6 +408,10 @@ mod tests {
             colour: Colour = Colour::Red, [0, 0];
             /// Whether.
             flag: bool = false, [0, 0];
+            /// Which way.
+            way: Option<Directions> = None, [-1, 1];
+            /// How much.
+            much: Option<ClassWeight> = None, [0.0, 100.0];
         }
     }
 
@@ -378,7 +432,7 @@ mod tests {
                 count: 5,
                 rate: Some(0.25),
                 colour: Colour::Blue,
-                flag: false
+                ..Toy::default()
             }
         );
         assert_eq!(texts(&[("rate", "auto")]).unwrap(), Toy::default());
@@ -431,5 +485,69 @@ mod tests {
         let toy: Toy = from_json(&serde_json::json!({"count": 4.0, "rate": null})).unwrap();
         assert_eq!(toy.count, 4);
         assert!(from_json::<Toy>(&serde_json::json!({"count": null})).is_err());
+    }
+
+    #[test]
+    fn maps_are_read_from_texts_and_objects() {
+        let toy = texts(&[("way", "age:+1, a:b:-1"), ("much", "yes:5,no:0.5")]).unwrap();
+        let ways = [("a:b".to_owned(), -1), ("age".to_owned(), 1)];
+        assert_eq!(toy.way, Some(Directions(ways.into())));
+        let weights = [("no".to_owned(), 0.5), ("yes".to_owned(), 5.0)];
+        assert_eq!(toy.much, Some(ClassWeight::Given(weights.into())));
+        let object =
+            serde_json::json!({"way": {"a:b": -1, "age": 1.0}, "much": {"no": 0.5, "yes": 5}});
+        assert_eq!(from_json::<Toy>(&object).unwrap(), toy);
+        assert_eq!(
+            texts(&[("way", r#"{"age": 1, "a:b": -1}"#)]).unwrap().way,
+            toy.way
+        );
+        let balanced = Some(ClassWeight::Rule(WeightRule::Balanced));
+        assert_eq!(texts(&[("much", "balanced")]).unwrap().much, balanced);
+        for unset in ["none", "auto"] {
+            assert_eq!(
+                texts(&[("way", unset), ("much", unset)]).unwrap(),
+                Toy::default()
+            );
+        }
+        assert_eq!(
+            texts(&[("way", "")]).unwrap().way,
+            Some(Directions::default())
+        );
+        let again: Toy = serde_json::from_value(serde_json::to_value(&toy).unwrap()).unwrap();
+        assert_eq!(again, toy);
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_map_is_named() {
+        for (name, text, part) in [
+            ("way", "age:2", "column `age` has 2.0; expected +1"),
+            ("way", "age:0", "column `age` has 0.0; expected +1"),
+            ("way", "age:up", "column `age` has \"up\"; expected +1"),
+            ("way", "age", "`way` = age: expected columns with +1"),
+            ("way", "age:1,age:-1", "column `age` is given twice"),
+            (
+                "much",
+                "yes:-1",
+                "class `yes` has -1.0; expected a number from 0 to 100",
+            ),
+            (
+                "much",
+                "equal",
+                "`much` = equal: expected balanced, or classes",
+            ),
+        ] {
+            let message = texts(&[(name, text)]).unwrap_err().to_string();
+            assert!(message.contains(part), "{message}");
+        }
+        let toy = Toy {
+            way: Some(Directions([("age".to_owned(), 3)].into())),
+            ..Toy::default()
+        };
+        assert!(
+            toy.check()
+                .unwrap_err()
+                .to_string()
+                .contains("`way` = {\"age\":3}")
+        );
     }
 }

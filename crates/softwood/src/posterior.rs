@@ -50,6 +50,46 @@ pub struct Training {
     /// Standard deviation of the training target, dividing by n; none for classification.
     #[serde(default)]
     pub target_sd: Option<f64>,
+    /// How far the members differ, where a family tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub members: Option<MemberReport>,
+}
+
+/// How far members differ, on a few training rows, and what to think of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MemberReport {
+    /// Members.
+    pub n_members: usize,
+    /// Chains that they were taken from.
+    pub n_chains: usize,
+    /// Rows that they were compared on.
+    pub n_rows: usize,
+    /// Independent members that they are worth, for the outputs that tell knowledge uncertainty.
+    pub effective: f64,
+    /// Output by output.
+    pub outputs: Vec<OutputSpread>,
+    /// Why knowledge uncertainty should not be trusted, if so.
+    pub warning: Option<String>,
+}
+
+/// How far members differ in one output; variances are means over rows, in the target's units squared for a mean.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutputSpread {
+    /// The output, as a user reads it.
+    pub name: String,
+    /// Independent members that they are worth.
+    pub effective: f64,
+    /// Square root of the variance of all members over that within a chain, where there are several chains of several
+    /// members: near 1 where chains agree.
+    pub r_hat: Option<f64>,
+    /// Variance of all members.
+    pub variance: f64,
+    /// Variance of the means of chains, where there are several.
+    pub between_chains: Option<f64>,
+    /// Mean variance of the members of a chain, where it has several.
+    pub within_chains: Option<f64>,
+    /// Variance of all members over that of the posterior of a constant.
+    pub spread: f64,
 }
 
 /// A fitted model.

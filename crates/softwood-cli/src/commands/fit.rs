@@ -113,7 +113,7 @@ impl FitReport {
             seed: 0,
             seconds: 0.0,
             training: posterior.training().clone(),
-            notes: notes::of(data),
+            notes: notes::of(data, posterior.training()),
         }
     }
 }

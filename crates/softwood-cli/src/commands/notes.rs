@@ -1,12 +1,15 @@
-//! What a user should know of a table that can be fitted, but hardly as it was meant.
+//! What a user should know of a table that can be fitted, but hardly as it was meant, and of a model that hardly does what
+//! it is for.
 
-use softwood::{Dataset, FieldKind};
+use softwood::{Dataset, FieldKind, Training};
 
 /// Rows below which a category a row says nothing.
 const FEWEST_ROWS: usize = 20;
 
-/// One sentence for each text column that looks like identifiers or dates.
-pub(crate) fn of(data: &Dataset) -> Vec<String> {
+/// One sentence for each text column that looks like identifiers or dates, and what training warns of.
+pub(crate) fn of(data: &Dataset, training: &Training) -> Vec<String> {
+    let members = training.members.as_ref();
+    let warning = members.and_then(|members| members.warning.clone());
     let fields = data.schema().fields.iter();
     fields
         .filter_map(|field| match &field.kind {
@@ -19,6 +22,7 @@ pub(crate) fn of(data: &Dataset) -> Vec<String> {
                 ))
             }
         })
+        .chain(warning)
         .collect()
 }
 

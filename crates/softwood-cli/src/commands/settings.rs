@@ -122,6 +122,8 @@ fn read_config(path: &Path) -> Result<Config> {
 fn texts_of(params: &toml::Table) -> Vec<(String, String)> {
     let text = |value: &toml::Value| match value {
         toml::Value::String(text) => text.clone(),
+        // a parameter that is a map reads JSON where its names would not go into a list of pairs
+        toml::Value::Table(table) => serde_json::to_string(table).unwrap_or_default(),
         other => other.to_string(),
     };
     params
@@ -157,12 +159,19 @@ mod tests {
 
     #[test]
     fn flags_win_over_the_file() {
-        let config: Config =
-            toml::from_str("[params]\ndepth = 3\nleaf = \"linear\"\nbeta = 1.5\n").unwrap();
+        let config: Config = toml::from_str(
+            "[params]\ndepth = 3\nleaf = \"linear\"\nbeta = 1.5\nmonotone = { a = 1 }\n",
+        )
+        .unwrap();
         let typed = [("depth".to_owned(), "4".to_owned())];
         let mut merged = merge(texts_of(&config.params), &typed);
         merged.sort();
-        let expected = [("beta", "1.5"), ("depth", "4"), ("leaf", "linear")];
+        let expected = [
+            ("beta", "1.5"),
+            ("depth", "4"),
+            ("leaf", "linear"),
+            ("monotone", r#"{"a":1}"#),
+        ];
         assert_eq!(
             merged,
             expected.map(|(key, value)| (key.to_owned(), value.to_owned()))

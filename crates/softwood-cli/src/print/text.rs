@@ -61,6 +61,12 @@ pub(crate) fn fit(report: &FitReport, verbose: bool) -> String {
         );
         lines.push(("held out", what));
     }
+    if let Some(members) = &report.training.members
+        && members.n_members > 1
+    {
+        let what = format!("worth {} independent ones", short(members.effective));
+        lines.push(("members", what));
+    }
     lines.push(("time", seconds(report.seconds)));
     lines.push(("written", report.file.display().to_string()));
     let mut out = aligned(&lines);
@@ -171,7 +177,11 @@ pub(crate) fn parameters(report: &ParametersReport) -> String {
         report.model, report.summary
     );
     for spec in &report.parameters {
-        let auto = if spec.auto { ", or auto" } else { "" };
+        let auto = if spec.auto {
+            format!(", or {}", spec.kind.unset())
+        } else {
+            String::new()
+        };
         let _ = writeln!(
             out,
             "\n  {} = {}    ({}{auto})",
@@ -186,7 +196,7 @@ pub(crate) fn parameters(report: &ParametersReport) -> String {
 
 fn default_of(spec: &Spec) -> String {
     match &spec.default {
-        serde_json::Value::Null => "auto".to_owned(),
+        serde_json::Value::Null => spec.kind.unset().to_owned(),
         serde_json::Value::String(text) => text.clone(),
         other => other.to_string(),
     }
@@ -199,6 +209,7 @@ fn range_of(kind: Kind) -> String {
         Kind::Int { min, max } => format!("whole, {min} to {max}"),
         Kind::Bool => "true or false".to_owned(),
         Kind::Choice { names } => names.join(", "),
+        Kind::Map { form, .. } => form.to_owned(),
     }
 }
 

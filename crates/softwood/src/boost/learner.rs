@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::boost::chain::{Chain, Tree};
+use crate::boost::ordered::{Leaf, Ordered};
 use crate::boost::window::Window;
 use crate::data::binned::Binned;
 use crate::error::{Error, Result};
@@ -244,7 +245,9 @@ impl<const L: usize> Learner<L> {
             }
             Sampling::Off | Sampling::SplitNoise => 1.0,
         };
-        let values = self.leaf_values(law, &grown, &outputs, (key.child(4), dispersion));
+        let ordered = Ordered::new(&grown.skeleton, ground.columns);
+        let noise = (key.child(4), dispersion);
+        let values = self.leaf_values(law, &grown, &outputs, noise, ordered);
         self.update(&grown, &values);
         if let (Some(raw), Some(held_out)) = (&mut self.held_out, &ground.held_out) {
             update_by_routing(raw, &grown, &values, held_out.binned, self.chain.shrinkage);
@@ -304,6 +307,7 @@ impl<const L: usize> Learner<L> {
         grown: &Grown,
         outputs: &[Output],
         (key, dispersion): (Key, f64),
+        mut ordered: Option<Ordered>,
     ) -> Vec<f32> {
         let rate = self.settings.learning_rate;
         let is_noisy = matches!(
@@ -318,6 +322,9 @@ impl<const L: usize> Learner<L> {
             let rows = self.grower.partition.rows(rows);
             if rows.is_empty() {
                 values.extend(std::iter::repeat_n(0.0, outputs.len()));
+                if let Some(ordered) = &mut ordered {
+                    ordered.push(Leaf::EMPTY);
+                }
                 continue;
             }
             let sums = self.fixed.sums(rows);
@@ -325,7 +332,8 @@ impl<const L: usize> Learner<L> {
                 let curvature = sums[output.curvature] + output.l2;
                 let limit = law.step_limit(at);
                 let step = (sums[output.gradient] / curvature).clamp(-limit, limit);
-                let mut value = rate * step;
+                let step = rate * step;
+                let mut value = step;
                 if is_noisy {
                     let noise = match self.settings.sampling {
                         Sampling::Malinin => 2.0 * rate / self.total_weight,
@@ -335,6 +343,19 @@ impl<const L: usize> Learner<L> {
                     value += sd * f64::from(normals[leaf * outputs.len() + at]);
                 }
                 values.push(value as f32);
+                if let (Some(ordered), 0) = (&mut ordered, at) {
+                    ordered.push(Leaf {
+                        step,
+                        noise: value - step,
+                        curvature: Some(curvature),
+                    });
+                }
+            }
+        }
+        if let Some(ordered) = ordered {
+            let first = values.iter_mut().step_by(outputs.len());
+            for (value, in_order) in first.zip(ordered.values()) {
+                *value = in_order;
             }
         }
         values

@@ -3,4 +3,5 @@
 pub(crate) mod chain;
 pub(crate) mod forward;
 pub(crate) mod learner;
+mod ordered;
 mod window;

@@ -12,6 +12,8 @@ pub(crate) struct Columns {
     pub(crate) is_category: Vec<bool>,
     /// Whether some training cell is missing.
     pub(crate) has_missing: Vec<bool>,
+    /// 1 where the first output may not fall as the column rises, -1 where it may not rise, else 0.
+    pub(crate) order: Vec<i8>,
 }
 
 impl Columns {
@@ -24,7 +26,18 @@ impl Columns {
             n_bins: cuts.columns.iter().map(Cut::n_bins).collect(),
             is_category: cuts.columns.iter().map(Cut::is_category).collect(),
             has_missing: has_missing.collect(),
+            order: vec![0; cuts.columns.len()],
         }
+    }
+
+    /// The same columns with an order to keep.
+    pub(crate) fn ordered(self, order: Vec<i8>) -> Self {
+        Self { order, ..self }
+    }
+
+    /// Whether some column has an order to keep.
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.order.iter().any(|&order| order != 0)
     }
 }
 

@@ -108,7 +108,8 @@ impl<const L: usize> Grower<L> {
 
     fn grow_symmetric(&mut self, task: &Task<'_, L>) -> Grown {
         let (mut tests, mut gains) = (Vec::new(), Vec::new());
-        let mut level: Vec<usize> = vec![0];
+        // nodes with rows, and the leaf that each would be: of a deep tree on few rows most leaves are empty
+        let (mut level, mut places): (Vec<usize>, Vec<usize>) = (vec![0], vec![0]);
         let mut births = Vec::new();
         for depth in 0..task.limits.max_depth {
             let (partition, nodes) = (&self.partition, &self.nodes);
@@ -129,14 +130,18 @@ impl<const L: usize> Grower<L> {
                 births.push(self.split(node, &test, task.binned));
                 next.extend([self.nodes.len() - 2, self.nodes.len() - 1]);
             }
-            level = next;
-            tests.push(self.settled(test, task.columns, &level));
+            tests.push(self.settled(test, task.columns, &next));
             gains.push(best.gain);
+            let halves = places.iter().flat_map(|&place| [2 * place, 2 * place + 1]);
+            let children = next.into_iter().zip(halves);
+            (level, places) = children
+                .filter(|&(node, _)| !self.nodes[node].rows.is_empty())
+                .unzip();
         }
-        let leaves = level
-            .iter()
-            .map(|&node| self.nodes[node].rows.clone())
-            .collect();
+        let mut leaves = vec![0..0; 1 << tests.len()];
+        for (node, place) in level.into_iter().zip(places) {
+            leaves[place] = self.nodes[node].rows.clone();
+        }
         Grown {
             skeleton: Skeleton::Symmetric(tests),
             leaves,

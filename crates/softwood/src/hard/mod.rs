@@ -5,6 +5,7 @@ pub(crate) mod fixed;
 pub(crate) mod grow;
 pub(crate) mod growth;
 pub(crate) mod histogram;
+pub(crate) mod order;
 pub(crate) mod partition;
 mod room;
 pub(crate) mod search;

@@ -129,13 +129,14 @@ impl<const L: usize> Room<L> {
                 }
                 let which = Which::From1To(task.columns.n_bins[column]);
                 let missing = bins[0];
-                let scores = self.scan.run(bins, which, missing, total, how);
+                let how = (task.scaled, own, task.columns.order[column]);
+                let scores = self.scan.run_in_order(bins, which, missing, total, how);
                 add(left, scores);
                 if task.columns.has_missing[column] {
                     let scores = if missing == [0; L] {
                         scores
                     } else {
-                        self.scan.run(bins, which, [0; L], total, how)
+                        self.scan.run_in_order(bins, which, [0; L], total, how)
                     };
                     add(right, scores);
                 }
@@ -192,10 +193,11 @@ impl<const L: usize> Room<L> {
             sums[0][..scores.len()].copy_from_slice(scores);
         } else {
             let which = Which::From1To(task.columns.n_bins[column]);
-            let scores = self.scan.run(bins, which, bins[0], total, how);
+            let how = (task.scaled, REFUSED, task.columns.order[column]);
+            let scores = self.scan.run_in_order(bins, which, bins[0], total, how);
             sums[0][..scores.len()].copy_from_slice(scores);
             if bins[0] != [0; L] {
-                let scores = self.scan.run(bins, which, [0; L], total, how);
+                let scores = self.scan.run_in_order(bins, which, [0; L], total, how);
                 sums[1][..scores.len()].copy_from_slice(scores);
             }
         }

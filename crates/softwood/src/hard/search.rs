@@ -155,6 +155,39 @@ impl<const L: usize> Scan<L> {
         score_all(&self.below, &total, scaled, fallback, scores);
         &self.scores[..n]
     }
+
+    /// As [`Scan::run`]; where the first output would break an order, it counts as not split.
+    pub(crate) fn run_in_order(
+        &mut self,
+        bins: &Bins<L>,
+        which: Which<'_>,
+        start: [i32; L],
+        total: [i32; L],
+        (scaled, fallback, order): (&Scaled, f32, i8),
+    ) -> &[f32] {
+        let n = self
+            .run(bins, which, start, total, (scaled, fallback))
+            .len();
+        let (Some(output), true) = (scaled.outputs.first(), order != 0) else {
+            return &self.scores[..n];
+        };
+        let part = |g: f32, h: f32| output.factor * g * g / h;
+        let (all_g, all_h) = (total[output.gradient], total[output.curvature]);
+        // after the last bin only missing cells are left, which have no place in the order
+        for at in 0..n.saturating_sub(1) {
+            let below = |lane: usize| self.below[lane][at];
+            let least =
+                below(scaled.weight).min(total[scaled.weight].wrapping_sub(below(scaled.weight)));
+            let (g, h) = (below(output.gradient), below(output.curvature));
+            let (rest_g, rest_h) = (all_g.wrapping_sub(g) as f32, all_h.wrapping_sub(h) as f32);
+            let (g, h, rest_h) = (g as f32, h as f32 + output.l2, rest_h + output.l2);
+            if f32::from(order) * (rest_g * h - g * rest_h) < 0.0 && least >= scaled.min_weight {
+                let whole = part(all_g as f32, all_h as f32 + output.l2);
+                self.scores[at] += whole - part(g, h) - part(rest_g, rest_h);
+            }
+        }
+        &self.scores[..n]
+    }
 }
 
 /// Bins that take part in a search.

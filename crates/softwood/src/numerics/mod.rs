@@ -1,5 +1,6 @@
 //! Shared mathematics, each once, in a file named after it.
 
+pub(crate) mod chains;
 pub(crate) mod cholesky;
 pub(crate) mod eigen;
 pub(crate) mod gaussian;

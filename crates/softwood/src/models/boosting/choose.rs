@@ -43,7 +43,7 @@ pub(super) struct Before<'a> {
 
 /// Chooses on rows that are given, or on a part of the training rows.
 pub(super) fn choose(
-    recipe: &Recipe,
+    recipe: &Recipe<'_>,
     material: &Material<'_>,
     before: Option<Before<'_>>,
     run: &Run<'_>,
@@ -121,7 +121,7 @@ pub(super) fn choose(
     Ok(best)
 }
 
-fn candidates(recipe: &Recipe, before: Option<Before<'_>>) -> Vec<(f64, usize)> {
+fn candidates(recipe: &Recipe<'_>, before: Option<Before<'_>>) -> Vec<(f64, usize)> {
     if let Some(before) = before {
         let (rate, depth) = before.settings;
         return vec![(
@@ -142,7 +142,7 @@ fn candidates(recipe: &Recipe, before: Option<Before<'_>>) -> Vec<(f64, usize)> 
 }
 
 /// Rows that are set aside to choose by.
-fn spare_rows(recipe: &Recipe, run: &Run<'_>, n_rows: usize) -> usize {
+fn spare_rows(recipe: &Recipe<'_>, run: &Run<'_>, n_rows: usize) -> usize {
     let is_choosing =
         recipe.learning_rate.is_none() || recipe.max_depth.is_none() || recipe.patience.is_some();
     if !is_choosing || run.held_out.is_some() || n_rows < LEAST_ROWS_TO_SPLIT {
@@ -154,7 +154,7 @@ fn spare_rows(recipe: &Recipe, run: &Run<'_>, n_rows: usize) -> usize {
 /// Candidates that are grown on some rows and judged by others.
 #[derive(Debug, Clone, Copy)]
 struct Contest<'a> {
-    recipe: &'a Recipe,
+    recipe: &'a Recipe<'a>,
     material: &'a Material<'a>,
     before: Option<Before<'a>>,
     run: &'a Run<'a>,
@@ -171,7 +171,7 @@ impl Contest<'_> {
         };
         let judge = match self.run.held_out {
             Some(data) => {
-                let distinct = Distinct::of(data);
+                let distinct = material.classes.weigh(data, Distinct::of(data));
                 let rows = Rows {
                     numbers: &distinct.rows,
                     weights: &distinct.weights,
@@ -180,7 +180,7 @@ impl Contest<'_> {
             }
             None => material.judge(material.data, self.spare, &view),
         };
-        (Columns::new(&view.cuts, &train.binned), train, judge)
+        (material.columns(&view, &train), train, judge)
     }
 
     /// The best of the candidates under a plan.

@@ -7,7 +7,7 @@ use crate::boost::learner::{Ground, Learned, Sampling};
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
-use crate::hard::candidate::Columns;
+use crate::models::boosting::alike::Ensemble;
 use crate::models::boosting::choose::{Before, Chosen, choose};
 use crate::models::boosting::head::Law;
 use crate::models::boosting::params::{SgbParams, SglbParams};
@@ -40,13 +40,13 @@ impl Fit for SglbParams {
     }
 }
 
-fn fit(recipe: &Recipe, params: Value, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
+fn fit(recipe: &Recipe<'_>, params: Value, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
     let base = run
         .base
-        .map(|record| base(recipe, record, data))
+        .map(|record| base(recipe, &params, record, data))
         .transpose()?;
     let known = base.as_ref().map(|base| (base.standard, base.law));
-    let material = Material::new(recipe, data, known);
+    let material = Material::new(recipe, data, known)?;
     let mut training = Training {
         target_sd: data
             .schema()
@@ -75,6 +75,15 @@ fn fit(recipe: &Recipe, params: Value, data: &Dataset, run: &Run<'_>) -> Result<
             chain.shift(&chosen.widening);
         }
     }
+    let law = with_dispersion(material.law, &chosen, dispersion);
+    let facts = (
+        chosen.learning_rate,
+        material.standard.scale,
+        whole.total_weight(),
+    );
+    let ensemble = Ensemble::new(recipe, &chains, law, facts);
+    let rows = view.bin_rows(data.features(), Ensemble::rows(&material.distinct.rows));
+    training.members = Some(ensemble.report(&rows, data.schema().classes(), run.pool));
     training.chosen = format!(
         "{}{} trees of depth {}, learning rate {}{}",
         chosen.n_trees,
@@ -89,7 +98,7 @@ fn fit(recipe: &Recipe, params: Value, data: &Dataset, run: &Run<'_>) -> Result<
         params,
         training,
         standard: material.standard,
-        law: with_dispersion(material.law, &chosen, dispersion),
+        law,
         view,
         settings: (chosen.learning_rate, chosen.max_depth),
         members: recipe.members,
@@ -115,7 +124,7 @@ fn with_dispersion(law: Law, chosen: &Chosen, dispersion: f64) -> Law {
 }
 
 /// A model to go on from, if it can.
-fn base(recipe: &Recipe, record: &Record, data: &Dataset) -> Result<Boosted> {
+fn base(recipe: &Recipe<'_>, params: &Value, record: &Record, data: &Dataset) -> Result<Boosted> {
     let broken = |problem: &str| Err(Error::Parameters(vec![problem.to_owned()]));
     if record.family != recipe.family {
         return broken(&format!(
@@ -135,6 +144,9 @@ fn base(recipe: &Recipe, record: &Record, data: &Dataset) -> Result<Boosted> {
             "members cannot change when training goes on: keep `n_members`, `virtual`, `n_chains` and `burn_in`",
         );
     }
+    if base.params.get("monotone") != params.get("monotone") {
+        return broken("`monotone` cannot change when training goes on");
+    }
     let is_squared = matches!(base.law, Law::Squared { .. });
     if data.schema().classes().is_none() && is_squared != recipe.is_squared() {
         return broken("`head` cannot change when training goes on");
@@ -144,7 +156,7 @@ fn base(recipe: &Recipe, record: &Record, data: &Dataset) -> Result<Boosted> {
 
 /// All chains, and the mean residual variance of the training rows.
 fn chains(
-    recipe: &Recipe,
+    recipe: &Recipe<'_>,
     material: &Material<'_>,
     (view, whole): (&View, &Prepared),
     (chosen, earlier): (&Chosen, Option<&[Chain]>),
@@ -156,7 +168,7 @@ fn chains(
     settings.n_trees = chosen.n_trees;
     settings.patience = None;
     let alone = Pool::new(1)?;
-    let columns = Columns::new(&view.cuts, &whole.binned);
+    let columns = material.columns(view, whole);
     let ground = Ground {
         train: whole.sample(),
         held_out: None,

@@ -1,10 +1,13 @@
 //! Boosted histogram trees: stochastic gradient boosting and its Langevin form. What they are, in formulas, stands in
 //! `boosting.md`, where users find it too: on the parameters.
 
+mod alike;
 mod choose;
+mod class_weights;
 mod codec;
 mod head;
 mod learn;
+mod monotone;
 mod params;
 mod posterior;
 mod prepare;

@@ -2,7 +2,7 @@
 
 use crate::boost::learner::Sampling;
 use crate::hard::growth::Growth;
-use crate::params::{choices, params};
+use crate::params::{ClassWeight, Directions, choices, params};
 
 choices! {
     /// How a boosted tree grows.
@@ -85,6 +85,10 @@ params! {
         interactions: Option<bool> = None, [0, 0];
         /// What a regression model predicts besides the mean.
         head: RegressionHead = RegressionHead::Normal, [0, 0];
+        /// Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
+        monotone: Option<Directions> = None, [-1, 1];
+        /// Weights of the classes, times those of the rows; balanced: each class counts the same altogether.
+        class_weight: Option<ClassWeight> = None, [0.0, 1e6];
         /// Members, each fitted by itself.
         n_members: usize = 10, [1, 1000];
         /// Trees without a better held-out score after which to stop; auto: never.
@@ -99,8 +103,14 @@ params! {
 params! {
     #[doc = include_str!("boosting.md")]
     SglbParams, across = |params: &SglbParams| {
-        (params.n_chains.is_some() && !params.r#virtual)
-            .then(|| "`n_chains` is only used with `virtual` = true; give `n_members`".to_owned())
+        if params.n_chains.is_some() && !params.r#virtual {
+            return Some("`n_chains` is only used with `virtual` = true; give `n_members`".to_owned());
+        }
+        let of_each = params.n_members.div_ceil(params.n_chains.unwrap_or(1));
+        (params.r#virtual && of_each > params.n_estimators).then(|| {
+            let n_trees = params.n_estimators;
+            format!("a chain of `n_estimators` = {n_trees} trees has no {of_each} virtual members; give more trees or fewer members")
+        })
     }, {
         /// Trees of each chain.
         n_estimators: usize = 1000, [1, 100_000];
@@ -126,6 +136,10 @@ params! {
         interactions: Option<bool> = None, [0, 0];
         /// What a regression model predicts besides the mean.
         head: RegressionHead = RegressionHead::Normal, [0, 0];
+        /// Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
+        monotone: Option<Directions> = None, [-1, 1];
+        /// Weights of the classes, times those of the rows; balanced: each class counts the same altogether.
+        class_weight: Option<ClassWeight> = None, [0.0, 1e6];
         /// Where the noise goes.
         sampling: NoiseMode = NoiseMode::Posterior, [0, 0];
         /// Shrinkage of the sum before each tree, times the step size; auto: 1/(2 N).

@@ -5,7 +5,11 @@ use crate::data::binned::Binned;
 use crate::data::dataset::{Dataset, Target};
 use crate::data::distinct::Distinct;
 use crate::data::standardise::{Standard, resolution};
+use crate::error::Result;
+use crate::hard::candidate::Columns;
+use crate::models::boosting::class_weights::ClassWeights;
 use crate::models::boosting::head::Law;
+use crate::models::boosting::monotone::orders;
 use crate::models::boosting::params::RegressionHead;
 use crate::models::boosting::recipe::Recipe;
 use crate::models::boosting::view::{Plan, Rows, Targets, View};
@@ -64,27 +68,49 @@ pub(super) struct Material<'a> {
     pub(super) standard: Standard,
     pub(super) law: Law,
     pub(super) targets: Targets,
-    pub(super) max_bins: usize,
+    pub(super) classes: ClassWeights,
+    /// Direction of each column that the answer must follow, 0 for none.
+    orders: Vec<i8>,
+    max_bins: usize,
 }
 
 impl<'a> Material<'a> {
     /// `known`: what the numbers are measured in, where a fitted model says so.
-    pub(super) fn new(recipe: &Recipe, data: &'a Dataset, known: Option<(Standard, Law)>) -> Self {
+    ///
+    /// # Errors
+    /// When orders or class weights do not fit the data.
+    pub(super) fn new(
+        recipe: &Recipe<'_>,
+        data: &'a Dataset,
+        known: Option<(Standard, Law)>,
+    ) -> Result<Self> {
+        let orders = orders(recipe.monotone, data)?;
         let distinct = Distinct::of(data);
+        let classes = ClassWeights::new(recipe.class_weight, data, &distinct)?;
+        let distinct = classes.weigh(data, distinct);
         let (standard, law) = known.unwrap_or_else(|| {
             let standard = standard(data, &distinct);
             let law = law(recipe, data, &distinct, &standard);
             (standard, law)
         });
         let targets = Targets::of(data, &standard);
-        Self {
+        Ok(Self {
             data,
             distinct,
             standard,
             law,
             targets,
+            classes,
+            orders,
             max_bins: recipe.max_bins,
-        }
+        })
+    }
+
+    /// What a search must know of the columns of a view.
+    pub(super) fn columns(&self, view: &View, rows: &Prepared) -> Columns {
+        let mut orders = self.orders.clone();
+        orders.resize(rows.binned.n_columns(), 0);
+        Columns::new(&view.cuts, &rows.binned).ordered(orders)
     }
 
     pub(super) fn n_rows(&self) -> usize {
@@ -141,7 +167,7 @@ fn standard(data: &Dataset, distinct: &Distinct) -> Standard {
     }
 }
 
-fn law(recipe: &Recipe, data: &Dataset, distinct: &Distinct, standard: &Standard) -> Law {
+fn law(recipe: &Recipe<'_>, data: &Dataset, distinct: &Distinct, standard: &Standard) -> Law {
     let Some(values) = numbers(data, distinct) else {
         return match data.schema().classes().map_or(0, <[String]>::len) {
             2 => Law::Binary,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::boost::learner::{Sampling, Settings};
 use crate::hard::growth::{Growth, Limits};
 use crate::models::boosting::params::{RegressionHead, SgbParams, SglbParams};
+use crate::params::{ClassWeight, Directions};
 
 /// How members come about.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -19,7 +20,7 @@ pub(super) struct Members {
 
 /// A recipe; what is `None` is chosen on held-out rows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Recipe {
+pub(super) struct Recipe<'a> {
     pub(super) family: &'static str,
     pub(super) n_estimators: usize,
     pub(super) learning_rate: Option<f64>,
@@ -33,6 +34,8 @@ pub(super) struct Recipe {
     pub(super) max_bins: usize,
     pub(super) interactions: Option<bool>,
     pub(super) head: RegressionHead,
+    pub(super) monotone: Option<&'a Directions>,
+    pub(super) class_weight: Option<&'a ClassWeight>,
     pub(super) sampling: Sampling,
     pub(super) shrink_rate: Option<f64>,
     pub(super) members: Members,
@@ -57,6 +60,8 @@ macro_rules! recipe {
             max_bins: $params.max_bins,
             interactions: $params.interactions,
             head: $params.head,
+            monotone: $params.monotone.as_ref(),
+            class_weight: $params.class_weight.as_ref(),
             validation_fraction: $params.validation_fraction,
             min_scale: $params.min_scale,
             $($own)*
@@ -64,8 +69,8 @@ macro_rules! recipe {
     };
 }
 
-impl From<&SgbParams> for Recipe {
-    fn from(params: &SgbParams) -> Self {
+impl<'a> From<&'a SgbParams> for Recipe<'a> {
+    fn from(params: &'a SgbParams) -> Self {
         recipe!(params, {
             family: "sgb",
             sampling: Sampling::Off,
@@ -80,8 +85,8 @@ impl From<&SgbParams> for Recipe {
     }
 }
 
-impl From<&SglbParams> for Recipe {
-    fn from(params: &SglbParams) -> Self {
+impl<'a> From<&'a SglbParams> for Recipe<'a> {
+    fn from(params: &'a SglbParams) -> Self {
         let chains = if params.r#virtual {
             params.n_chains.unwrap_or(1).min(params.n_members)
         } else {
@@ -101,7 +106,7 @@ impl From<&SglbParams> for Recipe {
     }
 }
 
-impl Recipe {
+impl Recipe<'_> {
     /// Whether a regression model predicts the mean alone.
     pub(super) fn is_squared(&self) -> bool {
         self.head == RegressionHead::Squared

@@ -1,0 +1,270 @@
+//! Which leaves of a tree lie above which along the columns that a prediction must rise or fall in.
+//!
+//! Two leaves are compared where a row of one becomes a row of the other by a step over a threshold in such a column, all
+//! other cells kept: only those. A missing cell has no place in the order.
+
+use crate::data::binned::MISSING_BIN;
+use crate::hard::candidate::Columns;
+use crate::hard::skeleton::Skeleton;
+use crate::hard::test::{Rule, Test};
+
+/// A lower and an upper leaf: the value of the first may not exceed that of the second.
+pub(crate) type Pair = [usize; 2];
+
+/// All pairs of neighbouring leaves; those further apart follow from them.
+pub(crate) fn pairs(skeleton: &Skeleton, columns: &Columns) -> Vec<Pair> {
+    if !columns.is_ordered() {
+        return Vec::new();
+    }
+    match skeleton {
+        Skeleton::Symmetric(tests) => of_symmetric(tests, columns),
+        Skeleton::General { tests, children } => Walk::new(tests, children, columns).pairs(),
+    }
+}
+
+/// The pair in the order of its values.
+fn directed(order: i8, below: usize, above: usize) -> Pair {
+    if order > 0 {
+        [below, above]
+    } else {
+        [above, below]
+    }
+}
+
+/// The bins on both sides of a test's threshold, where there are such.
+fn sides(test: &Test, columns: &Columns) -> Option<[u8; 2]> {
+    match test.rule {
+        Rule::Above { bin, .. } if usize::from(bin) + 1 < columns.n_bins[test.column] => {
+            Some([bin, bin + 1])
+        }
+        _ => None,
+    }
+}
+
+fn of_symmetric(tests: &[Test], columns: &Columns) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    let place = |at: usize| tests.len() - 1 - at;
+    for (at, test) in tests.iter().enumerate() {
+        let order = columns.order[test.column];
+        let is_repeated = tests[..at]
+            .iter()
+            .any(|other| other.column == test.column && threshold(other) == threshold(test));
+        let Some(bins) = sides(test, columns).filter(|_| order != 0 && !is_repeated) else {
+            continue;
+        };
+        // bits of the tests on this column, as the bins on both sides answer them
+        let (mut own, mut answers) = (0, [0; 2]);
+        for (at, other) in tests.iter().enumerate() {
+            if other.column == test.column {
+                own |= 1 << place(at);
+                for (answer, bin) in answers.iter_mut().zip(bins) {
+                    *answer |= usize::from(other.goes_right(bin)) << place(at);
+                }
+            }
+        }
+        let others = (0..1_usize << tests.len()).filter(|leaf| leaf & own == 0);
+        pairs.extend(others.map(|rest| directed(order, rest | answers[0], rest | answers[1])));
+    }
+    pairs
+}
+
+fn threshold(test: &Test) -> Option<u8> {
+    match test.rule {
+        Rule::Above { bin, .. } => Some(bin),
+        Rule::In(_) => None,
+    }
+}
+
+/// Bins that a row may have in one column.
+type Set = [u64; 4];
+
+/// A walk down a tree whose nodes have tests of their own, with the bins that lead to where it stands.
+struct Walk<'a> {
+    tests: &'a [Test],
+    children: &'a [[i32; 2]],
+    columns: &'a Columns,
+    /// By column.
+    region: Vec<Set>,
+    pairs: Vec<Pair>,
+}
+
+/// A step over a threshold: the column, and the bins on both sides.
+#[derive(Clone, Copy)]
+struct Step {
+    column: usize,
+    bins: [u8; 2],
+}
+
+impl<'a> Walk<'a> {
+    fn new(tests: &'a [Test], children: &'a [[i32; 2]], columns: &'a Columns) -> Self {
+        let region = columns.n_bins.iter().map(|&n_bins| {
+            let mut set = [0; 4];
+            for bin in usize::from(MISSING_BIN)..n_bins {
+                set[bin / 64] |= 1 << (bin % 64);
+            }
+            set
+        });
+        Self {
+            tests,
+            children,
+            columns,
+            region: region.collect(),
+            pairs: Vec::new(),
+        }
+    }
+
+    fn pairs(mut self) -> Vec<Pair> {
+        if !self.tests.is_empty() {
+            self.down(0);
+        }
+        self.pairs
+    }
+
+    /// Looks at the node and at all below it.
+    fn down(&mut self, node: usize) {
+        let test = self.tests[node];
+        let [left, right] = self.children[node];
+        if self.columns.order[test.column] != 0
+            && let Some(bins) = sides(&test, self.columns)
+        {
+            let column = test.column;
+            if bins.iter().all(|&bin| holds(&self.region[column], bin)) {
+                self.across(Step { column, bins }, [left, right]);
+            }
+        }
+        for (side, child) in [left, right].into_iter().enumerate() {
+            if child >= 0 {
+                self.narrowed(test, side == 1, |walk| walk.down(child as usize));
+            }
+        }
+    }
+
+    /// Pairs of leaves below two nodes, the first on the lower side of the step, the second on the upper.
+    fn across(&mut self, step: Step, nodes: [i32; 2]) {
+        let Some(side) = nodes.iter().position(|&node| node >= 0) else {
+            let order = self.columns.order[step.column];
+            let [below, above] = nodes.map(|node| !node as usize);
+            self.pairs.push(directed(order, below, above));
+            return;
+        };
+        let node = nodes[side] as usize;
+        let test = self.tests[node];
+        let with = |child: i32| {
+            let mut next = nodes;
+            next[side] = child;
+            next
+        };
+        if test.column == step.column {
+            let answer = usize::from(test.goes_right(step.bins[side]));
+            self.across(step, with(self.children[node][answer]));
+            return;
+        }
+        for (answer, child) in self.children[node].into_iter().enumerate() {
+            self.narrowed(test, answer == 1, |walk| walk.across(step, with(child)));
+        }
+    }
+
+    /// Goes on among the rows that answer a test so, if there can be any.
+    fn narrowed(&mut self, test: Test, answer: bool, go_on: impl FnOnce(&mut Self)) {
+        let before = self.region[test.column];
+        let mut after = [0; 4];
+        for bin in 0..=u8::MAX {
+            if holds(&before, bin) && test.goes_right(bin) == answer {
+                after[bin as usize / 64] |= 1 << (bin % 64);
+            }
+        }
+        if after != [0; 4] {
+            self.region[test.column] = after;
+            go_on(self);
+            self.region[test.column] = before;
+        }
+    }
+}
+
+fn holds(set: &Set, bin: u8) -> bool {
+    set[bin as usize / 64] >> (bin % 64) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Key, below};
+
+    fn test(column: usize, bin: u8) -> Test {
+        let missing_right = bin.is_multiple_of(2);
+        Test {
+            column,
+            rule: Rule::Above { bin, missing_right },
+        }
+    }
+
+    fn columns() -> Columns {
+        Columns {
+            n_bins: vec![5, 4, 6],
+            is_category: vec![false; 3],
+            has_missing: vec![true; 3],
+            order: vec![1, -1, 0],
+        }
+    }
+
+    /// Pairs by their meaning: every row, one step up in a column.
+    fn by_rows(skeleton: &Skeleton, columns: &Columns) -> Vec<Pair> {
+        let mut found = Vec::new();
+        let n = &columns.n_bins;
+        for row in 0..n[0] * n[1] * n[2] {
+            let cells = [row % n[0], row / n[0] % n[1], row / n[0] / n[1]];
+            let leaf = |cells: [usize; 3]| skeleton.leaf(|column| cells[column] as u8);
+            for column in 0..2 {
+                let mut next = cells;
+                next[column] += 1;
+                if cells[column] > 0 && next[column] < n[column] && leaf(cells) != leaf(next) {
+                    found.push(directed(columns.order[column], leaf(cells), leaf(next)));
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Phantom leaves, which no row reaches, may be compared too: they stand apart from all others.
+    fn reached(pairs: Vec<Pair>, skeleton: &Skeleton, columns: &Columns) -> Vec<Pair> {
+        let n = &columns.n_bins;
+        let leaves: Vec<usize> = (0..n[0] * n[1] * n[2])
+            .map(|row| {
+                let cells = [row % n[0], row / n[0] % n[1], row / n[0] / n[1]];
+                skeleton.leaf(|column| cells[column] as u8)
+            })
+            .collect();
+        let mut pairs = pairs;
+        pairs.retain(|pair| leaves.contains(&pair[0]) && leaves.contains(&pair[1]));
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs
+    }
+
+    #[test]
+    fn pairs_are_those_that_some_row_steps_between() {
+        let columns = columns();
+        let mut rng = Key::from_seed(1).rng();
+        for _ in 0..300 {
+            let tests: Vec<Test> = (0..4)
+                .map(|_| {
+                    let column = below(&mut rng, 3);
+                    test(
+                        column,
+                        1 + below(&mut rng, columns.n_bins[column] - 1) as u8,
+                    )
+                })
+                .collect();
+            let symmetric = Skeleton::Symmetric(tests.clone());
+            // a tree of the same tests in which each node has a leaf or the next test, or both have
+            let children = vec![[1, 2], [3, -1], [-2, -3], [-4, -5]];
+            let general = Skeleton::General { tests, children };
+            for skeleton in [symmetric, general] {
+                let found = reached(pairs(&skeleton, &columns), &skeleton, &columns);
+                assert_eq!(found, by_rows(&skeleton, &columns), "{skeleton:?}");
+            }
+        }
+    }
+}

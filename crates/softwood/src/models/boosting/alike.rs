@@ -1,0 +1,248 @@
+//! Whether members differ enough for their spread to be trusted.
+//!
+//! Members are compared on a few training rows, output by output: the variance between them, that within and between
+//! chains, and how many independent ones they are worth. Two bounds are known beforehand. Virtual members `p` trees apart
+//! have a correlation of at least `((1 - e) q)^p` at learning rate `e` and shrinkage `q`, a leaf's value being the chain
+//! `x -> (1 - e) q x + noise` at best: an estimate from a few members of one chain cannot see that, so the lesser of both
+//! counts. And members of a posterior differ at least as much as if a constant alone were unknown: by `1 / sum s^-2` for a
+//! mean, `1/(2 N)` for a log scale, `1 / sum p (1 - p)` for a logit, sums over all rows.
+
+use crate::boost::chain::Chain;
+use crate::boost::learner::Sampling;
+use crate::data::binned::Binned;
+use crate::models::boosting::head::Law;
+use crate::models::boosting::recipe::{Members, Recipe};
+use crate::numerics::chains::{Draws, effective_of};
+use crate::par::Pool;
+use crate::posterior::{MemberReport, OutputSpread};
+
+/// Rows that members are compared on: as many as are routed at once.
+const ROWS: usize = 64;
+/// Effective members below which a variance says little: its relative error is then above one.
+const FEWEST: f64 = 3.0;
+/// Part of the posterior variance of a constant below which members are too alike. The variance of ten draws is a quarter of
+/// the true one, or less, once in a hundred times: a constant model raises no more false alarms.
+const TOO_LITTLE: f64 = 0.25;
+
+/// What is compared.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ensemble<'a> {
+    members: Members,
+    chains: &'a [Chain],
+    law: Law,
+    sampling: Sampling,
+    learning_rate: f64,
+    /// Units of the target per unit of its standardised form.
+    scale: f64,
+    total_weight: f64,
+}
+
+/// Raw outputs of a chain's members: by output, then row, then member.
+type Said = Vec<Vec<Vec<f64>>>;
+
+impl<'a> Ensemble<'a> {
+    /// The members of some chains; besides, the learning rate, the target's scale and the weight of all rows.
+    pub(super) fn new(
+        recipe: &Recipe<'_>,
+        chains: &'a [Chain],
+        law: Law,
+        (learning_rate, scale, total_weight): (f64, f64, f64),
+    ) -> Self {
+        Self {
+            members: recipe.members,
+            chains,
+            law,
+            sampling: recipe.sampling,
+            learning_rate,
+            scale,
+            total_weight,
+        }
+    }
+
+    /// As many of some rows as members are compared on.
+    pub(super) fn rows(rows: &[u32]) -> &[u32] {
+        &rows[..rows.len().min(ROWS)]
+    }
+
+    /// Compares the members on some rows.
+    pub(super) fn report(
+        &self,
+        rows: &Binned,
+        class_names: Option<&[String]>,
+        pool: &Pool,
+    ) -> MemberReport {
+        let draws = self.draws(rows, pool);
+        let n_outputs = self.law.n_outputs();
+        let outputs: Vec<OutputSpread> = (0..n_outputs)
+            .map(|output| self.spread(&draws, output, rows.n_rows(), class_names))
+            .collect();
+        // knowledge is told by means or by logits; a log scale moves neither
+        let counted = if class_names.is_some() { n_outputs } else { 1 };
+        let least = |of: fn(&OutputSpread) -> f64| {
+            outputs[..counted]
+                .iter()
+                .map(of)
+                .fold(f64::INFINITY, f64::min)
+        };
+        let effective = least(|output| output.effective);
+        let warning = self.warning(
+            effective,
+            least(|output| output.variance),
+            least(|output| output.spread),
+        );
+        MemberReport {
+            n_members: self.members.total,
+            n_chains: self.members.chains,
+            n_rows: rows.n_rows(),
+            effective,
+            outputs,
+            warning,
+        }
+    }
+
+    fn snapshots(&self, chain: usize) -> Vec<usize> {
+        self.members
+            .snapshots(self.chains[chain].trees.len(), chain)
+    }
+
+    fn draws(&self, rows: &Binned, pool: &Pool) -> Vec<Said> {
+        pool.map(self.chains.len(), |at| {
+            let snapshots = self.snapshots(at);
+            let mut draws =
+                vec![vec![vec![0.0; snapshots.len()]; rows.n_rows()]; self.law.n_outputs()];
+            self.chains[at].forward(rows, &snapshots, |member, output, first, values| {
+                for (row, &value) in draws[output][first..].iter_mut().zip(values) {
+                    row[member] = value;
+                }
+            });
+            draws
+        })
+    }
+
+    fn spread(
+        &self,
+        draws: &[Said],
+        output: usize,
+        n_rows: usize,
+        class_names: Option<&[String]>,
+    ) -> OutputSpread {
+        // chains may have one member more than others: the last ones of each are compared
+        let n_draws = self.members.total / self.members.chains;
+        let mut chains = Draws::new(draws.len(), n_draws);
+        for row in 0..n_rows {
+            let last = draws.iter().flat_map(|chain| {
+                let members = &chain[output][row];
+                &members[members.len() - n_draws..]
+            });
+            chains.add(&last.copied().collect::<Vec<_>>());
+        }
+        let effective =
+            chains.effective() * self.members.total as f64 / (draws.len() * n_draws) as f64;
+        let is_mean = class_names.is_none() && output == 0;
+        let unit = if is_mean { self.scale.powi(2) } else { 1.0 };
+        OutputSpread {
+            name: output_name(class_names, output),
+            effective: effective.min(self.most_effective()),
+            r_hat: chains.r_hat(),
+            variance: unit * chains.variance(),
+            between_chains: chains.between().map(|between| unit * between),
+            within_chains: chains.within().map(|within| unit * within),
+            spread: chains.variance() / self.least_variance(draws, output, n_rows),
+        }
+    }
+
+    /// What members can be worth at most, by what a chain forgets from one to the next.
+    fn most_effective(&self) -> f64 {
+        let is_langevin = matches!(self.sampling, Sampling::Posterior | Sampling::Malinin);
+        let of_chain = |at: usize| {
+            let snapshots = self.snapshots(at);
+            let steps = snapshots.windows(2).map(|pair| pair[1] - pair[0]);
+            match steps.min() {
+                Some(trees) if is_langevin => {
+                    let kept = (1.0 - self.learning_rate) * self.chains[at].shrinkage;
+                    effective_of(snapshots.len(), kept.powi(trees as i32))
+                }
+                _ => snapshots.len() as f64,
+            }
+        };
+        (0..self.chains.len()).map(of_chain).sum()
+    }
+
+    /// Variance of the posterior of a constant, added to what the members say.
+    fn least_variance(&self, draws: &[Said], output: usize, n_rows: usize) -> f64 {
+        let (mut sum, mut n) = (0.0, 0.0);
+        for chain in draws {
+            for row in 0..n_rows {
+                for member in 0..chain[output][row].len() {
+                    sum += self.information(output, |output| chain[output][row][member]);
+                    n += 1.0;
+                }
+            }
+        }
+        n / (sum * self.total_weight).max(f64::MIN_POSITIVE)
+    }
+
+    /// What a row of these raw outputs tells of one of them: its expected curvature.
+    fn information(&self, output: usize, raw: impl Fn(usize) -> f64) -> f64 {
+        match self.law {
+            Law::Normal { .. } if output == 1 => 2.0,
+            Law::Normal { .. } => self.law.sd(raw(1)).powi(-2),
+            Law::Squared { sd } => sd.powi(-2),
+            Law::Binary => {
+                let p = 1.0 / (1.0 + (-raw(0)).exp());
+                p * (1.0 - p)
+            }
+            Law::Multiclass { classes } => {
+                let own = raw(output);
+                let p = 1.0
+                    / (0..classes)
+                        .map(|class| (raw(class) - own).exp())
+                        .sum::<f64>();
+                p * (1.0 - p)
+            }
+        }
+    }
+
+    /// What to think of so many effective members with so much variance between them.
+    fn warning(&self, effective: f64, variance: f64, spread: f64) -> Option<String> {
+        let Members { total, chains, .. } = self.members;
+        let is_repeated = |at| self.snapshots(at).windows(2).any(|pair| pair[0] == pair[1]);
+        let n_trees = self.chains.first().map_or(0, |chain| chain.trees.len());
+        let remedy = match self.sampling {
+            Sampling::Off => "give a `subsample` below 1",
+            _ if chains < total => "take more trees, more chains or virtual = false",
+            _ => "take sampling = posterior and a `subsample` below 1",
+        };
+        let problem = if total == 1 {
+            return None;
+        } else if (0..chains).any(is_repeated) {
+            format!(
+                "chains of {n_trees} trees are too short for {total} virtual members, so that some are the same"
+            )
+        } else if variance <= 0.0 {
+            format!("all {total} members are the same, so that knowledge uncertainty is zero")
+        } else if effective < FEWEST.min(0.5 * total as f64) {
+            format!(
+                "the {total} members are so alike that they count as {effective:.1} independent ones, too few to tell \
+                 knowledge uncertainty"
+            )
+        } else if spread < TOO_LITTLE {
+            format!(
+                "the members are more alike than the posterior of a constant would have them ({spread:.1e} of its variance), so \
+                 that knowledge uncertainty is too small"
+            )
+        } else {
+            return None;
+        };
+        Some(format!("{problem}; {remedy}"))
+    }
+}
+
+fn output_name(class_names: Option<&[String]>, output: usize) -> String {
+    match (class_names, output) {
+        (None, 0) => "mean".to_owned(),
+        (None, _) => "log scale".to_owned(),
+        (Some([_, second]), _) => format!("logit of `{second}`"),
+        (Some(names), _) => format!("logit of `{}`", names[output]),
+    }
+}
