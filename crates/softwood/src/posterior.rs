@@ -129,6 +129,34 @@ impl<'a> Distribution<'a> {
         self.table.n_rows()
     }
 
+    /// The columns and what is predicted.
+    pub fn schema(&self) -> &Schema {
+        self.posterior.schema()
+    }
+
+    /// The rows, aligned with the schema.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        self.pool
+    }
+
+    pub(crate) fn watch(&self) -> &dyn Watch {
+        self.watch
+    }
+
+    /// The same model's answer to other rows that are aligned already.
+    pub(crate) fn of_rows<'b>(&'b self, table: Table, pool: &'b Pool) -> Distribution<'b> {
+        Distribution {
+            posterior: self.posterior,
+            table,
+            pool,
+            watch: &Silent,
+        }
+    }
+
     /// The shape of the members' distributions.
     pub fn head(&self) -> Head {
         self.posterior.head()

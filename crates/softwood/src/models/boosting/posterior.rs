@@ -183,6 +183,20 @@ impl Posterior for Boosted {
         &self.training
     }
 
+    fn gains(&self) -> Option<Vec<f64>> {
+        let mut gains = vec![0.0; self.schema.fields.len()];
+        for tree in self.chains.iter().flat_map(|chain| &chain.trees) {
+            for (test, &gain) in tree.skeleton.tests().iter().zip(&tree.gains) {
+                gains[test.column] += f64::from(gain).max(0.0);
+            }
+        }
+        let total: f64 = gains.iter().sum();
+        if total > 0.0 {
+            gains.iter_mut().for_each(|gain| *gain /= total);
+        }
+        Some(gains)
+    }
+
     fn record(&self) -> Record {
         let mut arrays = Vec::new();
         for (at, chain) in self.chains.iter().enumerate() {
