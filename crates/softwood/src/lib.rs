@@ -98,7 +98,7 @@ pub use models::vst::{ProbeShape, StepProbe};
 pub use outline::{Answer, Outline, OutlineNode, OutlineSplit, Question};
 pub use par::Pool;
 pub use params::{Checked, Kind, Params, Spec};
-pub use posterior::{CurvePoint, Distribution, Posterior, Training, Trial};
+pub use posterior::{CurvePoint, Distribution, Posterior, Step, Training, Trial};
 pub use predictive::block::{Block, Head, LANES};
 pub use predictive::uncertainty::{Moments, Uncertainty};
 pub use rng::Key;

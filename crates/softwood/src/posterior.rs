@@ -21,7 +21,7 @@ use crate::store::record::Record;
 /// One point of the loss curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
-    /// Epoch or round.
+    /// Epochs or trees so far, as [`Training::step`] says.
     pub epoch: usize,
     /// Evidence lower bound per row; mean log-likelihood of the training rows where a family has no such bound.
     pub elbo: f64,
@@ -38,6 +38,17 @@ pub struct Trial {
     pub held_out: f64,
 }
 
+/// What the points of a loss curve count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Step {
+    /// Passes through the rows; the training loss is an evidence lower bound.
+    #[default]
+    Epoch,
+    /// Boosted trees; the training loss is a log-likelihood.
+    Tree,
+}
+
 /// How a model came about.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Training {
@@ -50,6 +61,9 @@ pub struct Training {
     /// Standard deviation of the training target, dividing by n; none for classification.
     #[serde(default)]
     pub target_sd: Option<f64>,
+    /// What the points of the curve count.
+    #[serde(default)]
+    pub step: Step,
 }
 
 /// A fitted model.

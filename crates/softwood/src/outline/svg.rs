@@ -4,12 +4,12 @@
 use std::fmt::Write as _;
 
 use crate::outline::words::{likeliest, number, rows, side};
-use crate::outline::{Answer, Outline, OutlineNode};
+use crate::outline::{Answer, Outline, OutlineNode, OutlineSplit};
 
 const FONTS: &str = "Inter, 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif";
 const MARGIN: f64 = 20.0;
 /// Size of a box, and the room between it and the next ones.
-const BOX: [f64; 2] = [236.0, 46.0];
+const BOX: [f64; 2] = [250.0, 46.0];
 const GAP: [f64; 2] = [44.0, 12.0];
 /// Room at the sides of a box.
 const PAD: f64 = 9.0;
@@ -17,6 +17,8 @@ const PAD: f64 = 9.0;
 const SIZES: [f64; 3] = [16.0, 12.0, 11.0];
 /// Height of a line of the legend.
 const LEGEND: f64 = 20.0;
+/// Room for a class's colour in the legend.
+const SQUARE: f64 = 16.0;
 /// Width of the bar at the foot of a box.
 const BAR: f64 = BOX[0] - 2.0 * PAD;
 
@@ -150,34 +152,42 @@ impl<'a> Picture<'a> {
             " font-weight=\"600\"",
             &title,
         );
-        for entry in picture.legend() {
-            picture.top += LEGEND;
-            let room = width - 2.0 * MARGIN;
-            head += &line_of_legend(&entry, picture.top, room);
+        let mut x = MARGIN;
+        picture.top += LEGEND;
+        for (colour, words) in picture.legend() {
+            let words = shortened(&words, width - 2.0 * MARGIN - SQUARE, SIZES[2]);
+            let needed = SQUARE + width_of(&words, SIZES[2]);
+            if x > MARGIN && x + needed > width - MARGIN {
+                x = MARGIN;
+                picture.top += LEGEND;
+            }
+            head += &entry_of_legend([x, picture.top], colour, &words);
+            x += needed + 12.0;
         }
         picture.top += 14.0;
         picture.head = head;
         picture
     }
 
-    /// Lines of the legend: colour, if any, and words.
+    /// Entries of the legend: colour, if any, and words.
     fn legend(&self) -> Vec<(Option<usize>, String)> {
         if self.outline.classes.is_none() {
             let [least, most] = self.range.map(|end| number(end, 4));
             let words = format!("mean ± sd of the training rows; bars from {least} to {most}");
             return vec![(None, words)];
         }
-        let n_own = COLOURS.len() - 1;
-        let named = |colour: usize| {
-            let at = self.colours.iter().position(|&own| own == colour)?;
-            Some((Some(colour), self.outline.class(at).to_owned()))
+        let last = COLOURS.len() - 1;
+        let of =
+            |colour: usize| (0..self.colours.len()).filter(move |&at| self.colours[at] == colour);
+        let entry = |colour: usize| match of(colour).count() {
+            0 => None,
+            1 => Some((
+                Some(colour),
+                self.outline.class(of(colour).next()?).to_owned(),
+            )),
+            more => Some((Some(colour), format!("{more} more classes"))),
         };
-        let mut lines: Vec<_> = (0..n_own).filter_map(named).collect();
-        let more = self.colours.iter().filter(|&&own| own == n_own).count();
-        if more > 0 {
-            lines.push((Some(n_own), format!("{more} more classes")));
-        }
-        lines
+        (0..=last).filter_map(entry).collect()
     }
 
     fn corner(&self, place: Place) -> [f64; 2] {
@@ -221,7 +231,7 @@ impl<'a> Picture<'a> {
         out: &mut String,
         place: Place,
         node: &OutlineNode,
-        rule: Option<(&crate::outline::OutlineSplit, bool)>,
+        rule: Option<(&OutlineSplit, bool)>,
     ) {
         let [x, y] = self.corner(place);
         let (fill, edge) = match node.split {
@@ -260,7 +270,7 @@ impl<'a> Picture<'a> {
     }
 
     /// The rule that leads to a node, in one line: the column gives way before the threshold does.
-    fn rule(&self, x: f64, y: f64, rule: Option<(&crate::outline::OutlineSplit, bool)>) -> String {
+    fn rule(&self, x: f64, y: f64, rule: Option<(&OutlineSplit, bool)>) -> String {
         let Some((split, right)) = rule else {
             return letters([x, y], SIZES[1], INK, " font-weight=\"600\"", "all rows");
         };
@@ -270,9 +280,11 @@ impl<'a> Picture<'a> {
             ""
         };
         let room = BAR - width_of(missing, SIZES[2]);
-        let side = side(split, right, |text| width_of(text, SIZES[1]) <= 0.6 * room);
-        let side = shortened(&side, 0.6 * room, SIZES[1]);
-        let column = shortened(&split.column, room - width_of(&side, SIZES[1]), SIZES[1]);
+        let room = room - width_of(&split.column, SIZES[1]).min(0.4 * room);
+        let side = side(split, right, |text| width_of(text, SIZES[1]) <= room);
+        let side = shortened(&side, room, SIZES[1]);
+        let room = BAR - width_of(missing, SIZES[2]) - width_of(&side, SIZES[1]);
+        let column = shortened(&split.column, room, SIZES[1]);
         let rest = format!(
             "<tspan font-weight=\"400\">{}<tspan font-size=\"{}\" fill=\"{PALE_INK}\">{missing}</tspan></tspan>",
             escape(&side.replace("<=", "≤")),
@@ -363,19 +375,16 @@ fn colours(outline: &Outline) -> Vec<usize> {
     colours
 }
 
-fn line_of_legend((colour, words): &(Option<usize>, String), y: f64, room: f64) -> String {
-    let words = shortened(words, room - 16.0, SIZES[2]);
-    match colour {
-        None => letters([MARGIN, y], SIZES[2], PALE_INK, "", &words),
-        Some(colour) => {
-            let square = format!(
-                "<rect x=\"{MARGIN}\" y=\"{:.1}\" width=\"10\" height=\"10\" fill=\"{}\"/>\n",
-                y - 9.0,
-                COLOURS[*colour]
-            );
-            square + &letters([MARGIN + 16.0, y], SIZES[2], PALE_INK, "", &words)
-        }
-    }
+fn entry_of_legend([x, y]: [f64; 2], colour: Option<usize>, words: &str) -> String {
+    let Some(colour) = colour else {
+        return letters([x, y], SIZES[2], PALE_INK, "", words);
+    };
+    let square = format!(
+        "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"10\" height=\"10\" fill=\"{}\"/>\n",
+        y - 9.0,
+        COLOURS[colour]
+    );
+    square + &letters([x + SQUARE, y], SIZES[2], PALE_INK, "", words)
 }
 
 fn letters([x, y]: [f64; 2], size: f64, colour: &str, style: &str, words: &str) -> String {

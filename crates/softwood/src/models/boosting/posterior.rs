@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::models::boosting::codec::{decode, encode};
 use crate::models::boosting::head::Law;
 use crate::models::boosting::recipe::Members;
-use crate::posterior::{Posterior, Training};
+use crate::posterior::{Posterior, Step, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::{Key, below};
 use crate::store::record::Record;
@@ -40,6 +40,11 @@ impl Boosted {
         members: Members,
         chains: Vec<Chain>,
     ) -> Self {
+        // also where a file of an earlier version does not say it
+        let training = Training {
+            step: Step::Tree,
+            ..training
+        };
         let snapshots = chains.iter().enumerate();
         let snapshots = snapshots
             .map(|(at, chain)| members.snapshots(chain.trees.len(), at))
