@@ -414,7 +414,9 @@ mod tests {
         };
         assert_eq!(toy, wanted);
         // rules that tie fields together are judged by both
-        let message = over::<Toy>(&earlier, &[pair("flag", "true")]).unwrap_err().to_string();
+        let message = over::<Toy>(&earlier, &[pair("flag", "true")])
+            .unwrap_err()
+            .to_string();
         assert!(message.contains("seven and flag"), "{message}");
         assert!(over::<Toy>(&serde_json::Value::Null, &[]).is_err());
     }

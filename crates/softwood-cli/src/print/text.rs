@@ -181,7 +181,8 @@ pub(crate) fn parameters(report: &ParametersReport) -> String {
         let _ = writeln!(out, "      {}", spec.doc);
     }
     if report.goes_on {
-        out += "\nA fitted model can be trained further: softwood fit --resume MODEL DATA -o MODEL.\n";
+        out +=
+            "\nA fitted model can be trained further: softwood fit --resume MODEL DATA -o MODEL.\n";
     }
     out
 }

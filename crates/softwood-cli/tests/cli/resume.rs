@@ -10,23 +10,50 @@ fn families(folder: &Folder) -> Vec<(String, bool)> {
     let list = folder.json(&["models", "--json"]);
     let names = list.as_array().unwrap().iter();
     let names = names.map(|family| family["model"].as_str().unwrap().to_owned());
-    let goes_on = |name: &String| folder.json(&["models", name, "--json"])["goes_on"] == Value::Bool(true);
+    let goes_on =
+        |name: &String| folder.json(&["models", name, "--json"])["goes_on"] == Value::Bool(true);
     names.map(|name| (name.clone(), goes_on(&name))).collect()
 }
 
 /// A small model of `data.csv` in `base.softwood`.
 fn fit(folder: &Folder, family: &str, target: &str) {
-    let mut args = vec!["fit", "data.csv", "-t", target, "-q", "--model", family, "-o", "base.softwood"];
+    let mut args = vec![
+        "fit",
+        "data.csv",
+        "-t",
+        target,
+        "-q",
+        "--model",
+        family,
+        "-o",
+        "base.softwood",
+    ];
     match family {
         "vst" => args.extend(["-p", "n_epochs=3", "-p", "depth=1"]),
-        "sgb" | "sglb" => args.extend(["-p", "n_estimators=10", "-p", "n_members=2", "-p", "learning_rate=0.2", "-p", "max_depth=2"]),
+        "sgb" | "sglb" => args.extend([
+            "-p",
+            "n_estimators=10",
+            "-p",
+            "n_members=2",
+            "-p",
+            "learning_rate=0.2",
+            "-p",
+            "max_depth=2",
+        ]),
         _ => {}
     }
     let ran = folder.run(&args);
     assert_eq!(ran.code, 0, "{}", ran.err);
 }
 
-const RESUME: [&str; 6] = ["fit", "more.csv", "--resume", "base.softwood", "-o", "next.softwood"];
+const RESUME: [&str; 6] = [
+    "fit",
+    "more.csv",
+    "--resume",
+    "base.softwood",
+    "-o",
+    "next.softwood",
+];
 
 /// Every family either goes on or says that it cannot, before it reads any data.
 #[test]
@@ -70,11 +97,21 @@ fn going_on(folder: &Folder) -> Option<String> {
 fn parameters_can_be_changed_and_the_file_replaced() {
     let folder = Folder::new();
     folder.write("data.csv", regression(60));
-    let Some(family) = going_on(&folder) else { return };
+    let Some(family) = going_on(&folder) else {
+        return;
+    };
     fit(&folder, &family, "y");
     folder.write("more.csv", regression(90));
     let report = folder.json(&[
-        "fit", "more.csv", "--resume", "base.softwood", "-o", "base.softwood", "-p", "n_estimators=15", "--json",
+        "fit",
+        "more.csv",
+        "--resume",
+        "base.softwood",
+        "-o",
+        "base.softwood",
+        "-p",
+        "n_estimators=15",
+        "--json",
     ]);
     assert_eq!(report["params"]["n_estimators"], 15);
     assert_eq!(report["params"]["max_depth"], 2);
@@ -87,12 +124,17 @@ fn parameters_can_be_changed_and_the_file_replaced() {
 fn tables_that_do_not_fit_the_model_are_named() {
     let folder = Folder::new();
     folder.write("data.csv", classification(60));
-    let Some(family) = going_on(&folder) else { return };
+    let Some(family) = going_on(&folder) else {
+        return;
+    };
     fit(&folder, &family, "kind");
     for (table, parts) in [
         ("a,kind\n1,low\n2,high\n", ["more.csv", "column `b`"]),
         ("a,b\n1,2\n2,3\n", ["more.csv", "column `kind`"]),
-        ("a,b,kind\n1,2,low\n2,3,huge\n", ["column `kind`, row 2", "`huge` is not a class of the model"]),
+        (
+            "a,b,kind\n1,2,low\n2,3,huge\n",
+            ["column `kind`, row 2", "`huge` is not a class of the model"],
+        ),
     ] {
         folder.write("more.csv", table);
         folder.refused(&RESUME, &parts);
@@ -108,17 +150,37 @@ fn tables_that_do_not_fit_the_model_are_named() {
 #[test]
 fn flags_that_contradict_the_model() {
     let folder = fitted(&regression(60), "y");
-    let resume = ["fit", "data.csv", "--resume", "model.softwood", "-o", "next.softwood"];
+    let resume = [
+        "fit",
+        "data.csv",
+        "--resume",
+        "model.softwood",
+        "-o",
+        "next.softwood",
+    ];
     for (flags, parts) in [
-        (vec!["--model", "sgb"], vec!["is a `vst`, not a `sgb`", "leave --model out"]),
+        (
+            vec!["--model", "sgb"],
+            vec!["is a `vst`, not a `sgb`", "leave --model out"],
+        ),
         (vec!["--target", "a"], vec!["predicts `y`, not `a`"]),
-        (vec!["--categorical", "a"], vec!["--resume", "--categorical"]),
+        (
+            vec!["--categorical", "a"],
+            vec!["--resume", "--categorical"],
+        ),
         (vec!["--task", "regression"], vec!["--resume", "--task"]),
     ] {
         folder.refused(&[&resume[..], &flags].concat(), &parts);
     }
     folder.refused(
-        &["fit", "data.csv", "--resume", "data.csv", "-o", "next.softwood"],
+        &[
+            "fit",
+            "data.csv",
+            "--resume",
+            "data.csv",
+            "-o",
+            "next.softwood",
+        ],
         &["data.csv", "model"],
     );
     folder.refused(
