@@ -171,11 +171,12 @@ class Estimator(BaseEstimator):
         Returns
         -------
         dict of arrays of shape (n_features,)
-            `column`, and means over shuffles with their standard errors (`..._se`, NaN of a single shuffle); `pandas.DataFrame`
-            makes a table of it. `log_likelihood_fall` and `error_rise` (root mean square error, or share of wrong labels) are
-            there with `y`. `prediction_change`: how far a row's mean moves, in the target's units, or how much probability goes
-            from one class to another. `knowledge_change`: how far a row's knowledge uncertainty moves (standard deviation in
-            the target's units, or nats), and `knowledge_shift` the same with its sign.
+            `column`, and means over shuffles with their standard errors (`..._se`, NaN of a single shuffle);
+            `pandas.DataFrame` makes a table of it. With `y`: `log_likelihood_fall` of a row and `error_rise` (root mean
+            square error, or share of wrong labels). `prediction_change`: how far a row's mean moves, in the target's
+            units, or how much probability goes from one class to another. `knowledge_change`: how far a row's knowledge
+            uncertainty moves (standard deviation in the target's units, or nats); `knowledge_shift`: the same with its
+            sign.
 
         Examples
         --------

@@ -101,7 +101,7 @@ def test_a_tree_is_text_picture_and_dict(regression, kind, quick):
         return
     nodes = model.export_dict()["nodes"]
     assert len(model.export_text().splitlines()) == len(nodes)
-    assert ET.fromstring(model.export_svg()).tag.endswith("svg")  # noqa: S314
+    assert ET.fromstring(model.export_svg()).tag.endswith("svg")
 
 
 def test_every_family_goes_on_or_says_that_it_cannot(regression, classification, family, quick):

@@ -1,5 +1,6 @@
 //! A single tree as a reader sees it: questions, answers and row counts in the user's units.
 
+mod letters;
 mod svg;
 mod text;
 mod words;

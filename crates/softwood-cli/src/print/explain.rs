@@ -226,7 +226,7 @@ fn cut(name: &str) -> String {
 }
 
 fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}\n")).collect()
+    text.lines().flat_map(|line| ["  ", line, "\n"]).collect()
 }
 
 #[cfg(test)]

@@ -148,8 +148,8 @@ fn without_a_target_nothing_is_scored() {
 #[test]
 fn a_reference_shows_which_column_makes_rows_unsure() {
     let folder = fitted(&regression(60), "y");
-    let rows: String = (0..30).map(|at| format!("{},red\n", 500 + at)).collect();
-    folder.write("far.csv", format!("a,colour\n{rows}"));
+    let rows: Vec<_> = (500..530).map(|a| format!("{a},red")).collect();
+    folder.write("far.csv", format!("a,colour\n{}\n", rows.join("\n")));
     let args = [
         "explain",
         "model.softwood",

@@ -382,7 +382,7 @@ impl Ground<'_> {
     fn importance(&self, name: &str, before: &Sums, repeats: &[Sums]) -> ColumnImportance {
         let n_rows = self.distribution.n_rows() as f64;
         let over_repeats =
-            |of: &dyn Fn(&Sums) -> f64| measured(repeats.iter().map(of).collect::<Vec<_>>());
+            |of: &dyn Fn(&Sums) -> f64| measured(&repeats.iter().map(of).collect::<Vec<_>>());
         let scored = |of: &dyn Fn(&Sums) -> f64| self.target.map(|_| over_repeats(of));
         ColumnImportance {
             column: name.to_owned(),
@@ -400,7 +400,7 @@ impl Ground<'_> {
 }
 
 /// Mean and standard error, in units in which no square leaves the range of numbers.
-fn measured(values: Vec<f64>) -> Measured {
+fn measured(values: &[f64]) -> Measured {
     let n = values.len() as f64;
     let unit = unit_of(values.iter().copied());
     let mean = values.iter().map(|value| value / unit).sum::<f64>() / n;
@@ -421,7 +421,7 @@ mod tests {
     fn means_and_standard_errors() {
         // by hand: squares around 2.5 add up to 5, so the error is the root of 5 / 3 / 4
         for unit in [1.0, 1e300, 1e-300] {
-            let found = measured([1.0, 2.0, 3.0, 4.0].map(|value| value * unit).to_vec());
+            let found = measured(&[1.0, 2.0, 3.0, 4.0].map(|value| value * unit));
             let se = (5.0_f64 / 12.0).sqrt();
             close(
                 &[found.mean / unit, found.se.unwrap() / unit],
@@ -429,7 +429,7 @@ mod tests {
                 1e-14,
             );
         }
-        assert_eq!(measured(vec![7.0]).se, None);
+        assert_eq!(measured(&[7.0]).se, None);
     }
 
     #[test]

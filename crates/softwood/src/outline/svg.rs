@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use crate::outline::letters::{escape, letters, shortened, width_of};
 use crate::outline::words::{likeliest, number, rows, side};
 use crate::outline::{Answer, Outline, OutlineNode, OutlineSplit};
 
@@ -253,7 +254,7 @@ impl<'a> Picture<'a> {
             BOX[1]
         );
         let left = x + PAD;
-        out.push_str(&self.rule(left, y + 17.0, rule));
+        out.push_str(&rule_of([left, y + 17.0], rule));
         let room = BAR - width_of(&count, SIZES[2]) - 8.0;
         let answer = shortened(&self.outline.answer(&node.answer, 1), room, SIZES[2]);
         out.push_str(&letters([left, y + 32.0], SIZES[2], PALE_INK, "", &answer));
@@ -267,35 +268,6 @@ impl<'a> Picture<'a> {
         ));
         self.bar(out, [left, y + BOX[1] - 8.0], &node.answer);
         out.push_str("</g>\n");
-    }
-
-    /// The rule that leads to a node, in one line: the column gives way before the threshold does.
-    fn rule(&self, x: f64, y: f64, rule: Option<(&OutlineSplit, bool)>) -> String {
-        let Some((split, right)) = rule else {
-            return letters([x, y], SIZES[1], INK, " font-weight=\"600\"", "all rows");
-        };
-        let missing = if split.missing_right == right {
-            " or missing"
-        } else {
-            ""
-        };
-        let room = BAR - width_of(missing, SIZES[2]);
-        let room = room - width_of(&split.column, SIZES[1]).min(0.4 * room);
-        let side = side(split, right, |text| width_of(text, SIZES[1]) <= room);
-        let side = shortened(&side, room, SIZES[1]);
-        let room = BAR - width_of(missing, SIZES[2]) - width_of(&side, SIZES[1]);
-        let column = shortened(&split.column, room, SIZES[1]);
-        let rest = format!(
-            "<tspan font-weight=\"400\">{}<tspan font-size=\"{}\" fill=\"{PALE_INK}\">{missing}</tspan></tspan>",
-            escape(&side.replace("<=", "≤")),
-            SIZES[2]
-        );
-        format!(
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{}\" fill=\"{INK}\" font-weight=\"600\" \
-             xml:space=\"preserve\">{}{rest}</text>\n",
-            SIZES[1],
-            escape(&column)
-        )
     }
 
     /// The answer as a bar: where mean and sd lie, or the shares of the classes.
@@ -342,6 +314,35 @@ impl<'a> Picture<'a> {
     }
 }
 
+/// The rule that leads to a node, in one line: the column gives way before the threshold does.
+fn rule_of([x, y]: [f64; 2], rule: Option<(&OutlineSplit, bool)>) -> String {
+    let Some((split, right)) = rule else {
+        return letters([x, y], SIZES[1], INK, " font-weight=\"600\"", "all rows");
+    };
+    let missing = if split.missing_right == right {
+        " or missing"
+    } else {
+        ""
+    };
+    let room = BAR - width_of(missing, SIZES[2]);
+    let room = room - width_of(&split.column, SIZES[1]).min(0.4 * room);
+    let side = side(split, right, |text| width_of(text, SIZES[1]) <= room);
+    let side = shortened(&side, room, SIZES[1]);
+    let room = BAR - width_of(missing, SIZES[2]) - width_of(&side, SIZES[1]);
+    let column = shortened(&split.column, room, SIZES[1]);
+    let rest = format!(
+        "<tspan font-weight=\"400\">{}<tspan font-size=\"{}\" fill=\"{PALE_INK}\">{missing}</tspan></tspan>",
+        escape(&side.replace("<=", "≤")),
+        SIZES[2]
+    );
+    format!(
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{}\" fill=\"{INK}\" font-weight=\"600\" \
+             xml:space=\"preserve\">{}{rest}</text>\n",
+        SIZES[1],
+        escape(&column)
+    )
+}
+
 /// Least and greatest of what the nodes answer, one sd around.
 fn range(nodes: &[OutlineNode]) -> [f64; 2] {
     let ends = nodes.iter().filter_map(|node| match node.answer {
@@ -385,76 +386,4 @@ fn entry_of_legend([x, y]: [f64; 2], colour: Option<usize>, words: &str) -> Stri
         COLOURS[colour]
     );
     square + &letters([x + SQUARE, y], SIZES[2], PALE_INK, "", words)
-}
-
-fn letters([x, y]: [f64; 2], size: f64, colour: &str, style: &str, words: &str) -> String {
-    format!(
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" fill=\"{colour}\"{style}>{}</text>\n",
-        escape(words)
-    )
-}
-
-/// The text, cut where it would be too wide.
-fn shortened(text: &str, room: f64, size: f64) -> String {
-    if width_of(text, size) <= room {
-        return text.to_owned();
-    }
-    let mut short = String::new();
-    let mut used = width_of("…", size);
-    for letter in text.chars() {
-        used += width_of_letter(letter) * size;
-        if used > room {
-            break;
-        }
-        short.push(letter);
-    }
-    short + "…"
-}
-
-fn width_of(text: &str, size: f64) -> f64 {
-    text.chars().map(width_of_letter).sum::<f64>() * size
-}
-
-/// Width of a letter in a wide sans-serif face, in units of its size: what fits there fits in the others.
-fn width_of_letter(letter: char) -> f64 {
-    match letter {
-        ' ' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | 'i' | 'j' | 'l' | 'I' => 0.36,
-        'f' | 'r' | 't' | '(' | ')' | '[' | ']' | '-' | '/' => 0.45,
-        'm' | 'w' | 'M' | 'W' | '@' | '%' | '…' | '<' | '>' | '=' | '+' | '±' | '≤' => 0.98,
-        _ if letter.is_ascii_uppercase() => 0.76,
-        _ if (letter as u32) < 0x0250 => 0.66,
-        _ if (letter as u32) < 0x2e80 => 0.8,
-        _ => 1.05,
-    }
-}
-
-/// Texts as XML holds them; what it cannot hold is left out.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\t' | '\n' | '\r' => out.push(' '),
-            '\u{fffe}' | '\u{ffff}' => {}
-            _ if letter.is_control() => {}
-            _ => out.push(letter),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_texts_are_cut_and_marks_escaped() {
-        assert_eq!(shortened("short", 100.0, 10.0), "short");
-        let cut = shortened("a very long name of a column", 80.0, 10.0);
-        assert!(cut.ends_with('…') && width_of(&cut, 10.0) <= 80.0, "{cut}");
-        assert_eq!(escape("a<b & \"c\"\u{0}\n"), "a&lt;b &amp; &quot;c&quot; ");
-    }
 }

@@ -1,5 +1,7 @@
 //! A tree as indented rules.
 
+use std::fmt::Write as _;
+
 use crate::outline::Outline;
 use crate::outline::words::{rows, side};
 
@@ -17,7 +19,7 @@ pub(super) fn write(outline: &Outline) -> String {
             continue;
         };
         let answer = outline.answer(&node.answer, CLASSES);
-        out += &format!("{lead}{rule}: {answer}, {}\n", rows(node.weight));
+        let _ = writeln!(out, "{lead}{rule}: {answer}, {}", rows(node.weight));
         let Some(split) = &node.split else { continue };
         for right in [true, false] {
             let child = split.children[usize::from(right)];

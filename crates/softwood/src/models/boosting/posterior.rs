@@ -197,7 +197,9 @@ impl Posterior for Boosted {
         }
         let total: f64 = gains.iter().sum();
         if total > 0.0 {
-            gains.iter_mut().for_each(|gain| *gain /= total);
+            for gain in &mut gains {
+                *gain /= total;
+            }
         }
         Some(gains)
     }
