@@ -235,8 +235,8 @@ class Estimator(BaseEstimator):
         return self._columns(X_val), self._target(y_val, "y_val", reset=False), None, self._labels()
 
     def _learn(self, training: Labelled, held_out: Labelled | None, base: Model | None) -> None:
-        run = (_random.seed_of(self.random_state), self._threads())
-        self._model = _native.fit(self._family, self._parameters(), training, held_out, run, base)
+        run = (_random.seed_of(self.random_state), self._threads(), base)
+        self._model = _native.fit(self._family, self._parameters(), training, held_out, run)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that `softwood.load`, the program and the Rust library read."""

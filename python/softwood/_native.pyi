@@ -16,8 +16,7 @@ def fit(
     params: str,
     data: Labelled,
     held_out: Labelled | None,
-    run: tuple[int, int],
-    base: Model | None,
+    run: tuple[int, int, Model | None],
 ) -> Model: ...
 
 @final

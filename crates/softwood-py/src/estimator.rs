@@ -90,7 +90,8 @@ fn target_of(schema: &Schema, target: &Table) -> Result<Target> {
     schema.target_of(&Table::new(vec![column])?)
 }
 
-/// Fits a family, from scratch or from a fitted model on. `params` is a JSON object; the last argument is the seed and the number of threads (0: one per core).
+/// Fits a family. `params` is a JSON object; the last argument is the seed, the number of threads (0: one per core) and a
+/// fitted model to go on from.
 #[pyfunction]
 pub(crate) fn fit(
     py: Python<'_>,
@@ -98,10 +99,9 @@ pub(crate) fn fit(
     params: &str,
     data: Labelled<'_>,
     held_out: Option<Labelled<'_>>,
-    run: (u64, usize),
-    base: Option<Bound<'_, Model>>,
+    run: (u64, usize, Option<Bound<'_, Model>>),
 ) -> PyResult<Model> {
-    let (seed, threads) = run;
+    let (seed, threads, base) = run;
     let family = Family::from_name(family).map_err(to_python)?;
     let params: Value =
         serde_json::from_str(params).map_err(|error| PyValueError::new_err(error.to_string()))?;
