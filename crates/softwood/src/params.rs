@@ -149,10 +149,7 @@ impl<P> std::ops::Deref for Checked<P> {
 /// # Errors
 /// [`Error::Parameters`] lists every unknown name, unreadable value and broken rule.
 pub(crate) fn from_texts<P: Params>(pairs: &[(String, String)]) -> Result<P> {
-    let pairs = pairs.iter().map(|(name, text)| (name.as_str(), text));
-    gather(None, pairs, |spec, text| {
-        read_text(spec, text.trim()).ok_or_else(|| unreadable(spec, text))
-    })
+    texts_over(None, pairs)
 }
 
 /// Makes parameters from `KEY=VALUE` texts; absent names keep the values of `earlier`, a JSON object.
@@ -161,8 +158,15 @@ pub(crate) fn from_texts<P: Params>(pairs: &[(String, String)]) -> Result<P> {
 /// As [`from_texts`] and [`from_json`].
 pub(crate) fn over<P: Params>(earlier: &Value, pairs: &[(String, String)]) -> Result<P> {
     let earlier = serde_json::to_value(from_json::<P>(earlier)?).unwrap_or_default();
+    texts_over(earlier.as_object(), pairs)
+}
+
+fn texts_over<P: Params>(
+    earlier: Option<&Map<String, Value>>,
+    pairs: &[(String, String)],
+) -> Result<P> {
     let pairs = pairs.iter().map(|(name, text)| (name.as_str(), text));
-    gather(earlier.as_object(), pairs, |spec, text| {
+    gather(earlier, pairs, |spec, text| {
         read_text(spec, text.trim()).ok_or_else(|| unreadable(spec, text))
     })
 }
@@ -183,8 +187,8 @@ pub(crate) fn from_json<P: Params>(object: &Value) -> Result<P> {
     })
 }
 
-/// Reads what was given over earlier values, or over the defaults. Rules that tie fields together are judged only where every field was read:
-/// in place of a field that was not, its default would be judged.
+/// Reads what was given over earlier values, or over the defaults. Rules that tie fields together are judged only where every
+/// field was read: in place of a field that was not, its default would be judged.
 fn gather<'a, P: Params, V: 'a>(
     earlier: Option<&Map<String, Value>>,
     given: impl Iterator<Item = (&'a str, V)>,

@@ -6,6 +6,7 @@ use std::ops::{ControlFlow, Range};
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::column::Column;
 use crate::data::schema::Schema;
 use crate::data::table::{Rows, Table};
 use crate::error::{Error, Result};
@@ -169,6 +170,11 @@ impl<'a> Distribution<'a> {
             pool,
             watch: &Silent,
         }
+    }
+
+    /// Puts other cells, coded as the schema says, in the place of a column.
+    pub(crate) fn put(&mut self, at: usize, column: Column) {
+        self.table.put(at, column);
     }
 
     /// The shape of the members' distributions.

@@ -72,7 +72,7 @@ fn regression() -> Outline {
 
 fn classification() -> Outline {
     let towns = [
-        "Aachen", "Bonn", "Coburg", "Dessau", "Erfurt", "Fulda", "Gotha", "Halle", "Jena", "Köln",
+        "Aachen", "Bonn", "Cham", "Dessau", "Erfurt", "Fulda", "Gotha", "Halle", "Jena", "Köln",
     ];
     Outline {
         target: "kind <&> \"quoted\"".to_owned(),
@@ -167,8 +167,8 @@ rent: 412.3 ± 140.2, 60 rows
 fn rules_of_classes() {
     let wanted = "\
 kind <&> \"quoted\": low & slow 50%, <middle> 30%, high 20%, 100 rows
-├─ town is not Aachen, Bonn, Coburg, Dessau, Erfurt, Fulda or 4 more: low & slow >99%, <middle> <1%, high <1%, 40 rows
-└─ town is Aachen, Bonn, Coburg, Dessau, Erfurt, Fulda or 4 more or missing: <middle> 50%, high 30%, low & slow 20%, 60 rows
+├─ town is not Aachen, Bonn, Cham, Dessau, Erfurt, Fulda or 4 more: low & slow >99%, <middle> <1%, high <1%, 40 rows
+└─ town is Aachen, Bonn, Cham, Dessau, Erfurt, Fulda or 4 more or missing: <middle> 50%, high 30%, low & slow 20%, 60 rows
    ├─ a column with a very long name indeed, <&> <= 1e-7 or missing: <middle> 51%, high 30%, low & slow 19%, 59 rows
    └─ a column with a very long name indeed, <&> > 1e-7: low & slow 100%, <middle> 0%, high 0%, 1 row
 ";

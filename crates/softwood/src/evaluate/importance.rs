@@ -290,8 +290,11 @@ impl Ground<'_> {
         let tasks = self.distribution.pool().map(n_columns * n_blocks, |task| {
             let first = task % n_blocks * ROWS_PER_TASK;
             let rows = first..(first + ROWS_PER_TASK).min(n_rows);
-            self.look(task, n_columns * n_blocks)?;
-            self.shuffle_block(task / n_blocks, rows)
+            let look = |repeat: usize| {
+                let n_repeats = self.orders.len();
+                self.look(task * n_repeats + repeat, n_columns * n_blocks * n_repeats)
+            };
+            self.shuffle_block(task / n_blocks, rows, look)
         });
         let mut sums = vec![vec![Sums::default(); self.orders.len()]; n_columns];
         for (task, found) in tasks.into_iter().enumerate() {
@@ -316,17 +319,25 @@ impl Ground<'_> {
         }
     }
 
-    /// Sums over some rows of each repeat, with cells of one column lent.
-    fn shuffle_block(&self, column: usize, rows: Range<usize>) -> Result<Vec<Sums>> {
+    /// Sums over some rows of each repeat, with cells of one column lent; `look` may stop it before each repeat.
+    fn shuffle_block(
+        &self,
+        column: usize,
+        rows: Range<usize>,
+        look: impl Fn(usize) -> Result<()>,
+    ) -> Result<Vec<Sums>> {
         let own: Vec<usize> = rows.clone().collect();
-        let mut table = self.distribution.table().take(&own);
         // tasks run side by side, so each asks its own rows alone
         let alone = Pool::new(1)?;
+        let mut asked = self
+            .distribution
+            .of_rows(self.distribution.table().take(&own), &alone);
         let lender = &self.lender.columns()[column];
-        let sums = self.orders.iter().map(|order| {
-            table.put(column, lender.take(&order[rows.clone()]));
-            let asked = self.distribution.of_rows(table.clone(), &alone);
-            Ok(self.sums(rows.clone(), &answers(&asked, self.target, rows.start)?))
+        let sums = self.orders.iter().enumerate().map(|(repeat, order)| {
+            look(repeat)?;
+            asked.put(column, lender.take(&order[rows.clone()]));
+            let answers = answers(&asked, self.target, rows.start)?;
+            Ok(self.sums(rows.clone(), &answers))
         });
         sums.collect()
     }
