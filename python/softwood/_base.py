@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 NOT_OF_THE_FAMILY = ("random_state", "n_jobs")
 """Parameters that belong to the run, not to the model."""
 
+MOST_REPEATS = 1000
+"""Times that a column may be shuffled."""
+
 REGISTRY: dict[tuple[str, str], type[Estimator]] = {}
 """Estimator of each family and task, for reading model files."""
 
@@ -87,16 +90,156 @@ class Estimator(BaseEstimator):
             target = (f"{target[0]}_target", *target[1:])
         check_consistent_length(columns[0][1], target[1])
         training: Labelled = (columns, target, _weights(sample_weight, target[1]), self._labels())
-        held_out: Labelled | None = None
-        if X_val is not None:
-            target = self._target(y_val, "y_val", reset=False)
-            held_out = (self._columns(X_val), target, None, self._labels())
-        run = (_random.seed_of(self.random_state), self._threads())
+        self._learn(training, self._held_out(X_val, y_val), None)
+        return self
+
+    def resume(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        X_val: Any = None,
+        y_val: ArrayLike | None = None,
+        **params: Any,
+    ) -> Self:
+        """Train the fitted model further, in place.
+
+        Parameters
+        ----------
+        X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
+            Rows to go on with: the columns of the fit, by name where both have names. A category that the fit has not
+            seen counts as unseen.
+        y : array-like of shape (n_samples,)
+            Targets; of the classes of the fit.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        X_val, y_val : like X and y, default=None
+            Rows for early stopping, as in `fit`.
+        **params
+            Parameters to change from now on, as by `set_params`; the others stay as they are.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            When the family cannot go on from a fitted model; then, as after any other error, the model stays as it was.
+        """
+        check_is_fitted(self)
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val belong together: give both or neither")
+        columns = self._columns(X)
+        target = self._target(y, "y", reset=False)
+        check_consistent_length(columns[0][1], target[1])
+        training: Labelled = (columns, target, _weights(sample_weight, target[1]), self._labels())
+        before = {name: value for name, value in self.get_params(deep=False).items() if name in params}
+        self.set_params(**params)
+        try:
+            self._learn(training, self._held_out(X_val, y_val), self._model)
+        except BaseException:
+            self.set_params(**before)
+            raise
+        return self
+
+    def importances(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        X_ref: Any = None,
+        n_repeats: int = 5,
+        random_state: Any = 0,
+    ) -> dict[str, NDArray[Any]]:
+        """Measure what each column is worth to the fitted model, by shuffling it.
+
+        Parameters
+        ----------
+        X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
+            Rows to ask, best those that the model was not fitted to.
+        y : array-like of shape (n_samples,), default=None
+            Their targets; without them nothing is scored.
+        X_ref : like X, default=None
+            Well-known rows, such as the training rows, that lend their cells in place of `X`'s own: then
+            `knowledge_shift` shows which columns make the rows of `X` less known than those (below zero).
+        n_repeats : int, default=5
+            Times that each column is shuffled.
+        random_state : int, RandomState, Generator or None, default=0
+            Decides the shuffles.
+
+        Returns
+        -------
+        dict of arrays of shape (n_features,)
+            `column`, and means over shuffles with their standard errors (`..._se`, NaN of a single shuffle);
+            `pandas.DataFrame` makes a table of it. With `y`: `log_likelihood_fall` of a row and `error_rise` (root mean
+            square error, or share of wrong labels). `prediction_change`: how far a row's mean moves, in the target's
+            units, or how much probability goes from one class to another. `knowledge_change`: how far a row's knowledge
+            uncertainty moves (standard deviation in the target's units, or nats); `knowledge_shift`: the same with its
+            sign.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from softwood import SGLBRegressor
+        >>> X = np.random.default_rng(0).normal(size=(200, 3))
+        >>> model = SGLBRegressor(n_estimators=20, n_members=4, max_depth=2, learning_rate=0.1, random_state=0)
+        >>> found = model.fit(X, 3 * X[:, 1]).importances(X, 3 * X[:, 1])
+        >>> int(np.argmax(found["log_likelihood_fall"]))
+        1
+        """
+        check_is_fitted(self)
+        if not isinstance(n_repeats, numbers.Integral) or not 1 <= n_repeats <= MOST_REPEATS:
+            raise ValueError(f"n_repeats = {n_repeats!r}: expected a whole number from 1 to {MOST_REPEATS}")
+        target = None if y is None else self._target(y, "y", reset=False)
+        reference = None if X_ref is None else self._columns(X_ref)
+        run = (int(n_repeats), _random.seed_of(random_state), self._threads())
+        found = json.loads(self._model.importances(self._columns(X), target, reference, run))
+        return _by_name(found["columns"])
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """What the splits on each column gained in training, as parts of the whole (families that split on columns)."""
+        check_is_fitted(self)
+        gains = self._model.gains()
+        if gains is None:
+            raise AttributeError(
+                f"{type(self).__name__} does not split on columns, so that it has no gains; "
+                "`importances` shows what columns are worth on some rows"
+            )
+        return gains
+
+    def export_text(self) -> str:
+        """Write a model that is a single tree as indented rules."""
+        return self._outline("text")
+
+    def export_svg(self) -> str:
+        """Draw a model that is a single tree; the text of an SVG picture."""
+        return self._outline("svg")
+
+    def export_dict(self) -> dict[str, Any]:
+        """Give the nodes of a model that is a single tree, with every digit and category."""
+        nodes: dict[str, Any] = json.loads(self._outline("json"))
+        return nodes
+
+    def _outline(self, form: str) -> str:
+        check_is_fitted(self)
+        outline = self._model.outline(form)
+        if outline is None:
+            raise ValueError(f"a {type(self).__name__} is not a single tree that could be shown")
+        return outline
+
+    def _held_out(self, X_val: Any, y_val: Any) -> Labelled | None:
+        if X_val is None:
+            return None
+        return self._columns(X_val), self._target(y_val, "y_val", reset=False), None, self._labels()
+
+    def _learn(self, training: Labelled, held_out: Labelled | None, base: Model | None) -> None:
+        run = (_random.seed_of(self.random_state), self._threads(), base)
         self._model = _native.fit(self._family, self._parameters(), training, held_out, run)
         warning = self._model.warning()
         if warning is not None:
-            warnings.warn(warning, stacklevel=2)
-        return self
+            warnings.warn(warning, stacklevel=3)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that `softwood.load`, the program and the Rust library read."""
@@ -376,6 +519,15 @@ def ood(model: Estimator, X_in: Any, X_out: Any) -> dict[str, Any]:
     found = model._model.ood(model._columns(X_in), model._columns(X_out), model._threads())
     report: dict[str, Any] = json.loads(found)
     return report
+
+
+def _by_name(columns: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
+    """Turn figures by column into columns of figures."""
+    found: dict[str, NDArray[Any]] = {"column": np.array([part["column"] for part in columns], dtype=object)}
+    for name in [name for name in columns[0] if name != "column"]:
+        for suffix, key in (("", "mean"), ("_se", "se")):
+            found[name + suffix] = np.array([part[name][key] for part in columns], dtype=np.float64)
+    return found
 
 
 def _classes(names: list[str], labels: str) -> NDArray[Any]:

@@ -27,6 +27,7 @@ pub(crate) enum Command {
     Score(ScoreArgs),
     Evaluate(EvaluateArgs),
     Ood(OodArgs),
+    Explain(ExplainArgs),
     Models(ModelsArgs),
     Demo(DemoArgs),
 }
@@ -47,6 +48,10 @@ pub(crate) struct FitArgs {
     /// Where the model goes.
     #[arg(short, long, value_name = "MODEL", default_value = "model.softwood")]
     pub(crate) output: PathBuf,
+    /// Model file to go on from: DATA has its columns and target, and parameters that are not given stay as they were.
+    /// `softwood models NAME` says whether a family can go on.
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["categorical", "numeric", "ignore", "task"])]
+    pub(crate) resume: Option<PathBuf>,
     /// Rows for early stopping and choices, in place of a part of DATA.
     #[arg(long, value_name = "FILE")]
     pub(crate) valid: Option<PathBuf>,
@@ -160,6 +165,40 @@ pub(crate) struct OodArgs {
     pub(crate) json: bool,
 }
 
+/// What columns are worth to a model, which of them make it unsure, and a tree as rules.
+///
+/// Without DATA: what the splits on each column gained in training, for models that split on columns, and the tree itself where
+/// the model is a single one. With DATA, for every model: each column is shuffled in turn. How much the score falls (where
+/// DATA has the target), how far predictions move, and how far knowledge uncertainty moves tell what the column is worth.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  softwood explain houses.softwood new_houses.csv")]
+pub(crate) struct ExplainArgs {
+    /// Model file written by `softwood fit`.
+    pub(crate) model: PathBuf,
+    /// Table with the model's columns, best of rows that it was not fitted to; with or without the target.
+    pub(crate) data: Option<PathBuf>,
+    /// Table of well-known rows, such as the training rows, that lend their cells in place of DATA's own: shows which
+    /// columns make the rows of DATA less known than those.
+    #[arg(long, value_name = "FILE", requires = "data")]
+    pub(crate) reference: Option<PathBuf>,
+    /// Times that each column is shuffled.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) repeats: u16,
+    /// Columns to show in each part of the text.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) top: u16,
+    /// Where a picture of the tree goes (a model that is a single tree).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// List the models, one model's parameters, or what a model file holds.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  softwood models vst")]
@@ -192,7 +231,7 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ColumnArgs {
     /// Column to predict.
-    #[arg(short, long, value_name = "COL", required_unless_present = "config")]
+    #[arg(short, long, value_name = "COL")]
     pub(crate) target: Option<String>,
     /// Parameter of the model; `softwood models NAME` lists them.
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = key_value)]

@@ -3,17 +3,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use numpy::PyReadonlyArray1;
+use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Value, json};
 use softwood::{
-    Dataset, Distribution, Family, Key, Labels, Pool, Posterior, Result, Run, Schema, Table, Task,
-    Values, model_from_bytes, model_to_bytes, ood, read_model, write_model,
+    Column, Dataset, Distribution, Family, Key, Labels, Pool, Posterior, Result, Run, Schema,
+    Shuffling, Table, Target, Task, Values, importances, model_from_bytes, model_to_bytes, ood,
+    read_model, write_model,
 };
 
-use crate::convert::{RawColumn, table};
+use crate::convert::{RawColumn, table, vector};
 use crate::dist::Answer;
 use crate::errors::to_python;
 use crate::run::{outside_gil, stoppable};
@@ -22,7 +23,8 @@ use crate::run::{outside_gil, stoppable};
 #[pyfunction]
 pub(crate) fn families() -> String {
     let all = Family::ALL.iter().map(|family| {
-        json!({"name": family.name(), "summary": family.summary(), "params": family.table()})
+        json!({"name": family.name(), "summary": family.summary(), "params": family.table(),
+               "goes_on": family.goes_on()})
     });
     Value::Array(all.collect()).to_string()
 }
@@ -71,14 +73,25 @@ impl Parts {
         Dataset::new(schema, self.features, target, self.weights)
     }
 
-    /// Rows held out, coded as the training set is.
-    fn to_hold_out(&self, schema: &Schema) -> Result<Dataset> {
-        let target = schema.target_of(&self.target)?;
-        Dataset::new(schema.clone(), schema.align(&self.features)?, target, None)
+    /// Further rows of a kind that is known, coded as the first ones were.
+    fn to_more_rows(&self, schema: &Schema) -> Result<Dataset> {
+        let target = target_of(schema, &self.target)?;
+        let features = schema.align(&self.features)?;
+        Dataset::new(schema.clone(), features, target, self.weights.clone())
     }
 }
 
-/// Fits a family. `params` is a JSON object; the last argument is the seed and the number of threads (0: one per core).
+/// The target in a table of one column: it goes by its place, since an array has no name.
+fn target_of(schema: &Schema, target: &Table) -> Result<Target> {
+    let column = Column {
+        name: schema.target.clone(),
+        values: target.columns()[0].values.clone(),
+    };
+    schema.target_of(&Table::new(vec![column])?)
+}
+
+/// Fits a family. `params` is a JSON object; the last argument is the seed, the number of threads (0: one per core) and a
+/// fitted model to go on from.
 #[pyfunction]
 pub(crate) fn fit(
     py: Python<'_>,
@@ -86,15 +99,22 @@ pub(crate) fn fit(
     params: &str,
     data: Labelled<'_>,
     held_out: Option<Labelled<'_>>,
-    run: (u64, usize),
+    run: (u64, usize, Option<Bound<'_, Model>>),
 ) -> PyResult<Model> {
-    let (seed, threads) = run;
+    let (seed, threads, base) = run;
     let family = Family::from_name(family).map_err(to_python)?;
     let params: Value =
         serde_json::from_str(params).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let data = data.into_parts()?.into_training().map_err(to_python)?;
+    let base = base.as_ref().map(|base| &base.get().posterior);
+    let parts = data.into_parts()?;
+    let data = match base {
+        None => parts.into_training(),
+        Some(base) => parts.to_more_rows(base.schema()),
+    };
+    let data = data.map_err(to_python)?;
+    let record = base.map(|base| base.record());
     let held_out = held_out.map(Labelled::into_parts).transpose()?;
-    let held_out = held_out.map(|parts| parts.to_hold_out(data.schema()));
+    let held_out = held_out.map(|parts| parts.to_more_rows(data.schema()));
     let held_out = held_out.transpose().map_err(to_python)?;
     let posterior = stoppable(py, |watch| {
         let run = Run {
@@ -102,7 +122,7 @@ pub(crate) fn fit(
             pool: &Pool::new(threads)?,
             watch,
             held_out: held_out.as_ref(),
-            base: None,
+            base: record.as_ref(),
         };
         family.fit(&params, &data, &run)
     })?;
@@ -196,6 +216,52 @@ impl Model {
                 &answer(&inside)?.watched_by(watch),
                 &answer(&outside)?.watched_by(watch),
             )
+        })?;
+        Ok(json!(found).to_string())
+    }
+
+    /// What the splits on each column gained in training; none for a family that does not split on columns.
+    fn gains<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
+        self.posterior.gains().map(|gains| vector(py, gains))
+    }
+
+    /// The model as `text`, `svg` or `json`, where it is a single tree.
+    fn outline(&self, form: &str) -> PyResult<Option<String>> {
+        let outline = self.posterior.outline();
+        outline
+            .map(|outline| match form {
+                "text" => Ok(outline.text()),
+                "svg" => Ok(outline.svg()),
+                "json" => Ok(json!(outline).to_string()),
+                _ => Err(PyValueError::new_err(format!("no form is called {form}"))),
+            })
+            .transpose()
+    }
+
+    /// What columns are worth on some rows, as JSON; the last argument is repeats, seed and the number of threads.
+    fn importances(
+        &self,
+        py: Python<'_>,
+        columns: Vec<RawColumn>,
+        target: Option<RawColumn>,
+        reference: Option<Vec<RawColumn>>,
+        run: (usize, u64, usize),
+    ) -> PyResult<String> {
+        let (repeats, seed, threads) = run;
+        let rows = table(columns)?;
+        let reference = reference.map(table).transpose()?;
+        let target = target.map(|column| table(vec![column])).transpose()?;
+        let target = target.map(|target| target_of(self.posterior.schema(), &target));
+        let target = target.transpose().map_err(to_python)?;
+        let found = stoppable(py, |watch| {
+            let pool = Pool::new(threads)?;
+            let answer = Distribution::new(&*self.posterior, &rows, &pool)?;
+            let shuffling = Shuffling {
+                repeats,
+                key: Key::from_seed(seed),
+                reference: reference.as_ref(),
+            };
+            importances(&answer.watched_by(watch), target.as_ref(), &shuffling)
         })?;
         Ok(json!(found).to_string())
     }

@@ -99,11 +99,15 @@ pub trait Fit: Params {
         let params = self.clone().check()?;
         data.check_fit()?;
         if let (Some(base), false) = (run.base, Self::GOES_ON) {
-            let family = &base.family;
-            return Err(Error::Parameters(vec![format!(
-                "a `{family}` model cannot be trained further; fit it to all rows"
-            )]));
+            return Err(cannot_go_on(&base.family));
         }
         Self::learn(&params, data, run)
     }
+}
+
+/// What to say of a family that cannot go on from a fitted model.
+pub(crate) fn cannot_go_on(family: &str) -> Error {
+    Error::Parameters(vec![format!(
+        "a `{family}` model cannot be trained further; fit it to all rows"
+    )])
 }

@@ -50,6 +50,7 @@
 //! - families: [`Family`] lists them; [`VstParams`] is the first: its page says what it is, its fields are its parameters
 //! - answers: [`Distribution`] for moments, quantiles, densities, samples, probabilities
 //! - scores: [`score()`] one answer, [`evaluate()`] families by a [`Protocol`], [`ood()`] out-of-domain alarms
+//! - explanations: [`importances()`] of columns, [`Posterior::gains`], [`Posterior::outline`] of a tree
 //! - progress, time limits and stopping: [`Watch`]
 //! - model files: [`write_model`], [`read_model`], and the same in memory
 //!
@@ -81,6 +82,7 @@ pub use data::encode::{Rotation, Scaling};
 pub use data::schema::{Field, FieldKind, Labels, Schema, Task};
 pub use data::table::{Rows, Table};
 pub use error::{Error, Result};
+pub use evaluate::importance::{ColumnImportance, Importances, Measured, Shuffling, importances};
 pub use evaluate::ood::{Ood, Separation, ood};
 pub use evaluate::protocol::{Protocol, Split};
 pub use evaluate::report::{FoldReport, ModelReport, Report};
@@ -97,7 +99,7 @@ pub use outline::{Answer, Outline, OutlineNode, OutlineSplit, Question};
 pub use par::Pool;
 pub use params::{Checked, ClassWeight, Directions, Kind, Params, Spec, WeightRule};
 pub use posterior::{
-    CurvePoint, Distribution, MemberReport, OutputSpread, Posterior, Training, Trial,
+    CurvePoint, Distribution, MemberReport, OutputSpread, Posterior, Step, Training, Trial,
 };
 pub use predictive::block::{Block, Head, LANES};
 pub use predictive::uncertainty::{Moments, Uncertainty};

@@ -1,5 +1,10 @@
 //! A single tree as a reader sees it: questions, answers and row counts in the user's units.
 
+mod letters;
+mod svg;
+mod text;
+mod words;
+
 use serde::Serialize;
 
 /// A tree; node 0 is the root and children stand after their parents.
@@ -11,6 +16,19 @@ pub struct Outline {
     pub classes: Option<Vec<String>>,
     /// All nodes.
     pub nodes: Vec<OutlineNode>,
+}
+
+impl Outline {
+    /// The tree as indented rules, a line a node. Numbers are rounded and long lists of categories counted; the fields hold
+    /// everything.
+    pub fn text(&self) -> String {
+        text::write(self)
+    }
+
+    /// The tree as the text of an SVG picture, the root at the left.
+    pub fn svg(&self) -> String {
+        svg::write(self)
+    }
 }
 
 /// A node: what it would answer, and where it sends its rows.

@@ -175,8 +175,24 @@ impl<P> std::ops::Deref for Checked<P> {
 /// # Errors
 /// [`Error::Parameters`] lists every unknown name, unreadable value and broken rule.
 pub(crate) fn from_texts<P: Params>(pairs: &[(String, String)]) -> Result<P> {
+    texts_over(None, pairs)
+}
+
+/// Makes parameters from `KEY=VALUE` texts; absent names keep the values of `earlier`, a JSON object.
+///
+/// # Errors
+/// As [`from_texts`] and [`from_json`].
+pub(crate) fn over<P: Params>(earlier: &Value, pairs: &[(String, String)]) -> Result<P> {
+    let earlier = serde_json::to_value(from_json::<P>(earlier)?).unwrap_or_default();
+    texts_over(earlier.as_object(), pairs)
+}
+
+fn texts_over<P: Params>(
+    earlier: Option<&Map<String, Value>>,
+    pairs: &[(String, String)],
+) -> Result<P> {
     let pairs = pairs.iter().map(|(name, text)| (name.as_str(), text));
-    gather(pairs, |spec, text| {
+    gather(earlier, pairs, |spec, text| {
         let text = text.trim();
         match spec.kind {
             Kind::Map { .. } if !is_unset(spec, text) => named::from_text(spec, text),
@@ -196,7 +212,7 @@ pub(crate) fn from_json<P: Params>(object: &Value) -> Result<P> {
         ]));
     };
     let pairs = given.iter().map(|(name, value)| (name.as_str(), value));
-    gather(pairs, |spec, value| match spec.kind {
+    gather(None, pairs, |spec, value| match spec.kind {
         Kind::Map { .. } if !value.is_null() => match value.as_str() {
             Some(text) if is_unset(spec, text) => Ok(Value::Null),
             _ => named::from_json(spec, value),
@@ -205,16 +221,21 @@ pub(crate) fn from_json<P: Params>(object: &Value) -> Result<P> {
     })
 }
 
-/// Reads what was given over the defaults. Rules that tie fields together are judged only where every field was read:
-/// in place of a field that was not, its default would be judged.
+/// Reads what was given over earlier values, or over the defaults. Rules that tie fields together are judged only where every
+/// field was read: in place of a field that was not, its default would be judged.
 fn gather<'a, P: Params, V: 'a>(
+    earlier: Option<&Map<String, Value>>,
     given: impl Iterator<Item = (&'a str, V)>,
     read: impl Fn(&Spec, V) -> std::result::Result<Value, String>,
 ) -> Result<P> {
     let table = P::table();
     let mut full: Map<_, _> = table
         .iter()
-        .map(|spec| (spec.name.to_owned(), spec.default.clone()))
+        .map(|spec| {
+            let earlier = earlier.and_then(|earlier| earlier.get(spec.name));
+            let value = earlier.unwrap_or(&spec.default).clone();
+            (spec.name.to_owned(), value)
+        })
         .collect();
     let mut broken = Vec::new();
     for (name, value) in given {
@@ -437,6 +458,25 @@ mod tests {
         );
         assert_eq!(texts(&[("rate", "auto")]).unwrap(), Toy::default());
         assert!(texts(&[("rate", "inf")]).is_err() && texts(&[("rate", "nan")]).is_err());
+    }
+
+    #[test]
+    fn earlier_values_are_kept_where_nothing_is_given() {
+        let earlier = serde_json::json!({"count": 7, "colour": "blue", "rate": 0.5});
+        let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+        let toy: Toy = over(&earlier, &[pair("rate", "auto")]).unwrap();
+        let wanted = Toy {
+            count: 7,
+            colour: Colour::Blue,
+            ..Toy::default()
+        };
+        assert_eq!(toy, wanted);
+        // rules that tie fields together are judged by both
+        let message = over::<Toy>(&earlier, &[pair("flag", "true")])
+            .unwrap_err()
+            .to_string();
+        assert!(message.contains("seven and flag"), "{message}");
+        assert!(over::<Toy>(&serde_json::Value::Null, &[]).is_err());
     }
 
     #[test]

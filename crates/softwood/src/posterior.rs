@@ -6,6 +6,7 @@ use std::ops::{ControlFlow, Range};
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::column::Column;
 use crate::data::schema::Schema;
 use crate::data::table::{Rows, Table};
 use crate::error::{Error, Result};
@@ -21,7 +22,7 @@ use crate::store::record::Record;
 /// One point of the loss curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
-    /// Epoch or round.
+    /// Epochs or trees so far, as [`Training::step`] says.
     pub epoch: usize,
     /// Evidence lower bound per row; mean log-likelihood of the training rows where a family has no such bound.
     pub elbo: f64,
@@ -38,6 +39,17 @@ pub struct Trial {
     pub held_out: f64,
 }
 
+/// What the points of a loss curve count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Step {
+    /// Passes through the rows; the training loss is an evidence lower bound.
+    #[default]
+    Epoch,
+    /// Boosted trees; the training loss is a log-likelihood.
+    Tree,
+}
+
 /// How a model came about.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Training {
@@ -50,6 +62,9 @@ pub struct Training {
     /// Standard deviation of the training target, dividing by n; none for classification.
     #[serde(default)]
     pub target_sd: Option<f64>,
+    /// What the points of the curve count.
+    #[serde(default)]
+    pub step: Step,
     /// How far the members differ, where a family tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub members: Option<MemberReport>,
@@ -167,6 +182,39 @@ impl<'a> Distribution<'a> {
     /// Number of rows.
     pub fn n_rows(&self) -> usize {
         self.table.n_rows()
+    }
+
+    /// The columns and what is predicted.
+    pub fn schema(&self) -> &Schema {
+        self.posterior.schema()
+    }
+
+    /// The rows, aligned with the schema.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        self.pool
+    }
+
+    pub(crate) fn watch(&self) -> &dyn Watch {
+        self.watch
+    }
+
+    /// The same model's answer to other rows that are aligned already.
+    pub(crate) fn of_rows<'b>(&'b self, table: Table, pool: &'b Pool) -> Distribution<'b> {
+        Distribution {
+            posterior: self.posterior,
+            table,
+            pool,
+            watch: &Silent,
+        }
+    }
+
+    /// Puts other cells, coded as the schema says, in the place of a column.
+    pub(crate) fn put(&mut self, at: usize, column: Column) {
+        self.table.put(at, column);
     }
 
     /// The shape of the members' distributions.

@@ -60,6 +60,15 @@ pub(crate) fn shuffle<T>(rng: &mut impl rand_core::Rng, items: &mut [T]) {
     }
 }
 
+/// A random order of `0..n` that leaves nothing in its place (Sattolo's cycle); of one item there is none.
+pub(crate) fn cycle(rng: &mut impl rand_core::Rng, n: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).collect();
+    for last in (1..n).rev() {
+        order.swap(last, below(rng, last));
+    }
+    order
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

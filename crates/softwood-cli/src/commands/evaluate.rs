@@ -11,7 +11,7 @@ use crate::print::{self, text};
 use crate::progress::Bar;
 
 pub(crate) fn run(args: &EvaluateArgs) -> Result<()> {
-    let settings = Settings::gather(&args.columns)?;
+    let settings = Settings::gather(&args.columns, None)?;
     let entrants = entrants_of(&names_of(args, &settings), &settings.params)?;
     let protocol = Protocol::parse(&args.protocol)?;
     if let Protocol::Splits(path) = &protocol {

@@ -7,7 +7,8 @@ use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
 use softwood::{
-    Dataset, Error, Family, FieldKind, Key, Pool, Posterior, Run, Training, write_model,
+    Dataset, Error, Family, FieldKind, Key, Pool, Posterior, Record, Run, Schema, Training,
+    read_model, write_model,
 };
 
 use crate::args::FitArgs;
@@ -22,6 +23,9 @@ use crate::progress::Bar;
 pub(crate) struct FitReport {
     pub(crate) model: &'static str,
     pub(crate) file: PathBuf,
+    /// The model file that training went on from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) resumed: Option<PathBuf>,
     pub(crate) target: String,
     /// Class names; none for regression.
     pub(crate) classes: Option<Vec<String>>,
@@ -39,16 +43,24 @@ pub(crate) struct FitReport {
 }
 
 pub(crate) fn run(args: &FitArgs) -> Result<()> {
-    let settings = Settings::gather(&args.columns)?;
+    let base = args.resume.as_deref().map(read_base).transpose()?;
+    let known = base.as_ref().map(|base| base.schema.target.as_str());
+    let settings = Settings::gather(&args.columns, known)?;
     let name = args.model.as_ref().or(settings.model.as_ref());
-    let family = Family::from_name(name.map_or(DEFAULT_MODEL, String::as_str))?;
-    let params = family.params_from_texts(&settings.params)?;
+    let family = family_of(name, base.as_ref())?;
+    let params = match &base {
+        None => family.params_from_texts(&settings.params)?,
+        Some(base) => family.params_over(base.params(), &settings.params)?,
+    };
     if is_stream(&args.output) {
         return Err(Error::file(&args.output, "a model goes to a file; give it a name").into());
     }
     check_output(&args.output, &inputs(args))?;
     check_one_stream(&inputs(args))?;
-    let data = settings.dataset(&args.data)?;
+    let data = match &base {
+        None => settings.dataset(&args.data)?,
+        Some(base) => settings.more_rows(&args.data, &base.schema)?,
+    };
     let held_out = match &args.valid {
         Some(path) => Some(settings.more_rows(path, data.schema())?),
         None => None,
@@ -62,7 +74,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         pool: &pool,
         watch: &bar,
         held_out: held_out.as_ref(),
-        base: None,
+        base: base.as_ref().map(|base| &base.record),
     };
     let posterior = family
         .fit(&params, &data, &run)
@@ -71,6 +83,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
     write_model(&args.output, &posterior.record())?;
     let mut report = FitReport::new(family, &data, posterior.as_ref());
     report.file.clone_from(&args.output);
+    report.resumed.clone_from(&args.resume);
     report.n_held_out_rows = held_out.as_ref().map(Dataset::n_rows);
     (report.params, report.seed, report.seconds) = (params, seed, start.elapsed().as_secs_f64());
     print::emit(args.show.json, args.show.quiet, &report, || {
@@ -78,6 +91,47 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
     })
 }
 
+/// A model to go on from.
+struct Base {
+    record: Record,
+    schema: Schema,
+}
+
+impl Base {
+    /// The parameters that it was fitted with.
+    fn params(&self) -> &Value {
+        self.record.meta.get("params").unwrap_or(&Value::Null)
+    }
+}
+
+fn read_base(path: &Path) -> softwood::Result<Base> {
+    let posterior = read_model(path)?;
+    Ok(Base {
+        record: posterior.record(),
+        schema: posterior.schema().clone(),
+    })
+}
+
+/// The family that was named, or that of the model to go on from; a model does not change its family.
+fn family_of(name: Option<&String>, base: Option<&Base>) -> softwood::Result<Family> {
+    let Some(base) = base else {
+        return Family::from_name(name.map_or(DEFAULT_MODEL, String::as_str));
+    };
+    let family = Family::from_name(&base.record.family)?;
+    match name {
+        Some(name) if *name != base.record.family => Err(Error::Parameters(vec![format!(
+            "the model to go on from is a `{}`, not a `{name}`; leave --model out",
+            base.record.family
+        )])),
+        _ => {
+            family.check_goes_on()?;
+            Ok(family)
+        }
+    }
+}
+
+/// What is read, and must not be written over. A model to go on from may be: it is read before, and written whole or not
+/// at all.
 fn inputs(args: &FitArgs) -> Vec<&Path> {
     [
         Some(&args.data),
@@ -102,6 +156,7 @@ impl FitReport {
         Self {
             model: family.name(),
             file: PathBuf::new(),
+            resumed: None,
             target: schema.target.clone(),
             classes: schema.classes().map(<[String]>::to_vec),
             n_rows: data.n_rows(),

@@ -2,6 +2,7 @@
 
 mod demo;
 mod evaluate;
+mod explain;
 mod files;
 mod fit;
 mod models;
@@ -16,6 +17,7 @@ use anyhow::Result;
 use crate::args::Command;
 
 pub(crate) use demo::{DemoReport, Region};
+pub(crate) use explain::ExplainReport;
 pub(crate) use fit::FitReport;
 pub(crate) use models::{FamilyReport, ParametersReport, SavedReport};
 pub(crate) use ood::OodReport;
@@ -29,6 +31,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Score(args) => score::run(args),
         Command::Evaluate(args) => evaluate::run(args),
         Command::Ood(args) => ood::run(args),
+        Command::Explain(args) => explain::run(args),
         Command::Models(args) => models::run(args),
         Command::Demo(args) => demo::run(args),
     }

@@ -23,6 +23,8 @@ pub(crate) struct ParametersReport {
     pub(crate) model: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) parameters: Vec<Spec>,
+    /// Whether a fitted model can be trained further.
+    pub(crate) goes_on: bool,
 }
 
 /// A saved model.
@@ -51,6 +53,7 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<()> {
                 model: family.name(),
                 summary: family.summary(),
                 parameters: family.table(),
+                goes_on: family.goes_on(),
             };
             print::emit(args.json, false, &report, || text::parameters(&report))
         }

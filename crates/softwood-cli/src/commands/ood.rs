@@ -9,6 +9,7 @@ use softwood_io::{ReadOptions, read_table};
 
 use crate::args::OodArgs;
 use crate::commands::files::{check_one_stream, model_for};
+use crate::commands::notes;
 use crate::print;
 
 /// What each kind of uncertainty is worth as an alarm.
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &OodArgs) -> Result<()> {
             Some(_) => "entropies, in nats",
         },
         found: ood(&inside, &outside)?,
-        notes: notes_on(posterior),
+        notes: notes::on_members(posterior).into_iter().collect(),
     };
     print::emit(args.json, false, &report, || print::ood::text(&report))
 }
@@ -59,10 +60,4 @@ fn answer<'a>(
     };
     let table = read_table(path, &read)?;
     Distribution::new(posterior, &table, pool).map_err(|error| error.within(path))
-}
-
-fn notes_on(posterior: &dyn Posterior) -> Vec<String> {
-    let alone = "the model has one member, so that its knowledge uncertainty is zero on every row; fit with more members";
-    let notes = (posterior.n_members() == 1).then(|| alone.to_owned());
-    notes.into_iter().collect()
 }

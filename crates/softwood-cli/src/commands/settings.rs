@@ -41,18 +41,17 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    pub(crate) fn gather(args: &ColumnArgs) -> Result<Self> {
+    /// `known` is the target of a model to go on from.
+    pub(crate) fn gather(args: &ColumnArgs, known: Option<&str>) -> Result<Self> {
         let config = args
             .config
             .as_deref()
             .map(read_config)
             .transpose()?
             .unwrap_or_default();
-        let absent =
-            || parameter("no target: give --target COL, or `target` in the configuration file");
         let task = args.task.or(config.task);
         let roles = Roles {
-            target: args.target.clone().or(config.target).ok_or_else(absent)?,
+            target: target_of(args.target.clone().or(config.target), known)?,
             weight: args.weight.clone().or(config.weight),
             ignore: either(&args.ignore, config.ignore),
             classify: task.map(|task| task == TaskName::Classification),
@@ -90,6 +89,20 @@ impl Settings {
         let table = read_table(path, &read)?;
         Dataset::aligned(schema, &table, self.roles.weight.as_deref())
             .map_err(|error| error.within(path))
+    }
+}
+
+/// The target that was named, or that of a model to go on from; never two of them.
+fn target_of(named: Option<String>, known: Option<&str>) -> Result<String> {
+    match (named, known) {
+        (Some(named), Some(known)) if named != known => Err(parameter(&format!(
+            "the model to go on from predicts `{known}`, not `{named}`; leave the target out"
+        ))),
+        (Some(named), _) => Ok(named),
+        (None, Some(known)) => Ok(known.to_owned()),
+        (None, None) => Err(parameter(
+            "no target: give --target COL, or `target` in the configuration file",
+        )),
     }
 }
 

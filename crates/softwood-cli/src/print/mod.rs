@@ -1,5 +1,6 @@
 //! How reports look: texts for people, JSON for programs, both from the same report.
 
+pub(crate) mod explain;
 mod json;
 mod number;
 pub(crate) mod ood;

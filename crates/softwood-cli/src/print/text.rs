@@ -54,11 +54,7 @@ pub(crate) fn fit(report: &FitReport, verbose: bool) -> String {
     if !report.training.chosen.is_empty() {
         lines.push(("chosen", report.training.chosen.clone()));
     }
-    if let Some((epoch, value)) = training::best(&report.training) {
-        let what = format!(
-            "log-likelihood {} a row at epoch {epoch}, standardised units",
-            short(value)
-        );
+    if let Some(what) = training::held_out(&report.training) {
         lines.push(("held out", what));
     }
     if let Some(members) = &report.training.members
@@ -66,6 +62,9 @@ pub(crate) fn fit(report: &FitReport, verbose: bool) -> String {
     {
         let what = format!("worth {} independent ones", short(members.effective));
         lines.push(("members", what));
+    }
+    if let Some(base) = &report.resumed {
+        lines.push(("went on", format!("from {}", base.display())));
     }
     lines.push(("time", seconds(report.seconds)));
     lines.push(("written", report.file.display().to_string()));
@@ -190,6 +189,10 @@ pub(crate) fn parameters(report: &ParametersReport) -> String {
             range_of(spec.kind)
         );
         let _ = writeln!(out, "      {}", spec.doc);
+    }
+    if report.goes_on {
+        out +=
+            "\nA fitted model can be trained further: softwood fit --resume MODEL DATA -o MODEL.\n";
     }
     out
 }

@@ -2,20 +2,34 @@
 
 use std::fmt::Write as _;
 
-use softwood::{CurvePoint, Training};
+use softwood::{CurvePoint, Step, Training};
 
 use crate::print::number::short;
 
 /// Points of the loss curve that are shown.
 const SHOWN: usize = 15;
 
-/// The epoch whose held-out rows were likeliest.
-pub(crate) fn best(training: &Training) -> Option<(usize, f64)> {
+/// The step at which held-out rows were likeliest.
+fn best(training: &Training) -> Option<(usize, f64)> {
     let measured = training
         .curve
         .iter()
         .filter_map(|point| Some((point.epoch, point.held_out?)));
     measured.max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// What held-out rows said, in a line.
+pub(crate) fn held_out(training: &Training) -> Option<String> {
+    let (at, value) = best(training)?;
+    let at = match (training.step, at) {
+        (Step::Epoch, at) => format!("at epoch {at}"),
+        (Step::Tree, 1) => "with 1 tree".to_owned(),
+        (Step::Tree, at) => format!("with {at} trees"),
+    };
+    Some(format!(
+        "log-likelihood {} a row {at}, standardised units",
+        short(value)
+    ))
 }
 
 /// What was tried, likeliest first.
@@ -32,14 +46,21 @@ pub(crate) fn trials(training: &Training) -> String {
     out
 }
 
-/// The loss curve at a few epochs, the best one among them.
+/// The loss curve at a few steps, the best one among them.
 pub(crate) fn curve(training: &Training) -> String {
     if training.curve.is_empty() {
         return String::new();
     }
-    let best = best(training).map(|(epoch, _)| epoch);
-    let mut out =
-        "\nLoss curve (per row, standardised units)\n  epoch       ELBO   held-out\n".to_owned();
+    let best = best(training).map(|(step, _)| step);
+    let mut out = match training.step {
+        Step::Epoch => {
+            "\nLoss curve (per row, standardised units)\n  epoch       ELBO   held-out\n"
+        }
+        Step::Tree => {
+            "\nLog-likelihood (per row, standardised units)\n  trees   training   held-out\n"
+        }
+    }
+    .to_owned();
     for point in thinned(&training.curve, best) {
         let held_out = point.held_out.map_or_else(|| "-".to_owned(), short);
         let mark = if Some(point.epoch) == best {
@@ -71,6 +92,35 @@ fn thinned(curve: &[CurvePoint], best: Option<usize>) -> Vec<&CurvePoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_are_called_what_they_are() {
+        let curve = vec![CurvePoint {
+            epoch: 40,
+            elbo: -1.25,
+            held_out: Some(-1.5),
+        }];
+        let mut training = Training {
+            curve,
+            ..Training::default()
+        };
+        let text = |training: &Training| held_out(training).unwrap() + &super::curve(training);
+        let epochs = text(&training);
+        assert!(
+            epochs.contains("at epoch 40") && epochs.contains("ELBO"),
+            "{epochs}"
+        );
+        training.step = Step::Tree;
+        let trees = text(&training);
+        assert!(
+            trees.contains("with 40 trees") && trees.contains("  trees   training"),
+            "{trees}"
+        );
+        assert!(
+            !trees.contains("ELBO") && !trees.contains("epoch"),
+            "{trees}"
+        );
+    }
 
     #[test]
     fn the_curve_is_thinned_but_keeps_its_best_and_last() {

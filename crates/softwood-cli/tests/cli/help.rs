@@ -2,8 +2,8 @@
 
 use crate::fold::{Folder, QUICK};
 
-const VERBS: [&str; 7] = [
-    "fit", "predict", "score", "evaluate", "ood", "models", "demo",
+const VERBS: [&str; 8] = [
+    "fit", "predict", "score", "evaluate", "ood", "explain", "models", "demo",
 ];
 
 /// The commands below `Example:` of a help text.
@@ -36,7 +36,9 @@ fn examples_work_as_printed() {
         "castles.csv",
         "side,rooms,area\nnorth,40,9000\nsouth,77,12000\n",
     );
-    for verb in ["fit", "predict", "score", "evaluate", "ood", "models"] {
+    for verb in [
+        "fit", "predict", "score", "evaluate", "ood", "explain", "models",
+    ] {
         for example in examples(&folder.run(&[verb, "--help"]).out) {
             let mut words = example.split_whitespace();
             assert_eq!(words.next(), Some("softwood"), "{example}");

@@ -5,11 +5,13 @@
 mod bad_input;
 mod bad_model;
 mod demo;
+mod explain;
 mod fold;
 mod help;
 mod interrupt;
 mod mistakes;
 mod ood;
+mod resume;
 mod tour;
 
 use fold::{Folder, QUICK};

@@ -140,6 +140,12 @@ impl Table {
         }
     }
 
+    /// Puts a column of as many cells in the place of another.
+    pub(crate) fn put(&mut self, at: usize, column: Column) {
+        debug_assert_eq!(column.len(), self.n_rows);
+        self.columns[at] = column;
+    }
+
     /// All rows as a view.
     pub fn rows(&self, range: Range<usize>) -> Rows<'_> {
         Rows { table: self, range }

@@ -114,21 +114,27 @@ fn regression(
 }
 
 /// A power of two near the largest error: in its units squares stay in range, and dividing by it costs no digit.
-fn unit_of(errors: impl Iterator<Item = f64>) -> f64 {
+pub(crate) fn unit_of(errors: impl Iterator<Item = f64>) -> f64 {
     let largest = errors.fold(0.0, |largest: f64, error| largest.max(error.abs()));
     let unit = largest.log2().floor().exp2();
     if unit.is_normal() { unit } else { 1.0 }
+}
+
+/// Refuses classes that a model of `n_classes` does not have.
+pub(crate) fn check_classes(y: &[u32], n_classes: usize) -> Result<()> {
+    match y.iter().find(|&&class| class as usize >= n_classes) {
+        None => Ok(()),
+        Some(class) => Err(Error::Table(format!(
+            "class {class} is not one of the {n_classes} classes of the model"
+        ))),
+    }
 }
 
 fn classification(distribution: &Distribution<'_>, y: &[u32]) -> Result<Scores> {
     let n_classes = distribution.head().n_components();
     let width = n_classes + 2;
     distribution.require_classification("scores of classes")?;
-    if let Some(class) = y.iter().find(|&&class| class as usize >= n_classes) {
-        return Err(Error::Table(format!(
-            "class {class} is not one of the {n_classes} classes of the model"
-        )));
-    }
+    check_classes(y, n_classes)?;
     let answers = distribution.ask(width, |block, rows, out| {
         let mut means = vec![0.0; rows.len() * n_classes];
         probabilities(block, &mut means);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::fit::{Fit, Run};
+use crate::fit::{Fit, Run, cannot_go_on};
 use crate::models::boosting::{Boosted, SgbParams, SglbParams};
 use crate::models::vst::{Vst, VstParams};
 use crate::params::{self, Params, Spec};
@@ -85,6 +85,38 @@ impl Family {
             Self::Sgb => Ok(to_json(&params::from_texts::<SgbParams>(pairs)?)),
             Self::Sglb => Ok(to_json(&params::from_texts::<SglbParams>(pairs)?)),
         }
+    }
+
+    /// All parameters as JSON, from `KEY=VALUE` texts over those of a fitted model.
+    ///
+    /// # Errors
+    /// As [`Family::params_from_texts`], and when the earlier parameters are not those of the family.
+    pub fn params_over(self, earlier: &Value, pairs: &[(String, String)]) -> Result<Value> {
+        match self {
+            Self::Vst => Ok(to_json(&params::over::<VstParams>(earlier, pairs)?)),
+            Self::Sgb => Ok(to_json(&params::over::<SgbParams>(earlier, pairs)?)),
+            Self::Sglb => Ok(to_json(&params::over::<SglbParams>(earlier, pairs)?)),
+        }
+    }
+
+    /// Whether it can go on from a fitted model.
+    pub fn goes_on(self) -> bool {
+        match self {
+            Self::Vst => VstParams::GOES_ON,
+            Self::Sgb => SgbParams::GOES_ON,
+            Self::Sglb => SglbParams::GOES_ON,
+        }
+    }
+
+    /// Refuses a family that cannot go on from a fitted model, before any data are read.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub fn check_goes_on(self) -> Result<()> {
+        if self.goes_on() {
+            return Ok(());
+        }
+        Err(cannot_go_on(self.name()))
     }
 
     /// Fits the family to data with parameters given as a JSON object (absent names keep their defaults).

@@ -8,9 +8,14 @@ const LEAST: f64 = f64::EPSILON;
 pub(crate) fn negative_log_likelihood(probabilities: &[f64], n_classes: usize, y: &[u32]) -> f64 {
     let rows = probabilities.chunks_exact(n_classes).zip(y);
     let sum: f64 = rows
-        .map(|(row, &class)| -row[class as usize].max(LEAST).ln())
+        .map(|(row, &class)| -log_probability(row[class as usize]))
         .sum();
     sum / y.len() as f64
+}
+
+/// Natural logarithm of the probability of what came true.
+pub(crate) fn log_probability(probability: f64) -> f64 {
+    probability.max(LEAST).ln()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::models::boosting::codec::{decode, encode};
 use crate::models::boosting::head::Law;
 use crate::models::boosting::recipe::Members;
 use crate::models::boosting::view::View;
-use crate::posterior::{Posterior, Training};
+use crate::posterior::{Posterior, Step, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::{Key, below};
 use crate::store::record::Record;
@@ -38,6 +38,7 @@ pub struct Boosted {
 impl Boosted {
     /// The same with its members marked on the chains.
     pub(super) fn with_snapshots(mut self) -> Self {
+        self.training.step = Step::Tree;
         let chains = self.chains.iter().enumerate();
         self.snapshots = chains
             .map(|(at, chain)| self.members.snapshots(chain.trees.len(), at))
@@ -170,6 +171,27 @@ impl Posterior for Boosted {
 
     fn training(&self) -> &Training {
         &self.training
+    }
+
+    fn gains(&self) -> Option<Vec<f64>> {
+        let mut gains = vec![0.0; self.schema.fields.len()];
+        let sources = self.view.sources(gains.len());
+        for tree in self.chains.iter().flat_map(|chain| &chain.trees) {
+            for (test, &gain) in tree.skeleton.tests().iter().zip(&tree.gains) {
+                // columns that are looked at together share what they gain
+                let columns = &sources[test.column];
+                for &column in columns {
+                    gains[column] += f64::from(gain).max(0.0) / columns.len() as f64;
+                }
+            }
+        }
+        let total: f64 = gains.iter().sum();
+        if total > 0.0 {
+            for gain in &mut gains {
+                *gain /= total;
+            }
+        }
+        Some(gains)
     }
 
     fn record(&self) -> Record {

@@ -97,7 +97,7 @@ fn fit(ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
         trials,
         chosen: describe(&ranking, n_fits),
         target_sd,
-        members: None,
+        ..Training::default()
     };
     let key = run.key.child(30);
     let tree = |(at, (encoder, fit)): (usize, (Encoder, Trained))| {

@@ -1,0 +1,199 @@
+//! `softwood fit --resume`: what is kept of the model, what may be changed, and what is refused.
+
+use serde_json::Value;
+
+use crate::fold::Folder;
+use crate::{classification, fitted, regression};
+
+/// Families, and whether each can go on from a fitted model.
+fn families(folder: &Folder) -> Vec<(String, bool)> {
+    let list = folder.json(&["models", "--json"]);
+    let names = list.as_array().unwrap().iter();
+    let names = names.map(|family| family["model"].as_str().unwrap().to_owned());
+    let goes_on =
+        |name: &String| folder.json(&["models", name, "--json"])["goes_on"] == Value::Bool(true);
+    names.map(|name| (name.clone(), goes_on(&name))).collect()
+}
+
+/// A small model of `data.csv` in `base.softwood`.
+fn fit(folder: &Folder, family: &str, target: &str) {
+    let mut args = vec![
+        "fit",
+        "data.csv",
+        "-t",
+        target,
+        "-q",
+        "--model",
+        family,
+        "-o",
+        "base.softwood",
+    ];
+    match family {
+        "vst" => args.extend(["-p", "n_epochs=3", "-p", "depth=1"]),
+        "sgb" | "sglb" => args.extend([
+            "-p",
+            "n_estimators=10",
+            "-p",
+            "n_members=2",
+            "-p",
+            "learning_rate=0.2",
+            "-p",
+            "max_depth=2",
+        ]),
+        _ => {}
+    }
+    let ran = folder.run(&args);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+}
+
+const RESUME: [&str; 6] = [
+    "fit",
+    "more.csv",
+    "--resume",
+    "base.softwood",
+    "-o",
+    "next.softwood",
+];
+
+/// Every family either goes on or says that it cannot, before it reads any data.
+#[test]
+fn every_family_goes_on_or_says_that_it_cannot() {
+    for (table, target) in [(regression(60), "y"), (classification(60), "kind")] {
+        let folder = Folder::new();
+        folder.write("data.csv", &table);
+        for (family, goes_on) in families(&folder) {
+            fit(&folder, &family, target);
+            if !goes_on {
+                let message = format!("a `{family}` model cannot be trained further");
+                folder.refused(&RESUME, &[&message, "fit it to all rows"]);
+                continue;
+            }
+            folder.write("more.csv", &table);
+            let report = folder.json(&[&RESUME[..], &["--json"]].concat());
+            assert_eq!(report["model"], family.as_str());
+            assert_eq!(report["resumed"], "base.softwood");
+            assert_eq!(report["target"], target);
+            // parameters that were not given are those of the model
+            let base = folder.json(&["models", "base.softwood", "--json"]);
+            assert_eq!(report["params"], base["params"]);
+            let ran = folder.run(&["score", "next.softwood", "data.csv"]);
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            assert_ne!(folder.bytes("next.softwood"), folder.bytes("base.softwood"));
+            let text = folder.run(&RESUME).out;
+            assert!(text.contains("went on   from base.softwood"), "{text}");
+            std::fs::remove_file(folder.path("more.csv")).unwrap();
+            std::fs::remove_file(folder.path("next.softwood")).unwrap();
+        }
+    }
+}
+
+/// A family that goes on, where there is one.
+fn going_on(folder: &Folder) -> Option<String> {
+    let found = families(folder).into_iter().find(|(_, goes_on)| *goes_on);
+    found.map(|(family, _)| family)
+}
+
+#[test]
+fn parameters_can_be_changed_and_the_file_replaced() {
+    let folder = Folder::new();
+    folder.write("data.csv", regression(60));
+    let Some(family) = going_on(&folder) else {
+        return;
+    };
+    fit(&folder, &family, "y");
+    folder.write("more.csv", regression(90));
+    let report = folder.json(&[
+        "fit",
+        "more.csv",
+        "--resume",
+        "base.softwood",
+        "-o",
+        "base.softwood",
+        "-p",
+        "n_estimators=15",
+        "--json",
+    ]);
+    assert_eq!(report["params"]["n_estimators"], 15);
+    assert_eq!(report["params"]["max_depth"], 2);
+    assert_eq!(report["n_rows"], 90);
+    let saved = folder.json(&["models", "base.softwood", "--json"]);
+    assert_eq!(saved["params"]["n_estimators"], 15);
+}
+
+#[test]
+fn tables_that_do_not_fit_the_model_are_named() {
+    let folder = Folder::new();
+    folder.write("data.csv", classification(60));
+    let Some(family) = going_on(&folder) else {
+        return;
+    };
+    fit(&folder, &family, "kind");
+    for (table, parts) in [
+        ("a,kind\n1,low\n2,high\n", ["more.csv", "column `b`"]),
+        ("a,b\n1,2\n2,3\n", ["more.csv", "column `kind`"]),
+        (
+            "a,b,kind\n1,2,low\n2,3,huge\n",
+            ["column `kind`, row 2", "`huge` is not a class of the model"],
+        ),
+    ] {
+        folder.write("more.csv", table);
+        folder.refused(&RESUME, &parts);
+    }
+    // a category that the model has not seen is taken as such
+    folder.write("data.csv", regression(60));
+    fit(&folder, &family, "y");
+    folder.write("more.csv", regression(60).replace("blue", "violet"));
+    let ran = folder.run(&RESUME);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+}
+
+#[test]
+fn flags_that_contradict_the_model() {
+    let folder = fitted(&regression(60), "y");
+    let resume = [
+        "fit",
+        "data.csv",
+        "--resume",
+        "model.softwood",
+        "-o",
+        "next.softwood",
+    ];
+    for (flags, parts) in [
+        (
+            vec!["--model", "sgb"],
+            vec!["is a `vst`, not a `sgb`", "leave --model out"],
+        ),
+        (vec!["--target", "a"], vec!["predicts `y`, not `a`"]),
+        (
+            vec!["--categorical", "a"],
+            vec!["--resume", "--categorical"],
+        ),
+        (vec!["--task", "regression"], vec!["--resume", "--task"]),
+    ] {
+        folder.refused(&[&resume[..], &flags].concat(), &parts);
+    }
+    folder.refused(
+        &[
+            "fit",
+            "data.csv",
+            "--resume",
+            "data.csv",
+            "-o",
+            "next.softwood",
+        ],
+        &["data.csv", "model"],
+    );
+    folder.refused(
+        &["fit", "data.csv", "--resume", "nope.softwood"],
+        &["nope.softwood", "no such file"],
+    );
+}
+
+#[test]
+fn a_fit_from_scratch_still_needs_a_target() {
+    let folder = Folder::new();
+    folder.write("data.csv", regression(30));
+    for verb in ["fit", "evaluate"] {
+        folder.refused(&[verb, "data.csv"], &["no target: give --target COL"]);
+    }
+}

@@ -1,0 +1,133 @@
+//! Questions, answers and numbers in the words of a reader.
+
+use crate::outline::{Answer, Outline, OutlineSplit, Question};
+
+/// Digits of a threshold that are shown.
+const THRESHOLD: usize = 6;
+/// Digits of an answer that are shown.
+const ANSWER: usize = 4;
+
+/// About `digits` significant digits, without zeros at the end.
+pub(super) fn number(value: f64, digits: usize) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return if value == 0.0 { "0" } else { "?" }.to_owned();
+    }
+    let power = value.abs().log10().floor() as i32;
+    if !(-4..10).contains(&power) {
+        let text = format!("{value:.*e}", digits - 1);
+        let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+        return format!("{}e{power}", trimmed(digits));
+    }
+    let decimals = (digits as i32 - 1 - power).max(0) as usize;
+    trimmed(&format!("{value:.decimals$}")).to_owned()
+}
+
+fn trimmed(text: &str) -> &str {
+    if text.contains('.') {
+        return text.trim_end_matches('0').trim_end_matches('.');
+    }
+    text
+}
+
+/// Where a split sends rows, to the left or to the right, without the column's name: ` <= 3.5`, ` is red or blue`.
+/// As many categories are named as `fits` takes.
+pub(super) fn side(split: &OutlineSplit, right: bool, fits: impl Fn(&str) -> bool) -> String {
+    match (&split.question, right) {
+        (Question::Above(at), false) => format!(" <= {}", number(*at, THRESHOLD)),
+        (Question::Above(at), true) => format!(" > {}", number(*at, THRESHOLD)),
+        (Question::Among(names), false) => named(" is not ", names, fits),
+        (Question::Among(names), true) => named(" is ", names, fits),
+    }
+}
+
+/// The most names that fit, at least one; how many more there are is told.
+fn named(start: &str, names: &[String], fits: impl Fn(&str) -> bool) -> String {
+    let with = |n: usize| {
+        let shown = &names[..n];
+        let text = match (shown, names.len() - n) {
+            ([], 0) => "any".to_owned(),
+            ([], more) => format!("one of {more}"),
+            ([one], 0) => one.clone(),
+            ([first @ .., last], 0) => format!("{} or {last}", first.join(", ")),
+            (_, more) => format!("{} or {more} more", shown.join(", ")),
+        };
+        format!("{start}{text}")
+    };
+    let most = (1..=names.len()).rev().map(with).find(|text| fits(text));
+    most.unwrap_or_else(|| with(names.len().min(1)))
+}
+
+impl Outline {
+    /// What a node answers: `12.3 ± 1.2`, or its most probable classes.
+    pub(super) fn answer(&self, answer: &Answer, n_classes: usize) -> String {
+        let shares = match answer {
+            Answer::Number { mean, sd } => {
+                return format!("{} ± {}", number(*mean, ANSWER), number(*sd, ANSWER));
+            }
+            Answer::Classes(shares) => shares,
+        };
+        let likely = likeliest(shares).into_iter().take(n_classes);
+        let named = likely.map(|class| format!("{} {}", self.class(class), percent(shares[class])));
+        named.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The name of a class.
+    pub(super) fn class(&self, at: usize) -> &str {
+        let classes = self.classes.as_deref().unwrap_or_default();
+        classes.get(at).map_or("?", String::as_str)
+    }
+}
+
+/// Classes by falling probability, the first of equals first.
+pub(super) fn likeliest(shares: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..shares.len()).collect();
+    order.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]));
+    order
+}
+
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        whole if share <= 0.0 || share >= 1.0 => format!("{whole:.0}%"),
+        most if most > 99.5 => ">99%".to_owned(),
+        least if least < 0.5 => "<1%".to_owned(),
+        other => format!("{other:.0}%"),
+    }
+}
+
+/// How many rows came to a node.
+pub(super) fn rows(weight: f64) -> String {
+    let one = (weight - 1.0).abs() < 1e-9;
+    format!("{} row{}", number(weight, 6), if one { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_their_digits_and_drop_zeros() {
+        let shown = [112.5, 100.0, -0.25, 123_456.7, 1e-7, 2.5e12, 0.0, f64::NAN];
+        let texts = shown.map(|value| number(value, 4));
+        let wanted = [
+            "112.5", "100", "-0.25", "123457", "1e-7", "2.5e12", "0", "?",
+        ];
+        assert_eq!(texts, wanted);
+    }
+
+    #[test]
+    fn as_many_categories_are_named_as_fit() {
+        let names: Vec<String> = (0..9).map(|at| format!("level{at}")).collect();
+        let text = |n: usize, most: usize| named(" is ", &names[..n], |text| text.len() <= most);
+        assert_eq!(text(1, 40), " is level0");
+        assert_eq!(text(2, 40), " is level0 or level1");
+        assert_eq!(text(9, 40), " is level0, level1, level2 or 6 more");
+        assert_eq!(text(9, 4), " is level0 or 8 more");
+        assert_eq!(text(0, 40), " is any");
+    }
+
+    #[test]
+    fn shares_never_round_to_certainty() {
+        let texts = [0.0, 0.001, 0.5, 0.999, 1.0].map(percent);
+        assert_eq!(texts, ["0%", "<1%", "50%", ">99%", "100%"]);
+    }
+}

@@ -1,0 +1,157 @@
+"""What columns are worth and a tree as text, from Python; and training a fitted model further."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from softwood import SGLBRegressor, VSTRegressor, _native, load
+from softwood._base import REGISTRY
+
+GOES_ON = {family["name"]: family["goes_on"] for family in json.loads(_native.families())}
+
+
+def test_importances_are_those_of_shuffled_columns(regression, kind, quick):
+    X, y = regression
+    y = y if kind.__name__.endswith("Regressor") else np.where(y > 0, "yes", "no")
+    model = kind(**quick).fit(X, y)
+    found = model.importances(X, y, n_repeats=3)
+    assert list(found["column"]) == ["x0", "x1", "x2"]
+    assert {values.shape for values in found.values()} == {(3,)}
+    assert all(np.isfinite(values).all() for name, values in found.items() if name != "column")
+    assert np.argmax(found["log_likelihood_fall"]) == np.argmax(found["prediction_change"]) == 1
+    # what is not scored does not depend on the target
+    without = model.importances(X, n_repeats=3)
+    assert "error_rise" not in without
+    np.testing.assert_array_equal(without["knowledge_change"], found["knowledge_change"])
+    assert pd.DataFrame(found).set_index("column").shape == (3, 10)
+
+
+def test_shuffles_depend_on_the_seed_alone(regression, regressor):
+    X, y = regression
+    one = regressor(n_jobs=1).fit(X, y).importances(X, y)
+    two = regressor(n_jobs=2).fit(X, y).importances(X, y)
+    other = regressor().fit(X, y).importances(X, y, random_state=1)
+    for name in one:
+        np.testing.assert_array_equal(one[name], two[name])
+    assert not np.array_equal(one["prediction_change"], other["prediction_change"])
+
+
+def test_rows_of_a_reference_lend_their_cells(regression):
+    X, y = regression
+    model = VSTRegressor(depth=1, n_epochs=20, random_state=0).fit(X, y)
+    far = X.copy()
+    far[:, 2] += 50
+    found = model.importances(far, X_ref=X)
+    assert np.argmin(found["knowledge_shift"]) == 2
+    assert found["knowledge_shift"][2] < 0
+
+
+def test_columns_match_by_name_and_figures_are_those_of_the_file(mixed, regressor, tmp_path):
+    cells, y = mixed
+    table = pd.DataFrame(cells)
+    model = regressor().fit(table, y)
+    found = model.importances(table, y)
+    assert list(found["column"]) == list(table.columns)
+    model.save(tmp_path / "model.softwood")
+    again = load(tmp_path / "model.softwood").importances(table[table.columns[::-1]], pd.Series(y, name="another"))
+    for name in found:
+        np.testing.assert_array_equal(found[name], again[name])
+
+
+def test_gains_are_there_where_columns_are_split_on(regression, kind, quick):
+    X, y = regression
+    model = kind(**quick)
+    with pytest.raises(NotFittedError):
+        model.feature_importances_  # noqa: B018
+    model.fit(X, y if kind.__name__.endswith("Regressor") else y > 0)
+    if kind._family == "vst":
+        assert not hasattr(model, "feature_importances_")
+        with pytest.raises(AttributeError, match="does not split on columns"):
+            model.feature_importances_  # noqa: B018
+        return
+    assert model.feature_importances_.sum() == pytest.approx(1)
+    assert np.argmax(model.feature_importances_) == 1
+
+
+def test_what_cannot_be_measured_is_refused(regression, regressor):
+    X, y = regression
+    with pytest.raises(NotFittedError):
+        regressor().importances(X)
+    model = regressor().fit(X, y)
+    for wrong in (0, 1001, 2.5):
+        with pytest.raises(ValueError, match="n_repeats = "):
+            model.importances(X, n_repeats=wrong)
+    with pytest.raises(ValueError, match="2 features"):
+        model.importances(X[:, :2])
+    with pytest.raises(ValueError, match="119 target values for 120 rows"):
+        model.importances(X, y[:-1])
+
+
+def test_a_tree_is_text_picture_and_dict(regression, kind, quick):
+    X, y = regression
+    model = kind(**quick).fit(X, y if kind.__name__.endswith("Regressor") else y > 0)
+    if kind._family != "tree":
+        for export in (model.export_text, model.export_svg, model.export_dict):
+            with pytest.raises(ValueError, match="is not a single tree"):
+                export()
+        return
+    nodes = model.export_dict()["nodes"]
+    assert len(model.export_text().splitlines()) == len(nodes)
+    assert ET.fromstring(model.export_svg()).tag.endswith("svg")
+
+
+def test_every_family_goes_on_or_says_that_it_cannot(regression, classification, family, quick):
+    for task, (X, y) in (("regression", regression), ("classification", classification)):
+        model = REGISTRY[family, task](**quick)
+        with pytest.raises(NotFittedError):
+            model.resume(X, y)
+        model.fit(X[:80], y[:80])
+        before = model._model.to_bytes()
+        if not GOES_ON[family]:
+            with pytest.raises(ValueError, match=f"a `{family}` model cannot be trained further"):
+                model.resume(X, y)
+            assert model._model.to_bytes() == before
+            continue
+        assert model.resume(X, y) is model
+        assert model._model.to_bytes() != before
+        assert np.isfinite(model.score(X, y))
+
+
+def test_parameters_change_only_with_the_model(regression, regressor, family):
+    X, y = regression
+    model = regressor().fit(X, y)
+    before = model.get_params()
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        model.resume(X, y, no_such_thing=1)
+    if not GOES_ON[family]:
+        with pytest.raises(ValueError, match="cannot be trained further"):
+            model.resume(X, y, n_members=2)
+        assert model.get_params() == before
+        return
+    model.resume(X, y, n_estimators=7)
+    assert model.n_estimators == 7
+    with pytest.raises(ValueError, match="2 features"):
+        model.resume(X[:, :2], y)
+
+
+def test_classes_of_the_fit_hold(classification):
+    if not GOES_ON["sglb"]:
+        pytest.skip("no family goes on")
+    X, y = classification
+    model = REGISTRY["sglb", "classification"](n_estimators=10, n_members=2, max_depth=2, learning_rate=0.1)
+    model.fit(X, y)
+    two = y != "middle"
+    np.testing.assert_array_equal(model.resume(X[two], y[two]).classes_, ["high", "low", "middle"])
+    with pytest.raises(ValueError, match="`huge` is not a class of the model"):
+        model.resume(X, np.where(y == "low", "huge", y))
+
+
+def test_held_out_targets_go_by_their_place(regression):
+    X, y = regression
+    model = SGLBRegressor(n_estimators=10, n_members=2, random_state=0)
+    model.fit(X, pd.Series(y, name="price"), X_val=X, y_val=y)
+    assert np.isfinite(model.predict(X)).all()
