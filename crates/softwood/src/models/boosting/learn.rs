@@ -147,10 +147,13 @@ fn fit(recipe: &Recipe, params: Value, data: &Dataset, run: &Run<'_>) -> Result<
         run,
         &mut training,
     )?;
+    // what only the choice needed is not kept through the longest part
+    drop((distinct, split, given));
     let ground = Ground {
         train: whole.sample(),
         held_out: None,
-        ..ground
+        columns: &columns,
+        pool: run.pool,
     };
     let (mut chains, dispersion) =
         chains(recipe, law, &ground, &chosen, whole.total_weight(), run)?;
