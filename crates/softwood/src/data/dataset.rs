@@ -17,6 +17,9 @@ const MOST_RARE_CLASSES: usize = 20;
 /// Sums of weights that single precision can carry.
 const TOTAL_WEIGHT: RangeInclusive<f64> = 1e-6..=1e15;
 
+/// Targets beyond this leave no room for an interval around them.
+const LARGEST_TARGET: f64 = 1e305;
+
 /// Target values, one per row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
@@ -269,12 +272,12 @@ impl Dataset {
             .unwrap_or_else(target)
     }
 
-    /// Refuses what no model can be fitted to: too few rows, a constant target, a class a row. Rows of weight zero do not
-    /// count.
+    /// Refuses what no model can be fitted to: too few rows, a constant target, a class a row, numbers at the end of what
+    /// there is. Rows of weight zero do not count.
     ///
     /// # Errors
-    /// When fewer than [`MIN_ROWS`] rows have a positive weight, or all their targets are equal, or there are more than
-    /// twenty classes with fewer than two rows each on average.
+    /// When fewer than [`MIN_ROWS`] rows have a positive weight, or all their targets are equal, or one is beyond 1e305, or
+    /// there are more than twenty classes with fewer than two rows each on average.
     pub fn check_fit(&self) -> Result<()> {
         let weights = self.weights.as_deref();
         let rows: Vec<usize> = (0..self.n_rows())
@@ -303,7 +306,24 @@ impl Dataset {
             let problem = "all target values are equal; there is nothing to predict (one class or a constant)";
             return Err(Error::column(&self.schema.target, problem));
         }
+        self.check_size(&rows)?;
         self.check_classes(&rows)
+    }
+
+    /// Refuses a target whose standard deviation or intervals would be beyond the largest number.
+    fn check_size(&self, rows: &[usize]) -> Result<()> {
+        let Target::Numeric(values) = &self.target else {
+            return Ok(());
+        };
+        let is_beyond = |row: &&usize| values[**row].abs() > LARGEST_TARGET;
+        let Some(&row) = rows.iter().find(is_beyond) else {
+            return Ok(());
+        };
+        let problem = format!(
+            "{:e} leaves no room for an interval around it; divide the column so that its numbers are below {LARGEST_TARGET:e}",
+            values[row]
+        );
+        Err(Error::cell(&self.schema.target, row + 1, problem))
     }
 
     /// Refuses a target that names its rows instead of classing them.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::data::binned::{Binned, Cuts, Unseen};
-use crate::data::column::Values;
+use crate::data::column::{Column, Values};
 use crate::data::dataset::{Dataset, Target};
 use crate::data::interactions::interactions;
 use crate::data::standardise::Standard;
@@ -38,8 +38,19 @@ pub(super) struct Plan(Vec<Vec<usize>>);
 #[derive(Debug)]
 pub(super) struct Targets(Vec<Vec<f64>>);
 
+fn has_many_levels(column: &Column) -> bool {
+    match &column.values {
+        Values::Categorical { levels, .. } => levels.len() > MOST_LEVELS,
+        Values::Numeric(_) => false,
+    }
+}
+
 impl Targets {
+    /// None where no column asks for them.
     pub(super) fn of(data: &Dataset, standard: &Standard) -> Self {
+        if !data.features().columns().iter().any(has_many_levels) {
+            return Self(Vec::new());
+        }
         let indicator = |codes: &[u32], class: u32| {
             let codes = codes.iter();
             codes
@@ -76,10 +87,7 @@ impl Plan {
     /// Every column of many levels by itself.
     pub(super) fn singles(features: &Table, targets: &Targets) -> Self {
         let columns = features.columns().iter().enumerate();
-        let many = columns.filter(|(_, column)| match &column.values {
-            Values::Categorical { levels, .. } => levels.len() > MOST_LEVELS,
-            Values::Numeric(_) => false,
-        });
+        let many = columns.filter(|(_, column)| has_many_levels(column));
         Self(if targets.0.is_empty() {
             Vec::new()
         } else {

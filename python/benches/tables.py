@@ -1,0 +1,105 @@
+"""Public tables with their standard splits, and the foreign rows that stand for what a model has not seen.
+
+The folder is `SOFTWOOD_DATA`: a table is a Parquet file whose last column is `target`; texts are categories. A file of
+splits has columns `perm_0`, `perm_1`, ... (training rows first) or one column `test`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+N_TRAIN = {
+    "boston": 455,
+    "concrete": 927,
+    "energy": 691,
+    "kin8nm": 7373,
+    "naval": 10741,
+    "power": 8611,
+    "protein": 41157,
+    "wine": 1439,
+    "yacht": 277,
+    "amazon": 26215,
+    "internet": 8086,
+    "kick": 58388,
+}
+"""How many of the rows of a permutation are for training."""
+REGRESSION = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
+CLASSES = ("adult", "amazon", "internet", "kick")
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows to fit, rows to score, and rows from elsewhere."""
+
+    X: Any
+    y: Any
+    X_test: Any
+    y_test: Any
+    X_foreign: Any
+
+    @property
+    def categories(self) -> list[str]:
+        """Names of the columns of categories."""
+        return _categories(self.X)
+
+
+def _folder() -> Path:
+    here = Path(__file__).resolve().parents[2]
+    return Path(os.environ.get("SOFTWOOD_DATA", here.parent / "shared" / "data"))
+
+
+def _read(name: str, folder: str = "") -> Any:
+    return pd.read_parquet(_folder() / ("gal" if name in REGRESSION else "class") / folder / f"{name}.parquet")
+
+
+def n_splits(name: str) -> int:
+    """Give the number of standard splits."""
+    return len(_read(name, "splits").columns)
+
+
+def split(name: str, at: int) -> Split:
+    """Read one split of a table."""
+    rows, layout = _read(name), _read(name, "splits")
+    if "test" in layout.columns:
+        is_test = layout["test"].to_numpy()
+        train, test = np.flatnonzero(~is_test), np.flatnonzero(is_test)
+    else:
+        train, test = np.split(layout[f"perm_{at}"].to_numpy(), [N_TRAIN[name]])
+    X, y = rows.drop(columns="target"), rows["target"].to_numpy()
+    if name in REGRESSION:
+        # spread of the whole table, not of its training part: so were the published figures made
+        foreign = _foreign(X, round(0.1 * len(X)))
+    else:
+        inside = X.iloc[test]
+        foreign = _foreign(inside, len(inside))
+    return Split(X.iloc[train], y[train], X.iloc[test], y[test], foreign)
+
+
+def _foreign(inside: Any, n_rows: int) -> Any:
+    """Give foreign rows: numbers of the Year table, moved to the mean and spread of ours; categories at random.
+
+    The Year table gives as many rows as it has, if fewer than `n_rows`.
+    """
+    year = pd.read_parquet(_folder() / "ood" / "year_head.parquet")
+    year = year[["target", *(name for name in year.columns if name != "target")]].head(n_rows).to_numpy(np.float64)
+    rng = np.random.default_rng(0)
+    columns = {}
+    for at, name in enumerate(inside.columns):
+        own = inside[name]
+        if name in _categories(inside):
+            columns[name] = rng.choice(np.sort(own.dropna().unique().astype(str)), len(year))
+            continue
+        numbers = own.to_numpy(np.float64)
+        standard = (year[:, at] - year[:, at].mean()) / year[:, at].std()
+        columns[name] = standard * np.nanstd(numbers) + np.nanmean(numbers)
+    return pd.DataFrame(columns)
+
+
+def _categories(rows: Any) -> list[str]:
+    return [name for name in rows.columns if not pd.api.types.is_numeric_dtype(rows[name])]
