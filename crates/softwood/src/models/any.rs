@@ -6,6 +6,8 @@ use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Run};
 use crate::models::boosting::{Boosted, SgbParams, SglbParams};
+use crate::models::forest::{Forest, ForestParams};
+use crate::models::tree::{Tree, TreeParams};
 use crate::models::vst::{Vst, VstParams};
 use crate::params::{self, Params, Spec};
 use crate::posterior::Posterior;
@@ -20,11 +22,15 @@ pub enum Family {
     Sgb,
     /// Stochastic gradient Langevin boosting.
     Sglb,
+    /// Random forest.
+    Forest,
+    /// Classification or regression tree.
+    Tree,
 }
 
 impl Family {
     /// All families, in the order they are listed.
-    pub const ALL: &'static [Self] = &[Self::Vst, Self::Sgb, Self::Sglb];
+    pub const ALL: &'static [Self] = &[Self::Vst, Self::Sgb, Self::Sglb, Self::Forest, Self::Tree];
 
     /// Name on the command line and in model files.
     pub fn name(self) -> &'static str {
@@ -32,6 +38,8 @@ impl Family {
             Self::Vst => "vst",
             Self::Sgb => "sgb",
             Self::Sglb => "sglb",
+            Self::Forest => "forest",
+            Self::Tree => "tree",
         }
     }
 
@@ -45,6 +53,8 @@ impl Family {
             Self::Sglb => {
                 "Langevin boosting: boosted hard trees whose members are posterior samples"
             }
+            Self::Forest => "random forest: bagged hard trees, in blocks that are its members",
+            Self::Tree => "classification or regression tree, pruned by cross-validation",
         }
     }
 
@@ -72,6 +82,8 @@ impl Family {
             Self::Vst => VstParams::table(),
             Self::Sgb => SgbParams::table(),
             Self::Sglb => SglbParams::table(),
+            Self::Forest => ForestParams::table(),
+            Self::Tree => TreeParams::table(),
         }
     }
 
@@ -84,6 +96,8 @@ impl Family {
             Self::Vst => Ok(to_json(&params::from_texts::<VstParams>(pairs)?)),
             Self::Sgb => Ok(to_json(&params::from_texts::<SgbParams>(pairs)?)),
             Self::Sglb => Ok(to_json(&params::from_texts::<SglbParams>(pairs)?)),
+            Self::Forest => Ok(to_json(&params::from_texts::<ForestParams>(pairs)?)),
+            Self::Tree => Ok(to_json(&params::from_texts::<TreeParams>(pairs)?)),
         }
     }
 
@@ -96,6 +110,8 @@ impl Family {
             Self::Vst => fit_as::<VstParams>(params, data, run),
             Self::Sgb => fit_as::<SgbParams>(params, data, run),
             Self::Sglb => fit_as::<SglbParams>(params, data, run),
+            Self::Forest => fit_as::<ForestParams>(params, data, run),
+            Self::Tree => fit_as::<TreeParams>(params, data, run),
         }
     }
 
@@ -109,6 +125,8 @@ impl Family {
             family @ (Self::Sgb | Self::Sglb) => {
                 Ok(Box::new(Boosted::from_record(family.name(), record)?))
             }
+            Self::Forest => Ok(Box::new(Forest::from_record(record)?)),
+            Self::Tree => Ok(Box::new(Tree::from_record(record)?)),
         }
     }
 }
