@@ -256,7 +256,11 @@ mod tests {
     fn cells() -> Vec<[f64; 3]> {
         let draw = Key::from_seed(4).uniforms(3 * N);
         let cell = |row: &[f64]| {
-            let b = if row[1] < 0.2 { f64::NAN } else { (row[1] * 9.0).floor() };
+            let b = if row[1] < 0.2 {
+                f64::NAN
+            } else {
+                (row[1] * 9.0).floor()
+            };
             [(row[0] * 7.0).floor(), b, (row[2] * 12.0).floor()]
         };
         draw.chunks_exact(3).map(cell).collect()
@@ -272,16 +276,30 @@ mod tests {
     }
 
     fn grown(cells: &[[f64; 3]], target: &[f32], kind: Kind, shape: &Shape) -> (Cart, Vec<usize>) {
-        let column = |at: usize| Column::numeric(format!("{at}"), cells.iter().map(|row| row[at]).collect());
+        let column =
+            |at: usize| Column::numeric(format!("{at}"), cells.iter().map(|row| row[at]).collect());
         let table = Table::new((0..3).map(column).collect()).unwrap();
         let rows: Vec<u32> = (0..cells.len() as u32).collect();
         let cuts = Cuts::fit(&table, &rows, &vec![1.0; cells.len()], 255);
         let binned = cuts.bin_rows(&table, &rows);
         let columns = Columns::new(&cuts, &binned);
         let pool = Pool::new(1).unwrap();
-        let field = Field { binned: &binned, columns: &columns, target, kind, pool: &pool };
+        let field = Field {
+            binned: &binned,
+            columns: &columns,
+            target,
+            kind,
+            pool: &pool,
+        };
         let watch = || ControlFlow::Continue(());
-        let cart = grow(&field, &vec![1.0; cells.len()], shape, Key::from_seed(0), &watch).unwrap();
+        let cart = grow(
+            &field,
+            &vec![1.0; cells.len()],
+            shape,
+            Key::from_seed(0),
+            &watch,
+        )
+        .unwrap();
         let leaves = (0..cells.len())
             .map(|row| cart.skeleton.leaf(|column| binned.bin(row, column)))
             .collect();
@@ -306,21 +324,33 @@ mod tests {
         let own = loss_of(kind, target, &rows);
         let mut best: Option<(f64, Vec<usize>, Vec<usize>)> = None;
         for column in 0..3 {
-            let mut values: Vec<f64> = rows.iter().map(|&row| cells[row][column]).filter(|v| !v.is_nan()).collect();
+            let mut values: Vec<f64> = rows
+                .iter()
+                .map(|&row| cells[row][column])
+                .filter(|v| !v.is_nan())
+                .collect();
             values.sort_by(f64::total_cmp);
             values.dedup();
             for &threshold in &values {
                 for missing_right in [false, true] {
                     let goes_right = |&row: &usize| {
                         let value = cells[row][column];
-                        if value.is_nan() { missing_right } else { value > threshold }
+                        if value.is_nan() {
+                            missing_right
+                        } else {
+                            value > threshold
+                        }
                     };
-                    let (right, left): (Vec<usize>, Vec<usize>) = rows.iter().partition(|row| goes_right(row));
+                    let (right, left): (Vec<usize>, Vec<usize>) =
+                        rows.iter().partition(|row| goes_right(row));
                     if left.len().min(right.len()) < min_rows.max(1) {
                         continue;
                     }
                     let gain = own - loss_of(kind, target, &left) - loss_of(kind, target, &right);
-                    if best.as_ref().is_none_or(|best| gain > best.0 * (1.0 + 1e-9)) {
+                    if best
+                        .as_ref()
+                        .is_none_or(|best| gain > best.0 * (1.0 + 1e-9))
+                    {
                         best = Some((gain, left, right));
                     }
                 }
@@ -353,7 +383,10 @@ mod tests {
     fn a_tree_is_the_one_that_trying_every_split_finds() {
         let cells = cells();
         let numbers = target(&cells);
-        let coded: Vec<f32> = numbers.iter().map(|y| f32::from(u8::from(*y > 0.0) + u8::from(*y > 5.0))).collect();
+        let coded: Vec<f32> = numbers
+            .iter()
+            .map(|y| f32::from(u8::from(*y > 0.0) + u8::from(*y > 5.0)))
+            .collect();
         let two: Vec<f32> = coded.iter().map(|y| y.min(1.0)).collect();
         for (kind, target) in [
             (Kind::Number, &numbers),
@@ -361,13 +394,32 @@ mod tests {
             (Kind::Classes(3), &coded),
         ] {
             for (depth, min_rows) in [(2, 1), (4, 1), (30, 5), (30, 20)] {
-                let shape = Shape { max_depth: depth, min_weight: min_rows as f64, n_tried: None };
+                let shape = Shape {
+                    max_depth: depth,
+                    min_weight: min_rows as f64,
+                    n_tried: None,
+                };
                 let (cart, leaves) = grown(&cells, target, kind, &shape);
                 let mut expected = Vec::new();
-                brute_force((&cells, target, kind), (0..N).collect(), (depth, min_rows), &mut expected);
-                let loss: f64 = cart.leaves.chunks_exact(kind.n_stats()).map(|stats| kind.loss(stats)).sum();
-                let exact: f64 = expected.iter().map(|rows| loss_of(kind, target, rows)).sum();
-                assert!(same_parts(&leaves, &expected), "{kind:?}, depth {depth}: {loss} and {exact}");
+                brute_force(
+                    (&cells, target, kind),
+                    (0..N).collect(),
+                    (depth, min_rows),
+                    &mut expected,
+                );
+                let loss: f64 = cart
+                    .leaves
+                    .chunks_exact(kind.n_stats())
+                    .map(|stats| kind.loss(stats))
+                    .sum();
+                let exact: f64 = expected
+                    .iter()
+                    .map(|rows| loss_of(kind, target, rows))
+                    .sum();
+                assert!(
+                    same_parts(&leaves, &expected),
+                    "{kind:?}, depth {depth}: {loss} and {exact}"
+                );
             }
         }
     }
@@ -376,11 +428,18 @@ mod tests {
     fn a_full_tree_learns_distinct_rows_by_heart_and_no_leaf_is_too_light() {
         let cells: Vec<[f64; 3]> = (0..N).map(|row| [row as f64, 0.0, f64::NAN]).collect();
         let target: Vec<f32> = (0..N).map(|row| (row * 7919 % N) as f32).collect();
-        let shape = Shape { max_depth: 1000, min_weight: 1.0, n_tried: Some(1) };
+        let shape = Shape {
+            max_depth: 1000,
+            min_weight: 1.0,
+            n_tried: Some(1),
+        };
         // 255 bins for 300 values
         let (cart, _) = grown(&cells, &target, Kind::Number, &shape);
         assert_eq!(cart.skeleton.n_leaves(), 255);
-        let shape = Shape { min_weight: 7.0, ..shape };
+        let shape = Shape {
+            min_weight: 7.0,
+            ..shape
+        };
         let (cart, _) = grown(&cells, &target, Kind::Number, &shape);
         assert!(cart.leaves.chunks_exact(3).all(|stats| stats[0] >= 7.0));
     }

@@ -272,7 +272,11 @@ mod tests {
             };
             let [a, b] = pair.map(|child| best(child, children, losses, alpha));
             let branch = (a.0 + b.0, a.1 + b.1);
-            if branch.0 < own.0 - 1e-12 { branch } else { own }
+            if branch.0 < own.0 - 1e-12 {
+                branch
+            } else {
+                own
+            }
         }
         for alpha in (0..60).map(|at| f64::from(at) * 0.01 + 0.003) {
             let cut = path.steps.iter().rev().find(|step| step.0 <= alpha);

@@ -54,7 +54,9 @@ impl Family {
                 "Langevin boosting: boosted hard trees whose members are posterior samples"
             }
             Self::Forest => "random forest: bagged hard trees, in blocks that are its members",
-            Self::Tree => "classification or regression tree, pruned by cross-validation",
+            Self::Tree => {
+                "classification or regression tree: one tree of hard tests, pruned by cross-validation"
+            }
         }
     }
 

@@ -1,7 +1,8 @@
 //! What rows outside of their trees' bags say of the noise.
 //!
 //! Numbers: a new row's variance is `a + b v + c s`, `v` being the mean variance of its leaves and `s` the variance of their means
-//! over trees; `a, b, c >= 0` maximise the likelihood of the rows out of bag. Classes: probabilities are mixed with the shares of
+//! over trees; `a, b, c >= 0` maximise the likelihood of the rows out of bag. What is left over rarely has a Normal law: most rows are
+//! predicted well and a few are not, so it is split into a narrow and a wide Normal, again by likelihood. Classes: probabilities are mixed with the shares of
 //! the whole and raised to a power, both of most likelihood.
 
 use serde::{Deserialize, Serialize};
@@ -12,22 +13,84 @@ const MOST_ROWS: usize = 50_000;
 const LEAST_ROWS: usize = 10;
 /// Steps towards the best variances.
 const STEPS: usize = 200;
+/// Steps towards the best split into narrow and wide, and rows of variance one that each is given besides.
+const SPLIT_STEPS: usize = 100;
+const SPLIT_PRIOR: f64 = 3.0;
 /// Shares of the whole and powers that are tried.
 const SHARES: [f64; 9] = [1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.02, 0.05, 0.1, 0.2];
 const POWERS: [f64; 12] = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5];
+
+/// Largest number that a file may hold: far beyond any that a fit gives, far from overflow.
+const MOST: f64 = 1e30;
 
 /// How leaves become a law.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "law", rename_all = "lowercase")]
 pub(super) enum Noise {
-    /// Constant, factor of the leaves' variance, factor of the variance between trees; and the least variance.
-    Number { parts: [f64; 3], floor: f64 },
+    /// Constant, factor of the leaves' variance, factor of the variance between trees; the least variance; and how the law is
+    /// split.
+    Number {
+        parts: [f64; 3],
+        floor: f64,
+        tails: Tails,
+    },
     /// Part and shares of the whole, and the power.
     Classes {
         part: f64,
         whole: Vec<f64>,
         power: f64,
     },
+}
+
+/// A Normal law of variance one, split into a narrow and a wide one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Tails {
+    /// Weight of the wide one.
+    part: f64,
+    narrow: f64,
+    wide: f64,
+}
+
+impl Tails {
+    /// No split at all.
+    const NONE: Self = Self {
+        part: 0.1,
+        narrow: 1.0,
+        wide: 1.0,
+    };
+
+    /// The split of most likelihood for squared residuals in units of their variance, and their weights.
+    fn fit(rows: &[(f64, f64)]) -> Self {
+        let total: f64 = rows.iter().map(|row| row.1).sum();
+        let mut tails = Self {
+            part: 0.1,
+            narrow: 0.7,
+            wide: 4.0,
+        };
+        for _ in 0..SPLIT_STEPS {
+            let (mut weight, mut squares) = ([0.0; 2], [0.0; 2]);
+            for &(square, of) in rows {
+                let log = |part: f64, variance: f64| {
+                    part.ln() - 0.5 * (variance.ln() + square / variance)
+                };
+                let gap = log(tails.part, tails.wide) - log(1.0 - tails.part, tails.narrow);
+                let share = 1.0 / (1.0 + (-gap).exp());
+                for (at, share) in [(0, 1.0 - share), (1, share)] {
+                    weight[at] += of * share;
+                    squares[at] += of * share * square;
+                }
+            }
+            let variance = |at: usize| {
+                ((squares[at] + SPLIT_PRIOR) / (weight[at] + SPLIT_PRIOR)).clamp(1e-6, 1e6)
+            };
+            tails = Self {
+                part: (weight[1] / total).clamp(1e-6, 1.0 - 1e-6),
+                narrow: variance(0),
+                wide: variance(1),
+            };
+        }
+        tails
+    }
 }
 
 /// A row out of bag: squared residual, mean variance of its leaves, variance of their means, what the variance has besides, and
@@ -47,6 +110,7 @@ impl Noise {
         Self::Number {
             parts: [0.0, 1.0, 1.0],
             floor: floor * floor,
+            tails: Tails::NONE,
         }
     }
 
@@ -55,10 +119,7 @@ impl Noise {
         let rows = &rows[..rows.len().min(MOST_ROWS)];
         let floor = floor * floor;
         if rows.len() < LEAST_ROWS {
-            return Self::Number {
-                parts: [0.0, 1.0, 1.0],
-                floor,
-            };
+            return Self::plain_number(floor.sqrt());
         }
         let total: f64 = rows.iter().map(|row| row.weight).sum();
         let mean = |of: &dyn Fn(&Residual) -> f64| {
@@ -99,11 +160,20 @@ impl Noise {
                 }
             }
         }
-        let is_sound = parts.iter().all(|part| part.is_finite());
-        if !is_sound {
+        if !parts.iter().all(|part| part.is_finite()) {
             return Self::plain_number(floor.sqrt());
         }
-        Self::Number { parts, floor }
+        let left_over = rows.iter().map(|row| {
+            let [a, b, c] = parts;
+            let variance = (a + b * row.within + c * row.between + row.known).max(floor);
+            (row.square / variance, row.weight)
+        });
+        let tails = Tails::fit(&left_over.collect::<Vec<_>>());
+        Self::Number {
+            parts,
+            floor,
+            tails,
+        }
     }
 
     /// Shares of the whole, never zero.
@@ -151,14 +221,19 @@ impl Noise {
         best.1
     }
 
-    /// Standard deviation of a member.
-    pub(super) fn sd(&self, within: f64, between: f64) -> f64 {
+    /// Weight and standard deviation of the two Normals of a member.
+    pub(super) fn components(&self, within: f64, between: f64) -> [(f64, f64); 2] {
         match self {
             Self::Number {
                 parts: [a, b, c],
                 floor,
-            } => (a + b * within + c * between).max(*floor).sqrt(),
-            Self::Classes { .. } => 1.0,
+                tails: Tails { part, narrow, wide },
+            } => {
+                let variance = a + b * within + c * between;
+                let sd = |factor: f64| (factor * variance).max(*floor).sqrt();
+                [(1.0 - part, sd(*narrow)), (*part, sd(*wide))]
+            }
+            Self::Classes { .. } => [(0.5, 1.0); 2],
         }
     }
 
@@ -180,11 +255,20 @@ impl Noise {
     /// Whether it can be read from a file for so many classes, or for numbers.
     pub(super) fn is_sound(&self, classes: Option<usize>) -> bool {
         match self {
-            Self::Number { parts, floor } => {
+            Self::Number {
+                parts,
+                floor,
+                tails,
+            } => {
                 classes.is_none()
-                    && parts.iter().all(|part| part.is_finite() && *part >= 0.0)
-                    && floor.is_finite()
+                    && tails.part > 0.0
+                    && tails.part < 1.0
+                    && tails.narrow > 0.0
+                    && tails.wide > 0.0
+                    && tails.narrow.max(tails.wide) <= MOST
+                    && parts.iter().all(|part| (0.0..=MOST).contains(part))
                     && *floor > 0.0
+                    && *floor <= MOST
             }
             Self::Classes { part, whole, power } => {
                 classes == Some(whole.len())

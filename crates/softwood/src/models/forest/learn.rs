@@ -17,6 +17,8 @@ use crate::posterior::Training;
 
 /// Trees that are grown before their rows out of bag are looked at.
 const BATCH: usize = 32;
+/// Most leaves of a tree, where nothing else is asked for.
+const MOST_LEAVES: f64 = 50_000.0;
 /// Leaf of a row that is in the bag.
 const IN_BAG: u32 = u32::MAX;
 
@@ -27,7 +29,9 @@ impl Fit for ForestParams {
         let ground = Ground::new(data, params.max_bins);
         let shape = Shape {
             max_depth: params.max_depth,
-            min_weight: params.min_child_weight,
+            min_weight: params
+                .min_child_weight
+                .unwrap_or_else(|| least_weight(&ground)),
             n_tried: Some(n_tried(params, &ground)),
         };
         let mut trees: Vec<Leaves> = Vec::new();
@@ -84,12 +88,18 @@ impl Fit for ForestParams {
     }
 }
 
+/// One row, or more where a forest would not fit into memory.
+fn least_weight(ground: &Ground) -> f64 {
+    let total: f64 = ground.weight.iter().map(|&weight| f64::from(weight)).sum();
+    (total / MOST_LEAVES).max(1.0)
+}
+
 /// Columns that each split is chosen from.
 fn n_tried(params: &ForestParams, ground: &Ground) -> usize {
     let n_columns = ground.binned.n_columns() as f64;
     let n = match (params.colsample, ground.kind) {
         (Some(part), _) => (part * n_columns).round(),
-        (None, Kind::Number) => (n_columns / 3.0).ceil(),
+        (None, Kind::Number) => (0.6 * n_columns).ceil(),
         (None, Kind::Classes(_)) => n_columns.sqrt().ceil(),
     };
     (n as usize).clamp(1, ground.binned.n_columns().max(1))

@@ -47,6 +47,9 @@ pub struct Forest {
     kind: Kind,
 }
 
+/// Largest mean or variance that a file may hold.
+const MOST_VALUE: f32 = 1e30;
+
 fn n_values(kind: Kind) -> usize {
     match kind {
         Kind::Number => 2,
@@ -118,17 +121,15 @@ impl Forest {
                 sums[2] += variance;
             }
         }
-        let at = out.at(member, 0);
-        for (row, [mean, squares, variances]) in sums.into_iter().enumerate() {
-            let mean = mean / n;
-            let between = if n > 1.0 {
-                ((squares / n - mean * mean) * n / (n - 1.0)).max(0.0)
-            } else {
-                0.0
-            };
-            out.weight[at + row] = 1.0;
-            out.mean[at + row] = mean;
-            out.sd[at + row] = self.parts.noise.sd(variances / n, between);
+        let starts = [out.at(member, 0), out.at(member, 1)];
+        for (row, [sum, squares, variances]) in sums.into_iter().enumerate() {
+            let between = ((squares - sum * sum / n) / (n - 1.0).max(1.0)).max(0.0);
+            let components = self.parts.noise.components(variances / n, between);
+            for (start, (weight, sd)) in starts.into_iter().zip(components) {
+                out.weight[start + row] = weight;
+                out.mean[start + row] = sum / n;
+                out.sd[start + row] = sd;
+            }
         }
     }
 
@@ -167,7 +168,7 @@ fn read_trees(record: &Record, kind: Kind, cuts: &Cuts) -> Result<Vec<Leaves>> {
             skeleton,
         };
         let is_value = |value: &f32| match kind {
-            Kind::Number => value.is_finite(),
+            Kind::Number => value.abs() <= MOST_VALUE,
             Kind::Classes(_) => (0.0..=1.0).contains(value),
         };
         if tree.values.len() != n_values || !tree.values.iter().all(is_value) {
@@ -193,7 +194,7 @@ impl Posterior for Forest {
     fn head(&self) -> Head {
         match self.kind {
             Kind::Classes(classes) => Head::Categorical { classes },
-            Kind::Number => Head::Normal { components: 1 },
+            Kind::Number => Head::Normal { components: 2 },
         }
     }
 

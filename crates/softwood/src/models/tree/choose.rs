@@ -199,17 +199,12 @@ impl Fold {
     }
 }
 
-/// Mean loss of the rows left out and its standard error, by candidate.
-fn scores(
-    ground: &Ground,
-    candidates: &Candidates,
-    folds: &[Fold],
-    plain: &Smoothing,
-) -> Vec<(f64, f64)> {
+/// Mean loss of the rows left out, by candidate.
+fn scores(ground: &Ground, candidates: &Candidates, folds: &[Fold], plain: &Smoothing) -> Vec<f64> {
     let betas = &candidates.betas;
     let n = betas.len();
     // sums over rows, as differences from candidate to candidate
-    let mut sums = vec![[0.0; 2]; n + 1];
+    let mut sums = vec![0.0; n + 1];
     let mut total = 0.0;
     for fold in folds {
         let spans = fold.spans();
@@ -231,10 +226,8 @@ fn scores(
                 let (start, end) = range[node];
                 if start < end {
                     let loss = loss(ground.kind, fold.tree.stats(node), y, plain);
-                    for (sum, value) in [(0, weight * loss), (1, weight * loss * loss)] {
-                        sums[start][sum] += value;
-                        sums[end][sum] -= value;
-                    }
+                    sums[start] += weight * loss;
+                    sums[end] -= weight * loss;
                 }
                 if node == 0 {
                     break;
@@ -243,52 +236,29 @@ fn scores(
             }
         }
     }
-    let mut so_far = [0.0; 2];
-    sums[..n]
-        .iter()
-        .map(|sum| {
-            so_far = [so_far[0] + sum[0], so_far[1] + sum[1]];
-            let mean = so_far[0] / total;
-            let variance = (so_far[1] / total - mean * mean).max(0.0);
-            (mean, (variance / total).sqrt())
-        })
-        .collect()
+    let running = sums[..n].iter().scan(0.0, |sum, change| {
+        *sum += change;
+        Some(*sum / total)
+    });
+    running.collect()
 }
 
-/// Loss of a row that was left out.
+/// Loss of a row that was left out: the squared error of a number, less the log-likelihood of a class.
 fn loss(kind: Kind, stats: &[f64], y: f32, plain: &Smoothing) -> f64 {
-    if std::env::var("TREE_LL").is_ok() {
-        return -plain.log_density(kind, stats, y);
-    }
     match kind {
         Kind::Number => (f64::from(y) - stats[1]).powi(2),
-        Kind::Classes(n) => (0..n)
-            .map(|class| {
-                let hit = f64::from(u8::from(y as usize == class));
-                (hit - plain.probability(stats, class)).powi(2)
-            })
-            .sum(),
+        Kind::Classes(_) => -plain.log_density(kind, stats, y),
     }
 }
 
 /// The smallest tree among those of least loss.
-fn pick(scores: &[(f64, f64)]) -> usize {
-    let best = (1..scores.len()).fold(0, |best, at| {
-        if scores[at].0 <= scores[best].0 {
-            at
-        } else {
-            best
-        }
-    });
-    let se: f64 = std::env::var("TREE_SE")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(0.0);
-    let limit = scores[best].0 + se * scores[best].1;
-    (0..scores.len())
-        .rev()
-        .find(|&at| scores[at].0 <= limit)
-        .unwrap_or(best)
+fn pick(scores: &[f64]) -> usize {
+    (1..scores.len()).fold(
+        0,
+        |best, at| {
+            if scores[at] <= scores[best] { at } else { best }
+        },
+    )
 }
 
 /// What every row that was left out came to.
@@ -309,14 +279,14 @@ fn left_out<'a>(ground: &Ground, folds: &'a [Fold], beta: f64) -> Vec<LeftOut<'a
 }
 
 /// A few of the candidates, with the chosen one, as a reader sees them.
-fn trials(kind: Kind, candidates: &Candidates, scores: &[(f64, f64)], best: usize) -> Vec<Trial> {
+fn trials(kind: Kind, candidates: &Candidates, scores: &[f64], best: usize) -> Vec<Trial> {
     let n = scores.len();
     let step = n.div_ceil(MOST_TRIALS).max(1);
     (0..n)
         .filter(|&at| at == best || at % step == 0 || at + 1 == n)
         .map(|at| {
             let (alpha, leaves) = candidates.steps[at];
-            let loss = scores[at].0;
+            let loss = scores[at];
             Trial {
                 what: format!("{leaves} leaves, ccp_alpha {alpha:.3e}"),
                 held_out: match kind {

@@ -33,6 +33,9 @@ const ROUNDS: usize = 30;
 /// Least number drawn from a Gamma law.
 const LEAST_DRAW: f64 = 1e-12;
 
+/// Largest number that a file may hold: far beyond any that a fit gives, far from overflow.
+pub(super) const MOST: f64 = 1e60;
+
 /// A row that was left out: the stats of the leaf that it came to, its target and its weight.
 pub(super) type LeftOut<'a> = (&'a [f64], f32, f64);
 
@@ -120,7 +123,7 @@ impl Smoothing {
             Kind::Number => 1,
             Kind::Classes(n) => n,
         };
-        let positive = |value: f64| value.is_finite() && value > 0.0;
+        let positive = |value: f64| value > 0.0 && value <= MOST;
         self.whole.len() == n
             && self.whole.iter().copied().all(positive)
             && [self.rows, self.factor, self.floor]

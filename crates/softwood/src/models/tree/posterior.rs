@@ -14,7 +14,7 @@ use crate::hard::prune::Annotated;
 use crate::hard::route::RowBins;
 use crate::hard::skeleton::Skeleton;
 use crate::models::tree::choose::draw_key;
-use crate::models::tree::leaf::Smoothing;
+use crate::models::tree::leaf::{MOST, Smoothing};
 use crate::models::tree::outline::outline;
 use crate::outline::Outline;
 use crate::posterior::{Posterior, Training};
@@ -139,7 +139,7 @@ fn is_sound(parts: &Parts, kind: Kind) -> bool {
     !matches!(parts.skeleton, Skeleton::Symmetric(_))
         && kind != Kind::Classes(0)
         && kind.n_stats() <= MOST_CLASSES
-        && parts.leaves.iter().all(|value| value.is_finite())
+        && parts.leaves.iter().all(|value| value.abs() <= MOST)
         && parts.leaves.chunks_exact(kind.n_stats()).all(are_stats)
         && parts.smoothing.is_sound(kind)
         && parts.standard.shift.is_finite()
@@ -216,14 +216,8 @@ impl Posterior for Tree {
         let tree = Annotated::new(self.kind, &parts.skeleton, &parts.leaves);
         let losses = tree.losses();
         let mut gains = vec![0.0; parts.schema.fields.len()];
-        for (test, &[left, right], node) in parts
-            .skeleton
-            .tests()
-            .iter()
-            .zip(&tree.children)
-            .zip(0..)
-            .map(|((test, pair), node): ((_, _), usize)| (test, pair, node))
-        {
+        for (node, test) in parts.skeleton.tests().iter().enumerate() {
+            let [left, right] = tree.children[node];
             gains[test.column] += (losses[node] - losses[left] - losses[right]).max(0.0);
         }
         let total: f64 = gains.iter().sum();
