@@ -9,21 +9,29 @@ from importlib.metadata import version as _version
 from softwood._base import load, ood
 from softwood._distribution import ClassificationDistribution, RegressionDistribution
 from softwood._estimators import (
+    ForestClassifier,
+    ForestRegressor,
     SGBClassifier,
     SGBRegressor,
     SGLBClassifier,
     SGLBRegressor,
+    TreeClassifier,
+    TreeRegressor,
     VSTClassifier,
     VSTRegressor,
 )
 
 __all__ = [
     "ClassificationDistribution",
+    "ForestClassifier",
+    "ForestRegressor",
     "RegressionDistribution",
     "SGBClassifier",
     "SGBRegressor",
     "SGLBClassifier",
     "SGLBRegressor",
+    "TreeClassifier",
+    "TreeRegressor",
     "VSTClassifier",
     "VSTRegressor",
     "load",

@@ -21,6 +21,8 @@ FAMILIES = {
     "vst": ("VST", "depth=1, n_epochs=5"),
     "sgb": ("SGB", BOOSTED),
     "sglb": ("SGLB", BOOSTED),
+    "forest": ("Forest", "n_estimators=20, n_members=2"),
+    "tree": ("Tree", "n_members=4"),
 }
 """How the estimators of a family are called, and parameters that fit its example in a moment."""
 

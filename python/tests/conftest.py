@@ -23,6 +23,8 @@ QUICK = {
     },
     "sgb": BOOSTED,
     "sglb": BOOSTED,
+    "forest": {"n_estimators": 20, "n_members": 4, "random_state": 0},
+    "tree": {"n_members": 4, "random_state": 0},
 }
 
 

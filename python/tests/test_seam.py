@@ -20,6 +20,7 @@ LONG = {
     "VSTRegressor": {"depth": 3, "n_epochs": 1_000_000, "early_stopping": False},
     "SGBRegressor": BOOSTED,
     "SGLBRegressor": BOOSTED,
+    "ForestRegressor": {"n_estimators": 100_000},
 }
 """Parameters whose fit takes far longer than a test waits."""
 

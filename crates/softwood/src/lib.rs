@@ -92,6 +92,8 @@ pub use fit::{Fit, Progress, Run, Silent, Watch};
 pub use models::any::Family;
 pub use models::boosting::{Boosted, NoiseMode, RegressionHead, SgbParams, SglbParams, TreeGrowth};
 pub use models::file::{model_from_bytes, model_to_bytes, read_model, write_model};
+pub use models::forest::{Forest, ForestParams};
+pub use models::tree::{Tree, TreeParams};
 pub use models::vst::{Leaf, LeafMixing, Prior, Vst, VstParams};
 #[doc(hidden)]
 pub use models::vst::{ProbeShape, StepProbe};

@@ -69,6 +69,9 @@ fn quick(family: Family) -> Value {
         return json!({"depth": 1, "leaf_mixing": "mixture", "n_epochs": 2, "n_members": 3,
                       "scaling": "standard", "rotation": "none", "squares": true});
     }
+    if family == Family::Forest {
+        return json!({"n_estimators": 4, "n_members": 2});
+    }
     json!({})
 }
 
@@ -200,14 +203,15 @@ fn every_single_flipped_bit_of_a_model_is_noticed() {
 
 #[test]
 fn absent_arrays_are_errors() {
-    let record = fitted(Family::Vst, false).record();
-    for at in 0..record.arrays.len() {
-        let mut damaged = record.clone();
-        damaged.arrays.remove(at);
-        assert!(matches!(
-            model_from_bytes(&model_to_bytes(&damaged)),
-            Err(Error::Format(_))
-        ));
+    for record in MODELS.iter() {
+        for at in 0..record.arrays.len() {
+            let mut damaged = record.clone();
+            damaged.arrays.remove(at);
+            assert!(matches!(
+                model_from_bytes(&model_to_bytes(&damaged)),
+                Err(Error::Format(_))
+            ));
+        }
     }
 }
 
@@ -240,8 +244,7 @@ fn replaced_everywhere(meta: &Value, value: &Value) -> Vec<Value> {
 
 #[test]
 fn no_part_of_the_metadata_can_make_reading_panic() {
-    for classify in [false, true] {
-        let record = fitted(Family::Vst, classify).record();
+    for record in MODELS.iter() {
         for value in [
             json!(null),
             json!(-1),
@@ -265,9 +268,12 @@ fn no_part_of_the_metadata_can_make_reading_panic() {
     }
 }
 
-/// A regression and a classification.
-static MODELS: LazyLock<[Record; 2]> =
-    LazyLock::new(|| [false, true].map(|classify| fitted(Family::Vst, classify).record()));
+/// A regression and a classification of families whose files differ in form.
+static MODELS: LazyLock<Vec<Record>> = LazyLock::new(|| {
+    let families = [Family::Vst, Family::Forest, Family::Tree];
+    let both = |family| [false, true].map(|classify| fitted(family, classify).record());
+    families.into_iter().flat_map(both).collect()
+});
 
 /// The places of all parts of a document.
 fn paths_of(meta: &Value) -> Vec<String> {
@@ -321,9 +327,9 @@ proptest! {
     fn damaged_models_that_are_read_can_be_asked(
         swaps in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..3),
         flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8_u8), 0..4),
-        classify in any::<bool>(),
+        which in any::<prop::sample::Index>(),
     ) {
-        let mut record = MODELS[usize::from(classify)].clone();
+        let mut record = which.get(&MODELS).clone();
         for (to, from) in swaps {
             let paths = paths_of(&record.meta);
             let value = record.meta.pointer(&paths[from.index(paths.len())]).cloned();
@@ -346,6 +352,7 @@ proptest! {
                     let _ = answer.crps(&[0.5; 40]);
                     let _ = answer.probabilities();
                     let _ = answer.sample(2, Key::from_seed(1));
+                    let _ = (model.gains(), model.outline());
                 }
             }
         }

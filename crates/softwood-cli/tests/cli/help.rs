@@ -82,9 +82,11 @@ fn nothing_typed_shows_the_help_and_wrong_verbs_are_refused() {
 #[test]
 fn the_list_of_models() {
     insta::assert_snapshot!(Folder::new().run(&["models"]).out, @r"
-    vst   variational soft tree: one soft tree with a Gaussian posterior over all its weights
-    sgb   stochastic gradient boosting: ensembles of boosted hard trees
-    sglb  Langevin boosting: boosted hard trees whose members are posterior samples
+    vst     variational soft tree: one soft tree with a Gaussian posterior over all its weights
+    sgb     stochastic gradient boosting: ensembles of boosted hard trees
+    sglb    Langevin boosting: boosted hard trees whose members are posterior samples
+    forest  random forest: bagged hard trees, in blocks that are its members
+    tree    classification or regression tree: one tree of hard tests, pruned by cross-validation
 
     softwood models NAME shows a model's parameters, softwood models FILE what a model file holds.
     ");

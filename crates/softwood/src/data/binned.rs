@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::column::{UNSEEN, Values};
 use crate::data::table::{Rows, Table};
 use crate::error::{Error, Result};
+use crate::rng::{Key, below};
 
 /// Most columns of a group, and bytes per row of it.
 pub(crate) const GROUP: usize = 8;
@@ -249,6 +250,16 @@ pub(crate) struct Unseen {
     pub(crate) row: usize,
     pub(crate) column: usize,
     pub(crate) n_bins: usize,
+}
+
+/// Each member (or chain of members) takes a category that training never saw for one of those that it did see, the same on every row: they
+/// then differ about it by as much as the known categories do.
+pub(crate) fn guess(unseen: &[Unseen], member: usize, binned: &mut Binned) {
+    for cell in unseen.iter().filter(|cell| cell.n_bins > 1) {
+        let key = Key::from_seed(member as u64).child(cell.column as u64);
+        let bin = 1 + below(&mut key.rng(), cell.n_bins - 1);
+        binned.set(cell.row, cell.column, bin as u8);
+    }
 }
 
 /// Rows in bins.

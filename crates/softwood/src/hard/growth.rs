@@ -76,8 +76,8 @@ pub(crate) struct Birth {
 #[derive(Debug)]
 pub(crate) struct Grower<const L: usize> {
     pub(crate) partition: Partition,
-    rooms: Vec<Room<L>>,
-    nodes: Vec<Node>,
+    pub(super) rooms: Vec<Room<L>>,
+    pub(super) nodes: Vec<Node>,
 }
 
 impl<const L: usize> Grower<L> {
@@ -150,7 +150,7 @@ impl<const L: usize> Grower<L> {
     }
 
     /// Children of a node, appended to the list: left, then right.
-    fn split(&mut self, node: usize, test: &Test, binned: &Binned) -> Birth {
+    pub(super) fn split(&mut self, node: usize, test: &Test, binned: &Binned) -> Birth {
         let Node { rows, depth } = self.nodes[node].clone();
         let middle = self.partition.split(&rows, test, binned);
         let (left, right) = (self.nodes.len(), self.nodes.len() + 1);
@@ -248,7 +248,7 @@ impl<const L: usize> Grower<L> {
         free.finish(&self.nodes)
     }
 
-    fn forget(&mut self, node: usize) {
+    pub(super) fn forget(&mut self, node: usize) {
         for room in &mut self.rooms {
             room.forget(node);
         }
@@ -271,7 +271,7 @@ fn next(waiting: &[(usize, Candidate)], growth: Growth) -> usize {
 
 /// Tests in the order of splitting, so that children stand after their parents.
 #[derive(Debug, Default)]
-struct FreeTree {
+pub(super) struct FreeTree {
     tests: Vec<Test>,
     gains: Vec<f32>,
     /// Node that each test stands in, and its children.
@@ -279,13 +279,13 @@ struct FreeTree {
 }
 
 impl FreeTree {
-    fn push(&mut self, node: usize, test: Test, gain: f32, children: [usize; 2]) {
+    pub(super) fn push(&mut self, node: usize, test: Test, gain: f32, children: [usize; 2]) {
         self.tests.push(test);
         self.gains.push(gain);
         self.places.push((node, children));
     }
 
-    fn finish(self, nodes: &[Node]) -> Grown {
+    pub(super) fn finish(self, nodes: &[Node]) -> Grown {
         let mut place_of = vec![None; nodes.len()];
         for (at, &(node, _)) in self.places.iter().enumerate() {
             place_of[node] = Some(at as i32);

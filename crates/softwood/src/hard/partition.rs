@@ -21,6 +21,14 @@ impl Partition {
         }
     }
 
+    /// Some rows, ascending, in one node.
+    pub(crate) fn of(rows: Vec<u32>) -> Self {
+        Self {
+            spare: vec![0; rows.len()],
+            rows,
+        }
+    }
+
     /// Puts all rows into one node again.
     pub(crate) fn reset(&mut self) {
         for (at, row) in self.rows.iter_mut().enumerate() {

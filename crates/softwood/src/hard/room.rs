@@ -13,7 +13,7 @@ use crate::numerics::gaussian::Gaussian;
 /// Memory of one group of columns.
 #[derive(Debug)]
 pub(crate) struct Room<const L: usize> {
-    columns: Range<usize>,
+    pub(super) columns: Range<usize>,
     /// By node; none where it is no longer needed.
     histograms: Vec<Option<Histogram<L>>>,
     spare: Vec<Histogram<L>>,
@@ -173,6 +173,17 @@ impl<const L: usize> Room<L> {
             }
             self.best_of_nodes.push(best);
         }
+    }
+
+    /// The best test of one node on one column of the group.
+    pub(super) fn search_one(
+        &mut self,
+        task: &Task<'_, L>,
+        node: usize,
+        column: usize,
+    ) -> Option<Candidate> {
+        let at = column - self.columns.start;
+        self.search_column(task, Place { at, column, node })
     }
 
     fn search_column(&mut self, task: &Task<'_, L>, place: Place) -> Option<Candidate> {

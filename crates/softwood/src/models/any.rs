@@ -6,6 +6,8 @@ use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Run, cannot_go_on};
 use crate::models::boosting::{Boosted, SgbParams, SglbParams};
+use crate::models::forest::{Forest, ForestParams};
+use crate::models::tree::{Tree, TreeParams};
 use crate::models::vst::{Vst, VstParams};
 use crate::params::{self, Params, Spec};
 use crate::posterior::Posterior;
@@ -20,11 +22,43 @@ pub enum Family {
     Sgb,
     /// Stochastic gradient Langevin boosting.
     Sglb,
+    /// Random forest.
+    Forest,
+    /// Classification or regression tree.
+    Tree,
+}
+
+/// An expression in the parameter type of a family.
+macro_rules! with_params {
+    ($family:expr, $P:ident => $said:expr) => {
+        match $family {
+            Family::Vst => {
+                type $P = VstParams;
+                $said
+            }
+            Family::Sgb => {
+                type $P = SgbParams;
+                $said
+            }
+            Family::Sglb => {
+                type $P = SglbParams;
+                $said
+            }
+            Family::Forest => {
+                type $P = ForestParams;
+                $said
+            }
+            Family::Tree => {
+                type $P = TreeParams;
+                $said
+            }
+        }
+    };
 }
 
 impl Family {
     /// All families, in the order they are listed.
-    pub const ALL: &'static [Self] = &[Self::Vst, Self::Sgb, Self::Sglb];
+    pub const ALL: &'static [Self] = &[Self::Vst, Self::Sgb, Self::Sglb, Self::Forest, Self::Tree];
 
     /// Name on the command line and in model files.
     pub fn name(self) -> &'static str {
@@ -32,6 +66,8 @@ impl Family {
             Self::Vst => "vst",
             Self::Sgb => "sgb",
             Self::Sglb => "sglb",
+            Self::Forest => "forest",
+            Self::Tree => "tree",
         }
     }
 
@@ -44,6 +80,10 @@ impl Family {
             Self::Sgb => "stochastic gradient boosting: ensembles of boosted hard trees",
             Self::Sglb => {
                 "Langevin boosting: boosted hard trees whose members are posterior samples"
+            }
+            Self::Forest => "random forest: bagged hard trees, in blocks that are its members",
+            Self::Tree => {
+                "classification or regression tree: one tree of hard tests, pruned by cross-validation"
             }
         }
     }
@@ -68,11 +108,7 @@ impl Family {
 
     /// Its parameters.
     pub fn table(self) -> Vec<Spec> {
-        match self {
-            Self::Vst => VstParams::table(),
-            Self::Sgb => SgbParams::table(),
-            Self::Sglb => SglbParams::table(),
-        }
+        with_params!(self, P => P::table())
     }
 
     /// All parameters as JSON, from `KEY=VALUE` texts and defaults.
@@ -80,11 +116,7 @@ impl Family {
     /// # Errors
     /// When a name is unknown, a value unreadable, or a rule broken; the message lists them all.
     pub fn params_from_texts(self, pairs: &[(String, String)]) -> Result<Value> {
-        match self {
-            Self::Vst => Ok(to_json(&params::from_texts::<VstParams>(pairs)?)),
-            Self::Sgb => Ok(to_json(&params::from_texts::<SgbParams>(pairs)?)),
-            Self::Sglb => Ok(to_json(&params::from_texts::<SglbParams>(pairs)?)),
-        }
+        with_params!(self, P => Ok(to_json(&params::from_texts::<P>(pairs)?)))
     }
 
     /// All parameters as JSON, from `KEY=VALUE` texts over those of a fitted model.
@@ -92,20 +124,12 @@ impl Family {
     /// # Errors
     /// As [`Family::params_from_texts`], and when the earlier parameters are not those of the family.
     pub fn params_over(self, earlier: &Value, pairs: &[(String, String)]) -> Result<Value> {
-        match self {
-            Self::Vst => Ok(to_json(&params::over::<VstParams>(earlier, pairs)?)),
-            Self::Sgb => Ok(to_json(&params::over::<SgbParams>(earlier, pairs)?)),
-            Self::Sglb => Ok(to_json(&params::over::<SglbParams>(earlier, pairs)?)),
-        }
+        with_params!(self, P => Ok(to_json(&params::over::<P>(earlier, pairs)?)))
     }
 
     /// Whether it can go on from a fitted model.
     pub fn goes_on(self) -> bool {
-        match self {
-            Self::Vst => VstParams::GOES_ON,
-            Self::Sgb => SgbParams::GOES_ON,
-            Self::Sglb => SglbParams::GOES_ON,
-        }
+        with_params!(self, P => P::GOES_ON)
     }
 
     /// Refuses a family that cannot go on from a fitted model, before any data are read.
@@ -124,11 +148,7 @@ impl Family {
     /// # Errors
     /// When a parameter or the data cannot be used, the watch asked to stop, or training diverged.
     pub fn fit(self, params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Posterior>> {
-        match self {
-            Self::Vst => fit_as::<VstParams>(params, data, run),
-            Self::Sgb => fit_as::<SgbParams>(params, data, run),
-            Self::Sglb => fit_as::<SglbParams>(params, data, run),
-        }
+        with_params!(self, P => fit_as::<P>(params, data, run))
     }
 
     /// Builds a fitted model from its record.
@@ -141,6 +161,8 @@ impl Family {
             family @ (Self::Sgb | Self::Sglb) => {
                 Ok(Box::new(Boosted::from_record(family.name(), record)?))
             }
+            Self::Forest => Ok(Box::new(Forest::from_record(record)?)),
+            Self::Tree => Ok(Box::new(Tree::from_record(record)?)),
         }
     }
 }

@@ -3,4 +3,6 @@
 pub(crate) mod any;
 pub(crate) mod boosting;
 pub(crate) mod file;
+pub(crate) mod forest;
+pub(crate) mod tree;
 pub(crate) mod vst;

@@ -90,4 +90,18 @@ impl Block {
     pub fn at(&self, member: usize, component: usize) -> usize {
         (member * self.n_components() + component) * self.stride
     }
+
+    /// Rows beyond the last repeat it, so that every lane holds a sound distribution.
+    pub(crate) fn pad(&mut self) {
+        let (n_rows, stride) = (self.n_rows, self.stride);
+        if n_rows == stride || n_rows == 0 {
+            return;
+        }
+        for array in [&mut self.weight, &mut self.mean, &mut self.sd] {
+            for rows in array.chunks_exact_mut(stride) {
+                let last = rows[n_rows - 1];
+                rows[n_rows..].fill(last);
+            }
+        }
+    }
 }

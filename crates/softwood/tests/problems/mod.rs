@@ -107,6 +107,8 @@ pub(crate) fn quick(family: Family) -> Value {
         Family::Sgb | Family::Sglb => {
             json!({"n_estimators": 60, "n_members": 6, "learning_rate": 0.1, "max_depth": 3})
         }
+        Family::Forest => json!({"n_estimators": 60, "n_members": 6}),
+        Family::Tree => json!({}),
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::boost::chain::Chain;
-use crate::data::binned::{Binned, Unseen};
+use crate::data::binned::guess;
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::standardise::Standard;
 use crate::data::table::Rows;
@@ -14,7 +14,6 @@ use crate::models::boosting::recipe::Members;
 use crate::models::boosting::view::View;
 use crate::posterior::{Posterior, Step, Training};
 use crate::predictive::block::{Block, Head};
-use crate::rng::{Key, below};
 use crate::store::record::Record;
 
 /// A fitted boosted model.
@@ -162,7 +161,7 @@ impl Posterior for Boosted {
             });
             member += snapshots.len();
         }
-        pad(out);
+        out.pad();
         if let Law::Multiclass { classes } = self.law {
             softmax(out, classes);
         }
@@ -207,30 +206,6 @@ impl Posterior for Boosted {
                 "settings": self.settings,
             }),
             arrays,
-        }
-    }
-}
-
-/// Each chain takes a category that training never saw for one of those that it did see, the same on every row: chains then
-/// differ about it by as much as the known categories do.
-fn guess(unseen: &[Unseen], chain: usize, binned: &mut Binned) {
-    for cell in unseen.iter().filter(|cell| cell.n_bins > 1) {
-        let key = Key::from_seed(chain as u64).child(cell.column as u64);
-        let bin = 1 + below(&mut key.rng(), cell.n_bins - 1);
-        binned.set(cell.row, cell.column, bin as u8);
-    }
-}
-
-/// Rows beyond the last repeat it, so that every lane holds a sound distribution.
-fn pad(out: &mut Block) {
-    let (n_rows, stride) = (out.n_rows, out.stride);
-    if n_rows == stride || n_rows == 0 {
-        return;
-    }
-    for array in [&mut out.weight, &mut out.mean, &mut out.sd] {
-        for rows in array.chunks_exact_mut(stride) {
-            let last = rows[n_rows - 1];
-            rows[n_rows..].fill(last);
         }
     }
 }

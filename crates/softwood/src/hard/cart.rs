@@ -1,0 +1,446 @@
+//! A classification or regression tree: squared error of a number, or of the indicators of classes, which is Gini's index.
+
+use std::ops::ControlFlow;
+
+use crate::data::binned::Binned;
+use crate::error::{Error, Result};
+use crate::hard::candidate::Columns;
+use crate::hard::deep::Deep;
+use crate::hard::fixed::Fixed;
+use crate::hard::growth::{Grower, Growth, Limits, Task};
+use crate::hard::search::{Form, Output, Scaled};
+use crate::hard::skeleton::Skeleton;
+use crate::par::Pool;
+use crate::rng::Key;
+
+/// What a tree predicts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// A number.
+    Number,
+    /// One of so many classes.
+    Classes(usize),
+}
+
+/// Most classes.
+pub(crate) const MOST_CLASSES: usize = 63;
+
+impl Kind {
+    /// Numbers that describe the rows of a node: weight, mean and sum of squared deviations; or the weight of each class.
+    pub(crate) fn n_stats(self) -> usize {
+        match self {
+            Self::Number => 3,
+            Self::Classes(n) => n,
+        }
+    }
+
+    /// Adds a row.
+    #[inline]
+    pub(crate) fn push(self, stats: &mut [f64], target: f32, weight: f64) {
+        match self {
+            Self::Number => merge(stats, &[weight, f64::from(target), 0.0]),
+            Self::Classes(_) => stats[target as usize] += weight,
+        }
+    }
+
+    /// Adds the rows of another node.
+    pub(crate) fn merge(self, stats: &mut [f64], other: &[f64]) {
+        match self {
+            Self::Number => merge(stats, other),
+            Self::Classes(_) => {
+                for (sum, other) in stats.iter_mut().zip(other) {
+                    *sum += other;
+                }
+            }
+        }
+    }
+
+    /// Weight of the rows.
+    pub(crate) fn weight(self, stats: &[f64]) -> f64 {
+        match self {
+            Self::Number => stats[0],
+            Self::Classes(_) => stats.iter().sum(),
+        }
+    }
+
+    /// Loss of the rows as one leaf: squared deviations, or weight times Gini's index.
+    pub(crate) fn loss(self, stats: &[f64]) -> f64 {
+        match self {
+            Self::Number => stats[2],
+            Self::Classes(_) => {
+                let total: f64 = stats.iter().sum();
+                let squares: f64 = stats.iter().map(|weight| weight * weight).sum();
+                if total > 0.0 {
+                    (total - squares / total).max(0.0)
+                } else {
+                    0.0
+                }
+            }
+        }
+    }
+}
+
+/// Weights, means and squared deviations of two sets of rows, put together.
+fn merge(stats: &mut [f64], other: &[f64]) {
+    let total = stats[0] + other[0];
+    if total <= 0.0 {
+        return;
+    }
+    let gap = other[1] - stats[1];
+    stats[2] += other[2] + gap * gap * stats[0] * other[0] / total;
+    stats[1] += gap * other[0] / total;
+    stats[0] = total;
+}
+
+/// Rows in bins and their targets: standardised numbers, or class numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Field<'a> {
+    pub(crate) binned: &'a Binned,
+    pub(crate) columns: &'a Columns,
+    pub(crate) target: &'a [f32],
+    pub(crate) kind: Kind,
+    pub(crate) pool: &'a Pool,
+}
+
+/// How a tree grows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) max_depth: usize,
+    /// Least weight of a leaf.
+    pub(crate) min_weight: f64,
+    /// Columns that each node chooses from; all where `None`.
+    pub(crate) n_tried: Option<usize>,
+}
+
+/// A grown tree and what its leaves hold (leaves x stats).
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Cart {
+    pub(crate) skeleton: Skeleton,
+    pub(crate) leaves: Vec<f64>,
+    /// What each test gained.
+    pub(crate) gains: Vec<f32>,
+}
+
+/// Grows a tree on the rows of positive weight.
+///
+/// # Errors
+/// When the watch asks to stop, or there are too many classes.
+pub(crate) fn grow(
+    field: &Field<'_>,
+    weight: &[f32],
+    shape: &Shape,
+    key: Key,
+    watch: &(dyn Fn() -> ControlFlow<()> + Sync),
+) -> Result<Cart> {
+    match field.kind {
+        Kind::Number | Kind::Classes(..=2) => grow_lanes::<2>(field, weight, shape, key, watch),
+        Kind::Classes(3) => grow_lanes::<4>(field, weight, shape, key, watch),
+        Kind::Classes(4..=7) => grow_lanes::<8>(field, weight, shape, key, watch),
+        Kind::Classes(8..=15) => grow_lanes::<16>(field, weight, shape, key, watch),
+        Kind::Classes(16..=31) => grow_lanes::<32>(field, weight, shape, key, watch),
+        Kind::Classes(32..=MOST_CLASSES) => grow_lanes::<64>(field, weight, shape, key, watch),
+        Kind::Classes(n) => Err(Error::Table(format!(
+            "the target has {n} classes; a tree takes at most {MOST_CLASSES}"
+        ))),
+    }
+}
+
+fn grow_lanes<const L: usize>(
+    field: &Field<'_>,
+    weight: &[f32],
+    shape: &Shape,
+    key: Key,
+    watch: &(dyn Fn() -> ControlFlow<()> + Sync),
+) -> Result<Cart> {
+    let n_rows = field.binned.n_rows();
+    let rows: Vec<u32> = (0..n_rows as u32)
+        .filter(|&row| weight[row as usize] > 0.0)
+        .collect();
+    let mut root = vec![0.0; field.kind.n_stats()];
+    for &row in &rows {
+        let row = row as usize;
+        field
+            .kind
+            .push(&mut root, field.target[row], f64::from(weight[row]));
+    }
+    let mut fixed = Fixed::<L>::new(n_rows);
+    fixed.set(&lanes(field, weight, &root), key.child(0).word());
+    let output = |gradient: usize| Output {
+        gradient,
+        curvature: L - 1,
+        factor: 1.0,
+        l2: 0.0,
+    };
+    let n_outputs = match field.kind {
+        Kind::Number | Kind::Classes(..=2) => 1,
+        Kind::Classes(n) => n,
+    };
+    let form = Form {
+        outputs: (0..n_outputs).map(output).collect(),
+        weight: L - 1,
+        min_weight: shape.min_weight,
+    };
+    let task = Task {
+        binned: field.binned,
+        columns: field.columns,
+        fixed: &fixed,
+        scaled: &Scaled::new(&form, &fixed),
+        limits: Limits {
+            growth: Growth::Depthwise,
+            max_depth: shape.max_depth,
+            max_leaves: usize::MAX,
+        },
+        open: &vec![true; field.binned.n_columns()],
+        noise: None,
+        pool: field.pool,
+    };
+    let deep = Deep {
+        form: &form,
+        target: field.target,
+        n_tried: shape.n_tried,
+        key: key.child(1),
+        watch,
+    };
+    let mut grower = Grower::new(field.binned);
+    let grown = grower.grow_deep(&task, &deep, rows)?;
+    let n_stats = field.kind.n_stats();
+    let mut leaves = vec![0.0; grown.leaves.len() * n_stats];
+    for (stats, rows) in leaves.chunks_exact_mut(n_stats).zip(&grown.leaves) {
+        for &row in grower.partition.rows(rows) {
+            let row = row as usize;
+            field
+                .kind
+                .push(stats, field.target[row], f64::from(weight[row]));
+        }
+    }
+    Ok(Cart {
+        skeleton: grown.skeleton,
+        leaves,
+        gains: grown.gains,
+    })
+}
+
+/// Weighted residuals of the root's answer, output by output, and last the weight.
+fn lanes<const L: usize>(field: &Field<'_>, weight: &[f32], root: &[f64]) -> Vec<[f32; L]> {
+    let total: f64 = root.iter().sum();
+    let rows = field.target.iter().zip(weight);
+    rows.map(|(&y, &w)| {
+        let mut lanes = [0.0; L];
+        lanes[L - 1] = w;
+        match field.kind {
+            Kind::Number => lanes[0] = w * (y - root[1] as f32),
+            Kind::Classes(..=2) => lanes[0] = w * (y - (root[1] / total) as f32),
+            Kind::Classes(n) => {
+                for class in 0..n {
+                    let hit = f32::from(u8::from(y as usize == class));
+                    lanes[class] = w * (hit - (root[class] / total) as f32);
+                }
+            }
+        }
+        lanes
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::binned::Cuts;
+    use crate::data::column::Column;
+    use crate::data::table::Table;
+
+    const N: usize = 300;
+
+    /// Three columns of few values, with missing cells in the second, and 150 rows of each half of the codes.
+    fn cells() -> Vec<[f64; 3]> {
+        let draw = Key::from_seed(4).uniforms(3 * N);
+        let cell = |row: &[f64]| {
+            let b = if row[1] < 0.2 {
+                f64::NAN
+            } else {
+                (row[1] * 9.0).floor()
+            };
+            [(row[0] * 7.0).floor(), b, (row[2] * 12.0).floor()]
+        };
+        draw.chunks_exact(3).map(cell).collect()
+    }
+
+    fn target(cells: &[[f64; 3]]) -> Vec<f32> {
+        let noise = Key::from_seed(5).uniforms(N);
+        let value = |(row, noise): (&[f64; 3], &f64)| {
+            let b = if row[1].is_nan() { 3.0 } else { row[1] };
+            ((row[0] - 3.0) * (b - 4.0) + (row[2] - 5.0).abs() + 2.0 * noise) as f32
+        };
+        cells.iter().zip(&noise).map(value).collect()
+    }
+
+    fn grown(cells: &[[f64; 3]], target: &[f32], kind: Kind, shape: &Shape) -> (Cart, Vec<usize>) {
+        let column =
+            |at: usize| Column::numeric(format!("{at}"), cells.iter().map(|row| row[at]).collect());
+        let table = Table::new((0..3).map(column).collect()).unwrap();
+        let rows: Vec<u32> = (0..cells.len() as u32).collect();
+        let cuts = Cuts::fit(&table, &rows, &vec![1.0; cells.len()], 255);
+        let binned = cuts.bin_rows(&table, &rows);
+        let columns = Columns::new(&cuts, &binned);
+        let pool = Pool::new(1).unwrap();
+        let field = Field {
+            binned: &binned,
+            columns: &columns,
+            target,
+            kind,
+            pool: &pool,
+        };
+        let watch = || ControlFlow::Continue(());
+        let cart = grow(
+            &field,
+            &vec![1.0; cells.len()],
+            shape,
+            Key::from_seed(0),
+            &watch,
+        )
+        .unwrap();
+        let leaves = (0..cells.len())
+            .map(|row| cart.skeleton.leaf(|column| binned.bin(row, column)))
+            .collect();
+        (cart, leaves)
+    }
+
+    fn loss_of(kind: Kind, target: &[f32], rows: &[usize]) -> f64 {
+        let mut stats = vec![0.0; kind.n_stats()];
+        for &row in rows {
+            kind.push(&mut stats, target[row], 1.0);
+        }
+        kind.loss(&stats)
+    }
+
+    /// Exact growth by trying every split of every column: the rows of each leaf.
+    fn brute_force(
+        (cells, target, kind): (&[[f64; 3]], &[f32], Kind),
+        rows: Vec<usize>,
+        (depth, min_rows): (usize, usize),
+        leaves: &mut Vec<Vec<usize>>,
+    ) {
+        let own = loss_of(kind, target, &rows);
+        let mut best: Option<(f64, Vec<usize>, Vec<usize>)> = None;
+        for column in 0..3 {
+            let mut values: Vec<f64> = rows
+                .iter()
+                .map(|&row| cells[row][column])
+                .filter(|v| !v.is_nan())
+                .collect();
+            values.sort_by(f64::total_cmp);
+            values.dedup();
+            for &threshold in &values {
+                for missing_right in [false, true] {
+                    let goes_right = |&row: &usize| {
+                        let value = cells[row][column];
+                        if value.is_nan() {
+                            missing_right
+                        } else {
+                            value > threshold
+                        }
+                    };
+                    let (right, left): (Vec<usize>, Vec<usize>) =
+                        rows.iter().partition(|row| goes_right(row));
+                    if left.len().min(right.len()) < min_rows.max(1) {
+                        continue;
+                    }
+                    let gain = own - loss_of(kind, target, &left) - loss_of(kind, target, &right);
+                    if best
+                        .as_ref()
+                        .is_none_or(|best| gain > best.0 * (1.0 + 1e-9))
+                    {
+                        best = Some((gain, left, right));
+                    }
+                }
+            }
+        }
+        match best {
+            Some((gain, left, right)) if depth > 0 && gain > 1e-6 * own.max(1e-3) => {
+                for side in [left, right] {
+                    brute_force((cells, target, kind), side, (depth - 1, min_rows), leaves);
+                }
+            }
+            _ => leaves.push(rows),
+        }
+    }
+
+    /// Whether two divisions of the rows have the same total loss and the same parts.
+    fn same_parts(leaves: &[usize], expected: &[Vec<usize>]) -> bool {
+        let mut number = vec![0; leaves.len()];
+        for (at, rows) in expected.iter().enumerate() {
+            for &row in rows {
+                number[row] = at;
+            }
+        }
+        let pairs: std::collections::BTreeSet<(usize, usize)> =
+            leaves.iter().copied().zip(number).collect();
+        pairs.len() == expected.len()
+    }
+
+    #[test]
+    fn a_tree_is_the_one_that_trying_every_split_finds() {
+        let cells = cells();
+        let numbers = target(&cells);
+        let coded: Vec<f32> = numbers
+            .iter()
+            .map(|y| f32::from(u8::from(*y > 0.0) + u8::from(*y > 5.0)))
+            .collect();
+        let two: Vec<f32> = coded.iter().map(|y| y.min(1.0)).collect();
+        for (kind, target) in [
+            (Kind::Number, &numbers),
+            (Kind::Classes(2), &two),
+            (Kind::Classes(3), &coded),
+        ] {
+            for (depth, min_rows) in [(2, 1), (4, 1), (30, 5), (30, 20)] {
+                let shape = Shape {
+                    max_depth: depth,
+                    min_weight: min_rows as f64,
+                    n_tried: None,
+                };
+                let (cart, leaves) = grown(&cells, target, kind, &shape);
+                let mut expected = Vec::new();
+                brute_force(
+                    (&cells, target, kind),
+                    (0..N).collect(),
+                    (depth, min_rows),
+                    &mut expected,
+                );
+                let loss: f64 = cart
+                    .leaves
+                    .chunks_exact(kind.n_stats())
+                    .map(|stats| kind.loss(stats))
+                    .sum();
+                let exact: f64 = expected
+                    .iter()
+                    .map(|rows| loss_of(kind, target, rows))
+                    .sum();
+                assert!(
+                    same_parts(&leaves, &expected),
+                    "{kind:?}, depth {depth}: {loss} and {exact}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_tree_learns_distinct_rows_by_heart_and_no_leaf_is_too_light() {
+        let cells: Vec<[f64; 3]> = (0..N).map(|row| [row as f64, 0.0, f64::NAN]).collect();
+        let target: Vec<f32> = (0..N).map(|row| (row * 7919 % N) as f32).collect();
+        let shape = Shape {
+            max_depth: 1000,
+            min_weight: 1.0,
+            n_tried: Some(1),
+        };
+        // 255 bins for 300 values
+        let (cart, _) = grown(&cells, &target, Kind::Number, &shape);
+        assert_eq!(cart.skeleton.n_leaves(), 255);
+        let shape = Shape {
+            min_weight: 7.0,
+            ..shape
+        };
+        let (cart, _) = grown(&cells, &target, Kind::Number, &shape);
+        assert!(cart.leaves.chunks_exact(3).all(|stats| stats[0] >= 7.0));
+    }
+}

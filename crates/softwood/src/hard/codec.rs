@@ -1,0 +1,160 @@
+//! Tests and shapes of trees as words of a record, and back with every index checked.
+//!
+//! A tree is its kind (0 symmetric, 1 general), the number of tests, the tests (column; 0 or 1 for a threshold with missing cells
+//! left or right, 2 for a set; the bin, or eight words of the set) and, for a general tree, two children per test.
+
+use crate::data::binned::Cuts;
+use crate::error::{Error, Result};
+use crate::hard::skeleton::Skeleton;
+use crate::hard::test::{Rule, Test};
+
+impl Skeleton {
+    /// Appends the tree to `words`.
+    pub(crate) fn write(&self, words: &mut Vec<u32>) {
+        let tests = self.tests();
+        words.push(u32::from(matches!(self, Self::General { .. })));
+        words.push(tests.len() as u32);
+        for test in tests {
+            push_test(test, words);
+        }
+        if let Self::General { children, .. } = self {
+            words.extend(children.iter().flatten().map(|&child| child as u32));
+        }
+    }
+
+    /// Reads a tree on columns of these cuts.
+    ///
+    /// # Errors
+    /// When the words end too early, name a column or bin that is not there, or do not form a tree.
+    pub(crate) fn read(words: &mut Words<'_>, cuts: &Cuts) -> Result<Self> {
+        read_skeleton(words, cuts)
+    }
+}
+
+fn push_test(test: &Test, words: &mut Vec<u32>) {
+    words.push(test.column as u32);
+    match test.rule {
+        Rule::Above { bin, missing_right } => {
+            words.extend([u32::from(missing_right), u32::from(bin)]);
+        }
+        Rule::In(set) => {
+            words.push(2);
+            words.extend(
+                set.iter()
+                    .flat_map(|&word| [word as u32, (word >> 32) as u32]),
+            );
+        }
+    }
+}
+
+/// A reader of words that fails at the end.
+#[derive(Debug)]
+pub(crate) struct Words<'a>(std::slice::Iter<'a, u32>);
+
+impl<'a> Words<'a> {
+    pub(crate) fn new(words: &'a [u32]) -> Self {
+        Self(words.iter())
+    }
+
+    /// Whether nothing is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.len() == 0
+    }
+
+    pub(crate) fn next(&mut self) -> Result<u32> {
+        self.0
+            .next()
+            .copied()
+            .ok_or_else(|| Error::Format("a list of trees ends too early".to_owned()))
+    }
+
+    /// A count that cannot exceed what is left.
+    pub(crate) fn count(&mut self) -> Result<usize> {
+        let count = self.next()? as usize;
+        if count > self.0.len() {
+            return Err(Error::Format(
+                "a list of trees is longer than its array".to_owned(),
+            ));
+        }
+        Ok(count)
+    }
+}
+
+fn read_skeleton(words: &mut Words<'_>, cuts: &Cuts) -> Result<Skeleton> {
+    let is_general = words.next()? == 1;
+    let n_tests = words.count()?;
+    let tests = (0..n_tests)
+        .map(|_| read_test(words, cuts))
+        .collect::<Result<Vec<_>>>()?;
+    if !is_general {
+        if n_tests > 16 {
+            return Err(Error::Format("a symmetric tree is too deep".to_owned()));
+        }
+        return Ok(Skeleton::Symmetric(tests));
+    }
+    let mut children = Vec::with_capacity(n_tests);
+    let mut n_leaves = 0;
+    let mut has_parent = vec![false; n_tests];
+    for node in 0..n_tests {
+        let mut pair = [0; 2];
+        for child in &mut pair {
+            *child = words.next()? as i32;
+            let is_sound = if *child >= 0 {
+                let place = *child as usize;
+                // a child stands after its parent and has no other: no walk goes round in circles
+                place > node
+                    && has_parent
+                        .get_mut(place)
+                        .is_some_and(|taken| !std::mem::replace(taken, true))
+            } else {
+                n_leaves += 1;
+                !*child == n_leaves - 1
+            };
+            if !is_sound {
+                return Err(Error::Format(
+                    "the nodes of a tree do not form one".to_owned(),
+                ));
+            }
+        }
+        children.push(pair);
+    }
+    if n_tests > 0 && n_leaves as usize != n_tests + 1 {
+        return Err(Error::Format(
+            "the nodes of a tree do not form one".to_owned(),
+        ));
+    }
+    Ok(Skeleton::General { tests, children })
+}
+
+fn read_test(words: &mut Words<'_>, cuts: &Cuts) -> Result<Test> {
+    let column = words.next()? as usize;
+    let kind = words.next()?;
+    let cut = cuts.columns.get(column);
+    let rule = match (kind, cut) {
+        (0 | 1, Some(cut)) => {
+            let bin = words.next()?;
+            if bin == 0 || bin as usize >= cut.n_bins().max(2) {
+                return Err(Error::Format(
+                    "a threshold lies outside its column".to_owned(),
+                ));
+            }
+            Rule::Above {
+                bin: bin as u8,
+                missing_right: kind == 1,
+            }
+        }
+        (2, Some(_)) => {
+            let mut set = [0; 4];
+            for word in &mut set {
+                *word = u64::from(words.next()?) | u64::from(words.next()?) << 32;
+            }
+            Rule::In(set)
+        }
+        _ => {
+            return Err(Error::Format(
+                "a tree asks for a column that is not there".to_owned(),
+            ));
+        }
+    };
+    Ok(Test { column, rule })
+}

@@ -1,0 +1,209 @@
+//! Growing a deep tree depth first, with a choice of columns of its own at every node.
+//!
+//! Without a limit on leaves the order of splitting does not change the tree. Going into the smaller child first, at most
+//! `log2(rows)` siblings wait with their histograms, however deep the tree is; nodes of few rows have none and are searched row
+//! by row. A threshold stands in the middle between the rows of its node.
+
+use std::ops::ControlFlow;
+
+use crate::data::binned::{Binned, MISSING_BIN};
+use crate::error::{Error, Result};
+use crate::hard::candidate::Candidate;
+use crate::hard::growth::{FreeTree, Grower, Grown, Node, Task};
+use crate::hard::partition::Partition;
+use crate::hard::search::Form;
+use crate::hard::small::Small;
+use crate::hard::test::{Rule, Test};
+use crate::rng::{Key, below};
+
+/// Most rows of a node that is searched row by row.
+const FEW: usize = 64;
+/// Rows from which on a node is shared out among threads.
+const MANY: usize = 10_000;
+/// The watch hears of nodes above this depth.
+const WATCHED_DEPTH: usize = 6;
+
+/// What a deep tree needs besides its task.
+pub(crate) struct Deep<'a> {
+    /// The form that the task has in coarse units.
+    pub(crate) form: &'a Form,
+    /// Equal targets need no split.
+    pub(crate) target: &'a [f32],
+    /// Columns that a node chooses from, among those that offer it a split; all where `None`.
+    pub(crate) n_tried: Option<usize>,
+    pub(crate) key: Key,
+    /// Hears of the first levels.
+    pub(crate) watch: &'a (dyn Fn() -> ControlFlow<()> + Sync),
+}
+
+impl<const L: usize> Grower<L> {
+    /// Grows a tree on some rows (ascending); of the task's limits only the depth counts.
+    ///
+    /// # Errors
+    /// When the watch asks to stop.
+    pub(crate) fn grow_deep(
+        &mut self,
+        task: &Task<'_, L>,
+        deep: &Deep<'_>,
+        rows: Vec<u32>,
+    ) -> Result<Grown> {
+        self.nodes = vec![Node {
+            rows: 0..rows.len(),
+            depth: 0,
+        }];
+        self.partition = Partition::of(rows);
+        for room in &mut self.rooms {
+            room.clear();
+        }
+        let mut small = Small::new();
+        let mut free = FreeTree::default();
+        if self.partition.n_rows() > FEW {
+            self.count(task, &[], 0);
+        }
+        let mut waiting = vec![(0, deep.key)];
+        while let Some((node, key)) = waiting.pop() {
+            if self.nodes[node].depth < WATCHED_DEPTH && (deep.watch)().is_break() {
+                return Err(Error::Cancelled);
+            }
+            let Some(best) = self.find(task, deep, &mut small, (node, key)) else {
+                self.forget(node);
+                continue;
+            };
+            let test = settled(
+                best.test(),
+                self.partition.rows(&self.nodes[node].rows),
+                task.binned,
+            );
+            let birth = self.split(node, &test, task.binned);
+            let (left, right) = (self.nodes.len() - 2, self.nodes.len() - 1);
+            free.push(node, test, best.gain, [left, right]);
+            if self.nodes[birth.larger].rows.len() > FEW {
+                self.count(task, &[birth], node);
+                if self.nodes[birth.smaller].rows.len() <= FEW {
+                    self.forget(birth.smaller);
+                }
+            } else {
+                self.forget(node);
+            }
+            let key_of = |child: usize| key.child((child == right).into());
+            waiting.push((birth.larger, key_of(birth.larger)));
+            waiting.push((birth.smaller, key_of(birth.smaller)));
+        }
+        Ok(free.finish(&self.nodes))
+    }
+
+    /// Histograms of the root or of two children; `of` is the root or their parent.
+    fn count(&mut self, task: &Task<'_, L>, births: &[super::growth::Birth], of: usize) {
+        let (partition, nodes) = (&self.partition, &self.nodes);
+        let work = |group: usize, room: &mut super::room::Room<L>| {
+            room.count(task, group, partition, nodes, births);
+        };
+        if nodes[of].rows.len() >= MANY {
+            task.pool.each(&mut self.rooms, work);
+        } else {
+            for (group, room) in self.rooms.iter_mut().enumerate() {
+                work(group, room);
+            }
+        }
+    }
+
+    fn find(
+        &mut self,
+        task: &Task<'_, L>,
+        deep: &Deep<'_>,
+        small: &mut Small<L>,
+        (node, key): (usize, Key),
+    ) -> Option<Candidate> {
+        let Node { rows, depth } = self.nodes[node].clone();
+        let rows = self.partition.rows(&rows);
+        let first = deep.target[*rows.first()? as usize];
+        let is_pure = rows
+            .iter()
+            .all(|&row| deep.target[row as usize].to_bits() == first.to_bits());
+        if depth >= task.limits.max_depth || is_pure {
+            return None;
+        }
+        let n_columns = task.binned.n_columns();
+        let Some(n_tried) = deep.n_tried.filter(|&n_tried| n_tried < n_columns) else {
+            return self.find_among_all(task, deep, small, node);
+        };
+        let mut order: Vec<usize> = (0..n_columns).collect();
+        let mut rng = key.rng();
+        let (mut best, mut n_found): (Option<Candidate>, usize) = (None, 0);
+        let width = self.rooms[0].columns.len();
+        for at in 0..n_columns {
+            order.swap(at, at + below(&mut rng, n_columns - at));
+            let column = order[at];
+            let found = if rows.len() <= FEW {
+                small.search(task, deep.form, rows, column)
+            } else {
+                self.rooms[column / width].search_one(task, node, column)
+            };
+            if let Some(found) = found {
+                best = Some(best.map_or(found, |best| best.better(found)));
+                n_found += 1;
+                if n_found == n_tried {
+                    break;
+                }
+            }
+        }
+        best
+    }
+
+    fn find_among_all(
+        &mut self,
+        task: &Task<'_, L>,
+        deep: &Deep<'_>,
+        small: &mut Small<L>,
+        node: usize,
+    ) -> Option<Candidate> {
+        let rows = self.partition.rows(&self.nodes[node].rows);
+        if rows.len() <= FEW {
+            return (0..task.binned.n_columns())
+                .filter_map(|column| small.search(task, deep.form, rows, column))
+                .reduce(Candidate::better);
+        }
+        let is_large = rows.len() >= MANY;
+        let (nodes, which) = (&self.nodes, [node]);
+        if is_large {
+            task.pool.each(&mut self.rooms, |_, room| {
+                room.search_nodes(task, nodes, &which)
+            });
+        } else {
+            for room in &mut self.rooms {
+                room.search_nodes(task, nodes, &which);
+            }
+        }
+        let found = self.rooms.iter().filter_map(|room| room.best_of_nodes[0]);
+        found.reduce(Candidate::better)
+    }
+}
+
+/// The test with its threshold in the middle between the rows on both sides; missing cells follow the larger side where the node
+/// has none.
+fn settled(mut test: Test, rows: &[u32], binned: &Binned) -> Test {
+    let (bins, at) = binned.place(test.column);
+    if let Rule::Above { bin, missing_right } = &mut test.rule {
+        let (mut below, mut above) = (0, u8::MAX);
+        let (mut n_missing, mut n_right) = (0, 0);
+        for &row in rows {
+            let found = bins[row as usize][at];
+            if found == MISSING_BIN {
+                n_missing += 1;
+            } else if found <= *bin {
+                below = below.max(found);
+            } else {
+                above = above.min(found);
+                n_right += 1;
+            }
+        }
+        if n_right > 0 && below > 0 {
+            // the edge above bin `b` parts `b` from `b + 1`
+            *bin = below + (above - below - 1) / 2;
+        }
+        if n_missing == 0 {
+            *missing_right = 2 * n_right > rows.len();
+        }
+    }
+    test
+}

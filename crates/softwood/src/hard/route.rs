@@ -1,0 +1,33 @@
+//! Rows by their bins, one row after the other: the way from root to leaf reads one row's cells.
+
+use crate::data::binned::Binned;
+use crate::hard::skeleton::Skeleton;
+
+/// Bins, rows x columns.
+#[derive(Debug, Clone)]
+pub(crate) struct RowBins {
+    bins: Vec<u8>,
+    n_columns: usize,
+}
+
+impl RowBins {
+    pub(crate) fn new(binned: &Binned) -> Self {
+        let (n_rows, n_columns) = (binned.n_rows(), binned.n_columns());
+        let mut bins = vec![0; n_rows * n_columns];
+        for column in 0..n_columns {
+            let (rows, at) = binned.place(column);
+            let cells = bins.iter_mut().skip(column).step_by(n_columns.max(1));
+            for (bin, row) in cells.zip(rows) {
+                *bin = row[at];
+            }
+        }
+        Self { bins, n_columns }
+    }
+
+    /// The leaf of a row.
+    #[inline]
+    pub(crate) fn leaf(&self, skeleton: &Skeleton, row: usize) -> usize {
+        let cells = &self.bins[row * self.n_columns..(row + 1) * self.n_columns];
+        skeleton.leaf(|column| cells[column])
+    }
+}

@@ -1,0 +1,224 @@
+//! The search in a node of few rows: no histogram, the rows themselves, sorted by bin; sums are exact.
+
+use crate::data::binned::MISSING_BIN;
+use crate::hard::candidate::Candidate;
+use crate::hard::fixed::Fixed;
+use crate::hard::growth::Task;
+use crate::hard::search::{Form, Output};
+use crate::hard::test::Rule;
+
+/// Part of a node's score below which a gain is no more than rounding.
+const LEAST_GAIN: f64 = 1e-9;
+/// Part of the least weight that rounding may take away.
+const ROUNDING: f64 = 1e-6;
+
+/// The rows of one bin, summed.
+#[derive(Debug, Clone, Copy)]
+struct Group<const L: usize> {
+    bin: u8,
+    sums: [i64; L],
+}
+
+/// Room for one search.
+#[derive(Debug)]
+pub(super) struct Small<const L: usize> {
+    sorted: Vec<u32>,
+    groups: Vec<Group<L>>,
+}
+
+/// A place between two groups: how many stand on the left, and whether missing cells stand on the right.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    n_left: usize,
+    missing_right: bool,
+    score: f64,
+}
+
+impl<const L: usize> Small<L> {
+    pub(super) fn new() -> Self {
+        Self {
+            sorted: Vec::new(),
+            groups: Vec::new(),
+        }
+    }
+
+    /// The best test of the rows on one column.
+    pub(super) fn search(
+        &mut self,
+        task: &Task<'_, L>,
+        form: &Form,
+        rows: &[u32],
+        column: usize,
+    ) -> Option<Candidate> {
+        let is_category = task.columns.is_category[column];
+        self.sort(task, rows, column);
+        if self.groups.len() < 2 {
+            return None;
+        }
+        if is_category {
+            self.order(form, task.fixed);
+        }
+        let total = self
+            .groups
+            .iter()
+            .fold([0; L], |sum, group| add(sum, group.sums));
+        let unsplit = score(form, task.fixed, &total);
+        let judge = Judge {
+            form,
+            fixed: task.fixed,
+            total,
+        };
+        // missing cells are the first group of a column of numbers; they can stand on either side
+        let has_missing = !is_category && self.groups[0].bin == MISSING_BIN;
+        let mut best = judge.best(&self.groups, usize::from(has_missing), false, None);
+        if has_missing {
+            best = judge.best(&self.groups, 1, true, best);
+        }
+        let best = best?;
+        let gain = best.score - unsplit;
+        if gain <= LEAST_GAIN * unsplit.abs() {
+            return None;
+        }
+        let rule = if is_category {
+            self.set_rule(form, best.n_left)
+        } else {
+            Rule::Above {
+                bin: self.groups[best.n_left - 1].bin,
+                missing_right: best.missing_right,
+            }
+        };
+        Some(Candidate {
+            column,
+            rule,
+            gain: gain as f32,
+            rank: gain as f32,
+        })
+    }
+
+    fn sort(&mut self, task: &Task<'_, L>, rows: &[u32], column: usize) {
+        let (bins, at) = task.binned.place(column);
+        self.sorted.clear();
+        // few rows: a bin and the place of its row fit into one number
+        let keys = rows.iter().zip(0..);
+        self.sorted
+            .extend(keys.map(|(&row, place)| u32::from(bins[row as usize][at]) << 16 | place));
+        self.sorted.sort_unstable();
+        self.groups.clear();
+        for &key in &self.sorted {
+            let (bin, row) = ((key >> 16) as u8, rows[(key & 0xffff) as usize]);
+            let lanes = task.fixed.fine[row as usize].map(i64::from);
+            match self.groups.last_mut() {
+                Some(last) if last.bin == bin => last.sums = add(last.sums, lanes),
+                _ => self.groups.push(Group { bin, sums: lanes }),
+            }
+        }
+    }
+
+    /// Categories by the step of the output that tells them apart best.
+    fn order(&mut self, form: &Form, fixed: &Fixed<L>) {
+        let step = |output: &Output, group: &Group<L>| {
+            let weight = group.sums[output.curvature].max(1) as f64 * fixed.unit[output.curvature];
+            group.sums[output.gradient] as f64 * fixed.unit[output.gradient] / (weight + output.l2)
+        };
+        let spread = |output: &Output| -> f64 {
+            let terms = self
+                .groups
+                .iter()
+                .map(|group| group.sums[output.gradient] as f64 * step(output, group));
+            output.factor * fixed.unit[output.gradient] * terms.sum::<f64>()
+        };
+        let leader = form
+            .outputs
+            .iter()
+            .max_by(|a, b| spread(a).total_cmp(&spread(b)));
+        if let Some(leader) = leader {
+            self.groups.sort_by(|a, b| {
+                step(leader, a)
+                    .total_cmp(&step(leader, b))
+                    .then(a.bin.cmp(&b.bin))
+            });
+        }
+    }
+
+    /// The last groups go right; bins without rows follow the heavier side.
+    fn set_rule(&self, form: &Form, n_left: usize) -> Rule {
+        let (left, right) = self.groups.split_at(n_left);
+        let weight = |groups: &[Group<L>]| -> i64 {
+            groups.iter().map(|group| group.sums[form.weight]).sum()
+        };
+        let empty_right = weight(right) > weight(left);
+        let mut set = if empty_right { [u64::MAX; 4] } else { [0; 4] };
+        for group in left {
+            set[group.bin as usize / 64] &= !(1 << (group.bin % 64));
+        }
+        for group in right {
+            set[group.bin as usize / 64] |= 1 << (group.bin % 64);
+        }
+        Rule::In(set)
+    }
+}
+
+struct Judge<'a, const L: usize> {
+    form: &'a Form,
+    fixed: &'a Fixed<L>,
+    total: [i64; L],
+}
+
+impl<const L: usize> Judge<'_, L> {
+    /// The best place after at least `first + 1` groups; with missing cells on the right the first group is not on the left.
+    fn best(
+        &self,
+        groups: &[Group<L>],
+        first: usize,
+        missing_right: bool,
+        mut best: Option<Place>,
+    ) -> Option<Place> {
+        let least = self.form.min_weight * (1.0 - ROUNDING);
+        let mut left = if first == 1 && !missing_right {
+            groups[0].sums
+        } else {
+            [0; L]
+        };
+        let end = if missing_right {
+            groups.len()
+        } else {
+            groups.len() - 1
+        };
+        for (at, group) in groups.iter().enumerate().take(end).skip(first) {
+            left = add(left, group.sums);
+            let right: [i64; L] = std::array::from_fn(|lane| self.total[lane] - left[lane]);
+            let weight =
+                |sums: &[i64; L]| sums[self.form.weight] as f64 * self.fixed.unit[self.form.weight];
+            if weight(&left).min(weight(&right)) < least {
+                continue;
+            }
+            let score = score(self.form, self.fixed, &left) + score(self.form, self.fixed, &right);
+            if best.is_none_or(|best| score > best.score) {
+                best = Some(Place {
+                    n_left: at + 1,
+                    missing_right,
+                    score,
+                });
+            }
+        }
+        best
+    }
+}
+
+fn add<const L: usize>(a: [i64; L], b: [i64; L]) -> [i64; L] {
+    std::array::from_fn(|lane| a[lane] + b[lane])
+}
+
+/// Score of a set of rows; see `search.rs`.
+#[inline]
+fn score<const L: usize>(form: &Form, fixed: &Fixed<L>, sums: &[i64; L]) -> f64 {
+    let mut score = 0.0;
+    for output in &form.outputs {
+        let gradient = sums[output.gradient] as f64 * fixed.unit[output.gradient];
+        let curvature = sums[output.curvature] as f64 * fixed.unit[output.curvature] + output.l2;
+        if curvature > 0.0 {
+            score += output.factor * gradient * gradient / curvature;
+        }
+    }
+    score
+}

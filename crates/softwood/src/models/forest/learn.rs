@@ -1,0 +1,296 @@
+//! Fitting: distinct rows, bins, trees on bags of rows, and what rows out of bag say of the noise.
+
+use crate::data::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::fit::{Fit, Progress, Run};
+use crate::hard::cart::{Cart, Kind, Shape, grow};
+use crate::hard::ground::Ground;
+use crate::hard::route::RowBins;
+use crate::hard::skeleton::Skeleton;
+use crate::models::forest::bag::bag;
+use crate::models::forest::calibrate::{Noise, Residual};
+use crate::models::forest::params::ForestParams;
+use crate::models::forest::posterior::{Forest, Leaves, Parts};
+use crate::par::Pool;
+use crate::params::Checked;
+use crate::posterior::Training;
+
+/// Trees that are grown before their rows out of bag are looked at.
+const BATCH: usize = 32;
+/// Most leaves of a tree, where nothing else is asked for.
+const MOST_LEAVES: f64 = 50_000.0;
+/// Leaf of a row that is in the bag.
+const IN_BAG: u32 = u32::MAX;
+
+impl Fit for ForestParams {
+    type Model = Forest;
+
+    fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Forest> {
+        let ground = Ground::new(data, params.max_bins);
+        let shape = Shape {
+            max_depth: params.max_depth,
+            min_weight: params
+                .min_child_weight
+                .unwrap_or_else(|| least_weight(&ground)),
+            n_tried: Some(n_tried(params, &ground)),
+        };
+        let mut trees: Vec<Leaves> = Vec::new();
+        let mut out_of_bag = OutOfBag::new(&ground);
+        let mut gains = vec![0.0; ground.binned.n_columns()];
+        let bins = RowBins::new(&ground.binned);
+        for first in (0..params.n_estimators).step_by(BATCH) {
+            let n = BATCH.min(params.n_estimators - first);
+            for grown in grow_batch(&ground, &bins, &shape, (first, n, params.n_estimators), run)? {
+                for (test, gain) in grown.skeleton.tests().iter().zip(&grown.gains) {
+                    gains[test.column] += f64::from(*gain);
+                }
+                out_of_bag.add(ground.kind, &grown.leaves, &grown.places);
+                trees.push(Leaves {
+                    skeleton: grown.skeleton,
+                    values: grown.leaves,
+                });
+            }
+        }
+        let trees_per_member = params.n_estimators / params.n_members;
+        let floor = params.min_scale.unwrap_or(ground.floor);
+        let (noise, chosen) = out_of_bag.noise(&ground, floor, trees_per_member, params);
+        let total: f64 = gains.iter().sum();
+        if total > 0.0 {
+            for gain in &mut gains {
+                *gain /= total;
+            }
+        }
+        let n_leaves: usize = trees.iter().map(|tree| tree.skeleton.n_leaves()).sum();
+        let training = Training {
+            chosen: format!(
+                "{} trees of {} leaves in the mean{chosen}",
+                trees.len(),
+                n_leaves / trees.len()
+            ),
+            target_sd: data
+                .schema()
+                .classes()
+                .is_none()
+                .then_some(ground.standard.scale),
+            ..Training::default()
+        };
+        Ok(Forest::new(Parts {
+            schema: data.schema().clone(),
+            params: serde_json::to_value(&**params).unwrap_or_default(),
+            training,
+            standard: ground.standard,
+            cuts: ground.cuts,
+            trees,
+            gains,
+            noise,
+            n_members: params.n_members,
+        }))
+    }
+}
+
+/// One row, or more where a forest would not fit into memory.
+fn least_weight(ground: &Ground) -> f64 {
+    let total: f64 = ground.weight.iter().map(|&weight| f64::from(weight)).sum();
+    (total / MOST_LEAVES).max(1.0)
+}
+
+/// Columns that each split is chosen from.
+fn n_tried(params: &ForestParams, ground: &Ground) -> usize {
+    let n_columns = ground.binned.n_columns() as f64;
+    let n = match (params.colsample, ground.kind) {
+        (Some(part), _) => (part * n_columns).round(),
+        (None, Kind::Number) => (0.6 * n_columns).ceil(),
+        (None, Kind::Classes(_)) => n_columns.sqrt().ceil(),
+    };
+    (n as usize).clamp(1, ground.binned.n_columns().max(1))
+}
+
+/// A grown tree: its leaves' values, and the leaf of every row out of its bag.
+struct GrownTree {
+    skeleton: Skeleton,
+    gains: Vec<f32>,
+    leaves: Vec<f32>,
+    places: Vec<u32>,
+}
+
+fn grow_batch(
+    ground: &Ground,
+    bins: &RowBins,
+    shape: &Shape,
+    (first, n, total): (usize, usize, usize),
+    run: &Run<'_>,
+) -> Result<Vec<GrownTree>> {
+    let alone = Pool::new(1)?;
+    let field = ground.field(&alone);
+    let grown = run.pool.map(n, |at| {
+        let key = run.key.child((first + at) as u64);
+        let step = || {
+            run.watch.step(&Progress {
+                stage: "growing",
+                done: first + at,
+                total,
+                elbo: None,
+                held_out: None,
+            })
+        };
+        if step().is_break() {
+            return Err(Error::Cancelled);
+        }
+        let weight = bag(&ground.weight, key.child(0));
+        let cart = grow(&field, &weight, shape, key.child(1), &step)?;
+        let place = |row: usize| {
+            if weight[row] > 0.0 {
+                IN_BAG
+            } else {
+                bins.leaf(&cart.skeleton, row) as u32
+            }
+        };
+        Ok(GrownTree {
+            places: (0..ground.n_rows()).map(place).collect(),
+            leaves: values(ground.kind, &cart),
+            skeleton: cart.skeleton,
+            gains: cart.gains,
+        })
+    });
+    grown.into_iter().collect()
+}
+
+/// Mean and variance of each leaf, or its shares of the classes.
+fn values(kind: Kind, cart: &Cart) -> Vec<f32> {
+    let mut values = Vec::new();
+    for stats in cart.leaves.chunks_exact(kind.n_stats()) {
+        match kind {
+            Kind::Number => values.extend([stats[1] as f32, (stats[2] / stats[0]) as f32]),
+            Kind::Classes(_) => {
+                let total: f64 = stats.iter().sum();
+                values.extend(stats.iter().map(|weight| (weight / total) as f32));
+            }
+        }
+    }
+    values
+}
+
+/// Sums over the trees that do not know a row: their number, then means, squared means and variances; or shares.
+struct OutOfBag {
+    width: usize,
+    sums: Vec<f64>,
+}
+
+impl OutOfBag {
+    fn new(ground: &Ground) -> Self {
+        let width = match ground.kind {
+            Kind::Number => 4,
+            Kind::Classes(n) => 1 + n,
+        };
+        Self {
+            width,
+            sums: vec![0.0; width * ground.n_rows()],
+        }
+    }
+
+    fn add(&mut self, kind: Kind, leaves: &[f32], places: &[u32]) {
+        for (sums, &leaf) in self.sums.chunks_exact_mut(self.width).zip(places) {
+            if leaf == IN_BAG {
+                continue;
+            }
+            sums[0] += 1.0;
+            match kind {
+                Kind::Number => {
+                    let [mean, variance] =
+                        [0, 1].map(|at| f64::from(leaves[2 * leaf as usize + at]));
+                    sums[1] += mean;
+                    sums[2] += mean * mean;
+                    sums[3] += variance;
+                }
+                Kind::Classes(n) => {
+                    let shares = &leaves[leaf as usize * n..][..n];
+                    for (sum, &share) in sums[1..].iter_mut().zip(shares) {
+                        *sum += f64::from(share);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The noise, and the error out of bag in words.
+    fn noise(
+        &self,
+        ground: &Ground,
+        floor: f64,
+        trees_per_member: usize,
+        params: &ForestParams,
+    ) -> (Noise, String) {
+        match ground.kind {
+            Kind::Number => {
+                let per_member = trees_per_member as f64;
+                let members = params.n_members as f64;
+                let rows = self.residuals(ground, |between, n_trees| {
+                    // members differ, and fewer trees know nothing of a row than will be asked of a new one
+                    let knowledge = between / per_member * (members - 1.0) / members;
+                    knowledge + between * (1.0 / n_trees - 1.0 / params.n_estimators as f64)
+                });
+                let total: f64 = rows.iter().map(|row| row.weight).sum();
+                let error = rows.iter().map(|row| row.weight * row.square).sum::<f64>() / total;
+                let words = if rows.is_empty() {
+                    String::new()
+                } else {
+                    format!(
+                        ", error out of bag {:.4} of the target's deviation",
+                        error.sqrt()
+                    )
+                };
+                (Noise::fit_number(&rows, floor, trees_per_member > 1), words)
+            }
+            Kind::Classes(n) => {
+                let mut weights = vec![0.0; n];
+                for (&class, &weight) in ground.target.iter().zip(&ground.weight) {
+                    weights[class as usize] += f64::from(weight);
+                }
+                let rows = self.shares(ground);
+                let wrong = rows.iter().filter(|(shares, class, _)| {
+                    shares.iter().any(|share| *share > shares[*class])
+                });
+                let wrong: f64 = wrong.map(|row| row.2).sum();
+                let total: f64 = rows.iter().map(|row| row.2).sum();
+                let words = if rows.is_empty() {
+                    String::new()
+                } else {
+                    format!(", error out of bag {:.4}", wrong / total)
+                };
+                (Noise::plain_classes(&weights).fit_classes(&rows), words)
+            }
+        }
+    }
+
+    fn residuals(&self, ground: &Ground, known: impl Fn(f64, f64) -> f64) -> Vec<Residual> {
+        let rows = self.sums.chunks_exact(self.width).enumerate();
+        let rows = rows.filter(|(_, sums)| sums[0] >= 2.0);
+        rows.map(|(row, sums)| {
+            let n = sums[0];
+            let mean = sums[1] / n;
+            let between = ((sums[2] / n - mean * mean) * n / (n - 1.0)).max(0.0);
+            Residual {
+                square: (f64::from(ground.target[row]) - mean).powi(2),
+                within: sums[3] / n,
+                between,
+                known: known(between, n),
+                weight: f64::from(ground.weight[row]),
+            }
+        })
+        .collect()
+    }
+
+    fn shares(&self, ground: &Ground) -> Vec<(Vec<f64>, usize, f64)> {
+        let rows = self.sums.chunks_exact(self.width).enumerate();
+        let rows = rows.filter(|(_, sums)| sums[0] >= 1.0);
+        rows.map(|(row, sums)| {
+            let shares = sums[1..].iter().map(|sum| sum / sums[0]).collect();
+            (
+                shares,
+                ground.target[row] as usize,
+                f64::from(ground.weight[row]),
+            )
+        })
+        .collect()
+    }
+}

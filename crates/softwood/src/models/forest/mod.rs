@@ -1,0 +1,10 @@
+//! A random forest. What it is, in formulas, stands in `forest.md`, where users find it too: on the parameters.
+
+mod bag;
+mod calibrate;
+mod learn;
+mod params;
+mod posterior;
+
+pub use params::ForestParams;
+pub use posterior::Forest;

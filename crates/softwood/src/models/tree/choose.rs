@@ -1,0 +1,305 @@
+//! How far to prune, and how much to smooth: cross-validation over the trees of the cost-complexity path.
+
+use crate::error::Result;
+use crate::fit::{Progress, Run};
+use crate::hard::cart::{Cart, Field, Kind, Shape, grow};
+use crate::hard::ground::Ground;
+use crate::hard::prune::{Annotated, Path};
+use crate::hard::route::RowBins;
+use crate::models::tree::leaf::{LeftOut, Smoothing};
+use crate::par::Pool;
+use crate::posterior::Trial;
+use crate::rng::{Key, shuffle};
+
+/// Folds.
+const FOLDS: usize = 10;
+/// Most trials that are kept for the reader.
+const MOST_TRIALS: usize = 12;
+
+/// The full tree and the values of alpha that may be chosen.
+#[derive(Debug)]
+pub(super) struct Candidates {
+    /// Alpha of each, ascending, and the leaves that it leaves.
+    pub(super) steps: Vec<(f64, usize)>,
+    /// Where each is tried on other trees: the middle between it and the next.
+    betas: Vec<f64>,
+}
+
+impl Candidates {
+    /// All trees of the path with at most `max_leaves` leaves, or the one of `alpha`.
+    pub(super) fn new(
+        path: &Path,
+        n_leaves: usize,
+        alpha: Option<f64>,
+        max_leaves: Option<usize>,
+    ) -> Self {
+        let mut steps = path.steps.clone();
+        if steps.first().is_none_or(|first| first.0 > 0.0) {
+            steps.insert(0, (0.0, n_leaves));
+        }
+        let middle = |at: usize| {
+            let next = steps.get(at + 1).map_or(steps[at].0, |next| next.0);
+            (steps[at].0 * next).sqrt()
+        };
+        let betas: Vec<f64> = (0..steps.len()).map(middle).collect();
+        let is_small = |at: &usize| max_leaves.is_none_or(|most| steps[*at].1 <= most);
+        let allowed: Vec<usize> = (0..steps.len()).filter(is_small).collect();
+        let kept = match alpha {
+            // the last tree that alpha does not cut further, if it is small enough
+            Some(alpha) => {
+                let at = steps.iter().rposition(|step| step.0 <= alpha).unwrap_or(0);
+                vec![at.max(allowed[0])]
+            }
+            None => allowed,
+        };
+        Self {
+            steps: kept.iter().map(|&at| steps[at]).collect(),
+            betas: kept.iter().map(|&at| betas[at]).collect(),
+        }
+    }
+}
+
+/// What was chosen.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    pub(super) alpha: f64,
+    pub(super) smoothing: Smoothing,
+    pub(super) trials: Vec<Trial>,
+}
+
+/// A fold's tree, its path, and where the rows left out came to.
+#[derive(Debug)]
+struct Fold {
+    tree: Annotated,
+    path: Path,
+    /// Parents of nodes.
+    parent: Vec<usize>,
+    /// Row and leaf.
+    left_out: Vec<(u32, u32)>,
+}
+
+/// Chooses alpha and smoothing; without enough rows the first candidate and plain smoothing.
+pub(super) fn choose(
+    ground: &Ground,
+    candidates: &Candidates,
+    shape: &Shape,
+    plain: &Smoothing,
+    run: &Run<'_>,
+) -> Result<Chosen> {
+    let n_rows = ground.n_rows();
+    if n_rows < FOLDS {
+        return Ok(Chosen {
+            alpha: candidates.steps[0].0,
+            smoothing: plain.clone(),
+            trials: Vec::new(),
+        });
+    }
+    let folds = folds(ground, shape, run)?;
+    let scores = scores(ground, candidates, &folds, plain);
+    let best = pick(&scores);
+    let left_out = left_out(ground, &folds, candidates.betas[best]);
+    let (smoothing, _) = plain.fit(ground.kind, &left_out);
+    Ok(Chosen {
+        alpha: candidates.steps[best].0,
+        smoothing,
+        trials: trials(ground.kind, candidates, &scores, best),
+    })
+}
+
+fn folds(ground: &Ground, shape: &Shape, run: &Run<'_>) -> Result<Vec<Fold>> {
+    let n_rows = ground.n_rows();
+    let mut fold_of: Vec<usize> = (0..n_rows).map(|at| at % FOLDS).collect();
+    shuffle(&mut run.key.child(1).rng(), &mut fold_of);
+    let bins = RowBins::new(&ground.binned);
+    let alone = Pool::new(1)?;
+    let field = ground.field(&alone);
+    let folds = run.pool.map(FOLDS, |fold| {
+        let watch = || {
+            run.watch.step(&Progress {
+                stage: "cross-validating",
+                done: fold,
+                total: FOLDS,
+                elbo: None,
+                held_out: None,
+            })
+        };
+        let weight: Vec<f32> = ground
+            .weight
+            .iter()
+            .zip(&fold_of)
+            .map(|(&weight, &of)| if of == fold { 0.0 } else { weight })
+            .collect();
+        let key = run.key.child(2).child(fold as u64);
+        let cart = grow(&field, &weight, shape, key, &watch)?;
+        let rows = (0..n_rows).filter(|&row| fold_of[row] == fold);
+        Ok(Fold::new(&field, &cart, &bins, rows))
+    });
+    folds.into_iter().collect()
+}
+
+impl Fold {
+    fn new(
+        field: &Field<'_>,
+        cart: &Cart,
+        bins: &RowBins,
+        rows: impl Iterator<Item = usize>,
+    ) -> Self {
+        let tree = Annotated::new(field.kind, &cart.skeleton, &cart.leaves);
+        let n_tests = tree.children.len();
+        let mut parent = vec![0; tree.n_nodes()];
+        for (node, pair) in tree.children.iter().enumerate() {
+            for &child in pair {
+                parent[child] = node;
+            }
+        }
+        Self {
+            path: tree.path(),
+            tree,
+            parent,
+            left_out: rows
+                .map(|row| {
+                    (
+                        row as u32,
+                        (n_tests + bins.leaf(&cart.skeleton, row)) as u32,
+                    )
+                })
+                .collect(),
+        }
+    }
+
+    /// Between which values of alpha each node is a leaf.
+    fn spans(&self) -> Vec<(f64, f64)> {
+        let n_tests = self.tree.children.len();
+        let mut spans = vec![(0.0, f64::INFINITY); self.tree.n_nodes()];
+        for node in 0..self.tree.n_nodes() {
+            // parents stand before children among tests, and before all leaves
+            let end = if node == 0 {
+                f64::INFINITY
+            } else {
+                let above = self.parent[node];
+                spans[above].1.min(self.path.cut_at[above])
+            };
+            let start = if node < n_tests {
+                self.path.cut_at[node]
+            } else {
+                f64::NEG_INFINITY
+            };
+            spans[node] = (start, end);
+        }
+        spans
+    }
+
+    /// The node that is a leaf for alpha on the way to `leaf`.
+    fn node_at(&self, spans: &[(f64, f64)], leaf: u32, alpha: f64) -> usize {
+        let mut node = leaf as usize;
+        while node > 0 && spans[node].1 <= alpha {
+            node = self.parent[node];
+        }
+        node
+    }
+}
+
+/// Mean loss of the rows left out, by candidate.
+fn scores(ground: &Ground, candidates: &Candidates, folds: &[Fold], plain: &Smoothing) -> Vec<f64> {
+    let betas = &candidates.betas;
+    let n = betas.len();
+    // sums over rows, as differences from candidate to candidate
+    let mut sums = vec![0.0; n + 1];
+    let mut total = 0.0;
+    for fold in folds {
+        let spans = fold.spans();
+        let range: Vec<(usize, usize)> = spans
+            .iter()
+            .map(|&(start, end)| {
+                let first = |alpha: f64| betas.partition_point(|&beta| beta < alpha);
+                (first(start), first(end))
+            })
+            .collect();
+        for &(row, leaf) in &fold.left_out {
+            let (y, weight) = (
+                ground.target[row as usize],
+                f64::from(ground.weight[row as usize]),
+            );
+            total += weight;
+            let mut node = leaf as usize;
+            loop {
+                let (start, end) = range[node];
+                if start < end {
+                    let loss = loss(ground.kind, fold.tree.stats(node), y, plain);
+                    sums[start] += weight * loss;
+                    sums[end] -= weight * loss;
+                }
+                if node == 0 {
+                    break;
+                }
+                node = fold.parent[node];
+            }
+        }
+    }
+    let running = sums[..n].iter().scan(0.0, |sum, change| {
+        *sum += change;
+        Some(*sum / total)
+    });
+    running.collect()
+}
+
+/// Loss of a row that was left out: the squared error of a number, less the log-likelihood of a class.
+fn loss(kind: Kind, stats: &[f64], y: f32, plain: &Smoothing) -> f64 {
+    match kind {
+        Kind::Number => (f64::from(y) - stats[1]).powi(2),
+        Kind::Classes(_) => -plain.log_density(kind, stats, y),
+    }
+}
+
+/// The smallest tree among those of least loss.
+fn pick(scores: &[f64]) -> usize {
+    (1..scores.len()).fold(
+        0,
+        |best, at| {
+            if scores[at] <= scores[best] { at } else { best }
+        },
+    )
+}
+
+/// What every row that was left out came to.
+fn left_out<'a>(ground: &Ground, folds: &'a [Fold], beta: f64) -> Vec<LeftOut<'a>> {
+    let mut all = Vec::with_capacity(ground.n_rows());
+    for fold in folds {
+        let spans = fold.spans();
+        all.extend(fold.left_out.iter().map(|&(row, leaf)| {
+            let stats = fold.tree.stats(fold.node_at(&spans, leaf, beta));
+            (
+                stats,
+                ground.target[row as usize],
+                f64::from(ground.weight[row as usize]),
+            )
+        }));
+    }
+    all
+}
+
+/// A few of the candidates, with the chosen one, as a reader sees them.
+fn trials(kind: Kind, candidates: &Candidates, scores: &[f64], best: usize) -> Vec<Trial> {
+    let n = scores.len();
+    let step = n.div_ceil(MOST_TRIALS).max(1);
+    (0..n)
+        .filter(|&at| at == best || at % step == 0 || at + 1 == n)
+        .map(|at| {
+            let (alpha, leaves) = candidates.steps[at];
+            let loss = scores[at];
+            Trial {
+                what: format!("{leaves} leaves, ccp_alpha {alpha:.3e}"),
+                held_out: match kind {
+                    // the log-likelihood of a Normal law whose variance is the loss
+                    Kind::Number => -0.5 * (std::f64::consts::TAU * loss.max(1e-12)).ln() - 0.5,
+                    Kind::Classes(_) => -loss,
+                },
+            }
+        })
+        .collect()
+}
+
+/// The key of the draws of a leaf.
+pub(super) fn draw_key(key: Key, leaf: usize) -> Key {
+    key.child(leaf as u64)
+}

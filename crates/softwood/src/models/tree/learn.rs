@@ -1,0 +1,72 @@
+//! Fitting: distinct rows, bins, a full tree, a choice by cross-validation, a pruned tree.
+
+use crate::data::dataset::Dataset;
+use crate::error::Result;
+use crate::fit::{Fit, Progress, Run};
+use crate::hard::cart::{Shape, grow};
+use crate::hard::ground::Ground;
+use crate::hard::prune::Annotated;
+use crate::models::tree::choose::{Candidates, choose};
+use crate::models::tree::leaf::Smoothing;
+use crate::models::tree::params::TreeParams;
+use crate::models::tree::posterior::{Parts, Tree};
+use crate::params::Checked;
+use crate::posterior::Training;
+
+impl Fit for TreeParams {
+    type Model = Tree;
+
+    fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Tree> {
+        let ground = Ground::new(data, params.max_bins);
+        let shape = Shape {
+            max_depth: params.max_depth,
+            min_weight: params.min_child_weight,
+            n_tried: None,
+        };
+        let watch = || {
+            run.watch.step(&Progress {
+                stage: "growing",
+                done: 0,
+                total: 1,
+                elbo: None,
+                held_out: None,
+            })
+        };
+        let field = ground.field(run.pool);
+        let full = grow(&field, &ground.weight, &shape, run.key.child(0), &watch)?;
+        let tree = Annotated::new(ground.kind, &full.skeleton, &full.leaves);
+        let path = tree.path();
+        let n_full = full.skeleton.n_leaves();
+        let candidates = Candidates::new(&path, n_full, params.ccp_alpha, params.max_leaves);
+        let floor = params.min_scale.unwrap_or(ground.floor);
+        let plain = Smoothing::plain(ground.kind, tree.stats(0), floor);
+        let chosen = choose(&ground, &candidates, &shape, &plain, run)?;
+        let (skeleton, leaves) = tree.pruned(&full.skeleton, &path, chosen.alpha);
+        let training = Training {
+            chosen: format!(
+                "{} leaves of {n_full}, ccp_alpha {:.3e}",
+                skeleton.n_leaves(),
+                chosen.alpha
+            ),
+            trials: chosen.trials,
+            target_sd: data
+                .schema()
+                .classes()
+                .is_none()
+                .then_some(ground.standard.scale),
+            ..Training::default()
+        };
+        Ok(Tree::new(Parts {
+            schema: data.schema().clone(),
+            params: serde_json::to_value(&**params).unwrap_or_default(),
+            training,
+            standard: ground.standard,
+            cuts: ground.cuts,
+            skeleton,
+            leaves,
+            smoothing: chosen.smoothing,
+            key: run.key.child(3),
+            n_members: params.n_members,
+        }))
+    }
+}

@@ -1,0 +1,97 @@
+//! The fitted tree as a reader sees it: thresholds and means in the user's units, categories by name.
+
+use crate::data::binned::{Cut, Cuts, MISSING_BIN};
+use crate::data::schema::{FieldKind, Schema};
+use crate::data::standardise::Standard;
+use crate::hard::cart::Kind;
+use crate::hard::prune::Annotated;
+use crate::hard::skeleton::Skeleton;
+use crate::hard::test::{Rule, Test};
+use crate::models::tree::leaf::Smoothing;
+use crate::outline::{Answer, Outline, OutlineNode, OutlineSplit, Question};
+
+/// Nodes are renumbered so that a branch stands together: a node, its left branch, its right branch.
+pub(super) fn outline(
+    schema: &Schema,
+    standard: &Standard,
+    (cuts, skeleton): (&Cuts, &Skeleton),
+    tree: &Annotated,
+    smoothing: &Smoothing,
+) -> Outline {
+    let losses = tree.losses();
+    let order = preorder(&tree.children);
+    let mut place = vec![0; tree.n_nodes()];
+    for (at, &node) in order.iter().enumerate() {
+        place[node] = at;
+    }
+    let nodes = order.iter().map(|&node| {
+        let stats = tree.stats(node);
+        let split = tree.children.get(node).map(|pair| {
+            let test = &skeleton.tests()[node];
+            OutlineSplit {
+                column: schema.fields[test.column].name.clone(),
+                question: question(
+                    test,
+                    &cuts.columns[test.column],
+                    &schema.fields[test.column].kind,
+                ),
+                missing_right: test.goes_right(MISSING_BIN),
+                gain: (losses[node] - losses[pair[0]] - losses[pair[1]]).max(0.0),
+                children: pair.map(|child| place[child]),
+            }
+        });
+        OutlineNode {
+            weight: tree.kind.weight(stats),
+            answer: answer(tree.kind, stats, standard, smoothing),
+            split,
+        }
+    });
+    Outline {
+        target: schema.target.clone(),
+        classes: schema.classes().map(<[String]>::to_vec),
+        nodes: nodes.collect(),
+    }
+}
+
+fn preorder(children: &[[usize; 2]]) -> Vec<usize> {
+    let mut order = Vec::with_capacity(2 * children.len() + 1);
+    let mut waiting = vec![0];
+    while let Some(node) = waiting.pop() {
+        order.push(node);
+        if let Some(&[left, right]) = children.get(node) {
+            waiting.extend([right, left]);
+        }
+    }
+    order
+}
+
+fn answer(kind: Kind, stats: &[f64], standard: &Standard, smoothing: &Smoothing) -> Answer {
+    match kind {
+        Kind::Number => Answer::Number {
+            mean: standard.shift + standard.scale * stats[1],
+            sd: standard.scale * (stats[2] / stats[0]).sqrt(),
+        },
+        Kind::Classes(n) => Answer::Classes(
+            (0..n)
+                .map(|class| smoothing.probability(stats, class))
+                .collect(),
+        ),
+    }
+}
+
+fn question(test: &Test, cut: &Cut, kind: &FieldKind) -> Question {
+    match (test.rule, cut, kind) {
+        (Rule::Above { bin, .. }, Cut::Number { edges }, _) => {
+            // a test beyond the last edge parts missing cells from all others
+            Question::Above(edges.get(bin as usize - 1).copied().unwrap_or(f64::MAX))
+        }
+        (_, Cut::Category { bins }, FieldKind::Categorical { levels }) => {
+            let goes_right =
+                |&(_, &bin): &(&String, &u8)| bin != MISSING_BIN && test.goes_right(bin);
+            let names = levels.iter().zip(bins).filter(goes_right);
+            Question::Among(names.map(|(level, _)| level.clone()).collect())
+        }
+        // a set on a column of numbers is in no model that we write
+        _ => Question::Among(Vec::new()),
+    }
+}

@@ -1,0 +1,251 @@
+//! The fitted tree: tests, what its leaves hold, and the members drawn from that.
+
+use serde_json::{Value, json};
+
+use crate::data::binned::{Cuts, guess};
+use crate::data::schema::Schema;
+use crate::data::standardise::Standard;
+use crate::data::table::Rows;
+use crate::error::{Error, Result};
+use crate::hard::cart::{Kind, MOST_CLASSES};
+use crate::hard::codec::Words;
+use crate::hard::ground::{kind_of, levels_of};
+use crate::hard::prune::Annotated;
+use crate::hard::route::RowBins;
+use crate::hard::skeleton::Skeleton;
+use crate::models::tree::choose::draw_key;
+use crate::models::tree::leaf::{MOST, Smoothing};
+use crate::models::tree::outline::outline;
+use crate::outline::Outline;
+use crate::posterior::{Posterior, Training};
+use crate::predictive::block::{Block, Head};
+use crate::rng::Key;
+use crate::store::record::{Numbers, Record};
+
+/// What a fitted tree is made of.
+#[derive(Debug, Clone)]
+pub(super) struct Parts {
+    pub(super) schema: Schema,
+    pub(super) params: Value,
+    pub(super) training: Training,
+    pub(super) standard: Standard,
+    pub(super) cuts: Cuts,
+    pub(super) skeleton: Skeleton,
+    /// Leaves x stats.
+    pub(super) leaves: Vec<f64>,
+    pub(super) smoothing: Smoothing,
+    /// Of the draws.
+    pub(super) key: Key,
+    pub(super) n_members: usize,
+}
+
+/// A fitted classification or regression tree.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    parts: Parts,
+    kind: Kind,
+    /// Numbers: means, leaves x members. Classes: probabilities, leaves x members x classes.
+    drawn: Vec<f64>,
+    /// Standard deviation of each leaf.
+    sd: Vec<f64>,
+}
+
+impl Tree {
+    pub(super) fn new(parts: Parts) -> Self {
+        let kind = kind_of(&parts.schema);
+        let (mut drawn, mut sd) = (Vec::new(), Vec::new());
+        for (leaf, stats) in parts.leaves.chunks_exact(kind.n_stats()).enumerate() {
+            let key = draw_key(parts.key, leaf);
+            match kind {
+                Kind::Number => {
+                    drawn.extend(parts.smoothing.draw_means(stats, parts.n_members, key));
+                    sd.push(parts.smoothing.variance(stats).sqrt());
+                }
+                Kind::Classes(_) => {
+                    drawn.extend(parts.smoothing.draw_classes(stats, parts.n_members, key));
+                }
+            }
+        }
+        Self {
+            parts,
+            kind,
+            drawn,
+            sd,
+        }
+    }
+
+    /// Builds the model from its record.
+    ///
+    /// # Errors
+    /// When the record is incomplete or contradicts itself.
+    pub(crate) fn from_record(record: &Record) -> Result<Self> {
+        let schema: Schema = record.part("schema")?;
+        let cuts: Cuts = record.part("cuts")?;
+        cuts.check(&levels_of(&schema))?;
+        let kind = kind_of(&schema);
+        let mut words = Words::new(record.u32s("tests")?);
+        let skeleton = Skeleton::read(&mut words, &cuts)?;
+        let parts = Parts {
+            params: record.part("params")?,
+            training: record.part("training")?,
+            standard: record.part("standard")?,
+            leaves: record
+                .f64s("leaves", skeleton.n_leaves() * kind.n_stats())?
+                .to_vec(),
+            smoothing: record.part("smoothing")?,
+            key: record.part("key")?,
+            n_members: record.part("n_members")?,
+            schema,
+            cuts,
+            skeleton,
+        };
+        if !(words.is_empty() && is_sound(&parts, kind)) {
+            return Err(Error::Format(
+                "the parts of the tree do not fit together".to_owned(),
+            ));
+        }
+        Ok(Self::new(parts))
+    }
+
+    fn fill(&self, out: &mut Block, member: usize, row: usize, leaf: usize) {
+        let n_members = self.parts.n_members;
+        match self.kind {
+            Kind::Number => {
+                let at = out.at(member, 0) + row;
+                out.weight[at] = 1.0;
+                out.mean[at] = self.drawn[leaf * n_members + member];
+                out.sd[at] = self.sd[leaf];
+            }
+            Kind::Classes(n) => {
+                let from = (leaf * n_members + member) * n;
+                for (class, &p) in self.drawn[from..from + n].iter().enumerate() {
+                    let at = out.at(member, class) + row;
+                    out.weight[at] = p;
+                }
+            }
+        }
+    }
+}
+
+fn is_sound(parts: &Parts, kind: Kind) -> bool {
+    let are_stats = |stats: &[f64]| match kind {
+        Kind::Number => stats[0] > 0.0 && stats[2] >= 0.0,
+        Kind::Classes(_) => stats.iter().all(|&weight| weight >= 0.0),
+    };
+    let n_values = match kind {
+        Kind::Number => parts.n_members,
+        Kind::Classes(n) => parts.n_members.saturating_mul(n),
+    };
+    !matches!(parts.skeleton, Skeleton::Symmetric(_))
+        && kind != Kind::Classes(0)
+        && kind.n_stats() <= MOST_CLASSES
+        && parts.leaves.iter().all(|value| value.abs() <= MOST)
+        && parts.leaves.chunks_exact(kind.n_stats()).all(are_stats)
+        && parts.smoothing.is_sound(kind)
+        && parts.standard.shift.is_finite()
+        && parts.standard.scale > 0.0
+        && (1..=1000).contains(&parts.n_members)
+        && n_values <= 1000 * MOST_CLASSES
+}
+
+impl Posterior for Tree {
+    fn schema(&self) -> &Schema {
+        &self.parts.schema
+    }
+
+    fn head(&self) -> Head {
+        match self.kind {
+            Kind::Classes(classes) => Head::Categorical { classes },
+            Kind::Number => Head::Normal { components: 1 },
+        }
+    }
+
+    fn n_members(&self) -> usize {
+        self.parts.n_members
+    }
+
+    fn members(&self, rows: &Rows<'_>, out: &mut Block) -> Result<()> {
+        let parts = &self.parts;
+        out.shift = parts.standard.shift;
+        out.scale = parts.standard.scale;
+        let mut binned = parts.cuts.bin_range(rows);
+        let bins = RowBins::new(&binned);
+        for row in 0..rows.len() {
+            let leaf = bins.leaf(&parts.skeleton, row);
+            for member in 0..parts.n_members {
+                self.fill(out, member, row, leaf);
+            }
+        }
+        let unseen = parts.cuts.unseen(rows);
+        if !unseen.is_empty() {
+            for member in 0..parts.n_members {
+                guess(&unseen, member, &mut binned);
+                for cell in &unseen {
+                    let leaf = parts.skeleton.leaf(|column| binned.bin(cell.row, column));
+                    self.fill(out, member, cell.row, leaf);
+                }
+            }
+        }
+        out.pad();
+        Ok(())
+    }
+
+    fn training(&self) -> &Training {
+        &self.parts.training
+    }
+
+    fn record(&self) -> Record {
+        let parts = &self.parts;
+        let mut words = Vec::new();
+        parts.skeleton.write(&mut words);
+        Record {
+            family: "tree".to_owned(),
+            meta: json!({
+                "schema": parts.schema, "params": parts.params, "training": parts.training, "standard": parts.standard,
+                "cuts": parts.cuts, "smoothing": parts.smoothing, "key": parts.key, "n_members": parts.n_members,
+            }),
+            arrays: vec![
+                ("tests".to_owned(), Numbers::U32(words)),
+                ("leaves".to_owned(), Numbers::F64(parts.leaves.clone())),
+            ],
+        }
+    }
+
+    fn gains(&self) -> Option<Vec<f64>> {
+        let parts = &self.parts;
+        let tree = Annotated::new(self.kind, &parts.skeleton, &parts.leaves);
+        let losses = tree.losses();
+        let mut gains = vec![0.0; parts.schema.fields.len()];
+        for (node, test) in parts.skeleton.tests().iter().enumerate() {
+            let [left, right] = tree.children[node];
+            gains[test.column] += (losses[node] - losses[left] - losses[right]).max(0.0);
+        }
+        let total: f64 = gains.iter().sum();
+        if total > 0.0 {
+            for gain in &mut gains {
+                *gain /= total;
+            }
+        }
+        Some(gains)
+    }
+
+    fn outline(&self) -> Option<Outline> {
+        let Parts {
+            schema,
+            standard,
+            cuts,
+            skeleton,
+            leaves,
+            smoothing,
+            ..
+        } = &self.parts;
+        let tree = Annotated::new(self.kind, skeleton, leaves);
+        Some(outline(
+            schema,
+            standard,
+            (cuts, skeleton),
+            &tree,
+            smoothing,
+        ))
+    }
+}
