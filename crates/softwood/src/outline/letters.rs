@@ -41,7 +41,7 @@ fn width_of_letter(letter: char) -> f64 {
         'f' | 'r' | 't' | '(' | ')' | '[' | ']' | '-' | '/' => 0.45,
         'm' | 'w' | 'M' | 'W' | '@' | '%' | '…' | '<' | '>' | '=' | '+' | '±' | '≤' => 0.98,
         _ if letter.is_ascii_uppercase() => 0.76,
-        _ if (letter as u32) < 0x0250 => 0.66,
+        _ if (letter as u32) < 0x0250 => 0.64,
         _ if (letter as u32) < 0x2e80 => 0.8,
         _ => 1.05,
     }

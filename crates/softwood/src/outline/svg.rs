@@ -10,12 +10,14 @@ use crate::outline::{Answer, Outline, OutlineNode, OutlineSplit};
 const FONTS: &str = "Inter, 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif";
 const MARGIN: f64 = 20.0;
 /// Size of a box, and the room between it and the next ones.
-const BOX: [f64; 2] = [250.0, 46.0];
+const BOX: [f64; 2] = [260.0, 46.0];
 const GAP: [f64; 2] = [44.0, 12.0];
 /// Room at the sides of a box.
 const PAD: f64 = 9.0;
 /// Sizes of the letters: the tree's title, rules, answers.
 const SIZES: [f64; 3] = [16.0, 12.0, 11.0];
+/// Size by which the width of a rule's bold letters is counted.
+const BOLD: f64 = 1.1 * SIZES[1];
 /// Height of a line of the legend.
 const LEGEND: f64 = 20.0;
 /// Room for a class's colour in the legend.
@@ -325,11 +327,11 @@ fn rule_of([x, y]: [f64; 2], rule: Option<(&OutlineSplit, bool)>) -> String {
         ""
     };
     let room = BAR - width_of(missing, SIZES[2]);
-    let room = room - width_of(&split.column, SIZES[1]).min(0.4 * room);
+    let room = room - width_of(&split.column, BOLD).min(0.4 * room);
     let side = side(split, right, |text| width_of(text, SIZES[1]) <= room);
     let side = shortened(&side, room, SIZES[1]);
     let room = BAR - width_of(missing, SIZES[2]) - width_of(&side, SIZES[1]);
-    let column = shortened(&split.column, room, SIZES[1]);
+    let column = shortened(&split.column, room, BOLD);
     let rest = format!(
         "<tspan font-weight=\"400\">{}<tspan font-size=\"{}\" fill=\"{PALE_INK}\">{missing}</tspan></tspan>",
         escape(&side.replace("<=", "≤")),

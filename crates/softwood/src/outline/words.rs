@@ -40,7 +40,7 @@ pub(super) fn side(split: &OutlineSplit, right: bool, fits: impl Fn(&str) -> boo
     }
 }
 
-/// The most names that fit, at least one; how many more there are is told.
+/// The most names that fit, and how many more there are; a single name is always told.
 fn named(start: &str, names: &[String], fits: impl Fn(&str) -> bool) -> String {
     let with = |n: usize| {
         let shown = &names[..n];
@@ -54,7 +54,7 @@ fn named(start: &str, names: &[String], fits: impl Fn(&str) -> bool) -> String {
         format!("{start}{text}")
     };
     let most = (1..=names.len()).rev().map(with).find(|text| fits(text));
-    most.unwrap_or_else(|| with(names.len().min(1)))
+    most.unwrap_or_else(|| with(usize::from(names.len() == 1)))
 }
 
 impl Outline {
@@ -121,7 +121,8 @@ mod tests {
         assert_eq!(text(1, 40), " is level0");
         assert_eq!(text(2, 40), " is level0 or level1");
         assert_eq!(text(9, 40), " is level0, level1, level2 or 6 more");
-        assert_eq!(text(9, 4), " is level0 or 8 more");
+        assert_eq!(text(9, 4), " is one of 9");
+        assert_eq!(text(1, 4), " is level0");
         assert_eq!(text(0, 40), " is any");
     }
 
