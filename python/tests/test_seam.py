@@ -79,7 +79,7 @@ def test_bad_parameters_are_refused_in_the_words_of_the_table(regression, given,
 
 def test_whole_numbers_of_numpy_are_whole_numbers(regression):
     VSTRegressor(depth=np.int32(1), beta=np.float32(1), n_epochs=np.uint8(5)).fit(*regression)
-    SGLBRegressor(n_estimators=np.int64(5), learning_rate=np.float32(0.5), virtual=np.bool_(True)).fit(*regression)
+    SGLBRegressor(n_estimators=np.int64(20), learning_rate=np.float32(0.5), virtual=np.bool_(True)).fit(*regression)
 
 
 def test_unusable_targets_are_refused(regression, regressor, classifier):

@@ -144,7 +144,7 @@ fn problem(table: &Table, target: &str, class_weight: &Value) -> String {
 fn what_cannot_be_meant_is_refused() {
     let table = mixed(7, 60);
     for (target, given, parts) in [
-        ("two", json!({"yse": 2}), ["`yse`", "no, yes"]),
+        ("two", json!({"maybe": 2}), ["`maybe`", "no, yes"]),
         ("two", json!({"yes": -1}), ["`yes`", "from 0 to"]),
         ("two", json!({"yes": 0}), ["fewer than two", "above 0"]),
         ("two", json!("even"), ["even", "balanced"]),

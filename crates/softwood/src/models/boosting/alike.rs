@@ -20,9 +20,9 @@ use crate::posterior::{MemberReport, OutputSpread};
 const ROWS: usize = 64;
 /// Effective members below which a variance says little: its relative error is then above one.
 const FEWEST: f64 = 3.0;
-/// Part of the posterior variance of a constant below which members are too alike. The variance of ten draws is a quarter of
-/// the true one, or less, once in a hundred times: a constant model raises no more false alarms.
-const TOO_LITTLE: f64 = 0.25;
+/// Standard deviations below the expected variance at which members are too alike: a false alarm in a hundred, were a
+/// constant all that is unknown, and fewer for any other model.
+const ALARM: f64 = 2.326;
 
 /// What is compared.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +31,8 @@ pub(super) struct Ensemble<'a> {
     chains: &'a [Chain],
     law: Law,
     sampling: Sampling,
+    /// Whether trees see parts of the rows or columns.
+    is_sampled: bool,
     learning_rate: f64,
     /// Units of the target per unit of its standardised form.
     scale: f64,
@@ -53,6 +55,7 @@ impl<'a> Ensemble<'a> {
             chains,
             law,
             sampling: recipe.sampling,
+            is_sampled: recipe.subsample < 1.0 || recipe.colsample < 1.0,
             learning_rate,
             scale,
             total_weight,
@@ -208,28 +211,31 @@ impl<'a> Ensemble<'a> {
         let Members { total, chains, .. } = self.members;
         let is_repeated = |at| self.snapshots(at).windows(2).any(|pair| pair[0] == pair[1]);
         let n_trees = self.chains.first().map_or(0, |chain| chain.trees.len());
-        let remedy = match self.sampling {
-            Sampling::Off => "give a `subsample` below 1",
-            _ if chains < total => "take more trees, more chains or virtual = false",
-            _ => "take sampling = posterior and a `subsample` below 1",
-        };
+        let mut remedy = "take more trees, more chains or virtual = false";
         let problem = if total == 1 {
             return None;
         } else if (0..chains).any(is_repeated) {
             format!(
                 "chains of {n_trees} trees are too short for {total} virtual members, so that some are the same"
             )
-        } else if variance <= 0.0 {
-            format!("all {total} members are the same, so that knowledge uncertainty is zero")
         } else if effective < FEWEST.min(0.5 * total as f64) {
             format!(
                 "the {total} members are so alike that they count as {effective:.1} independent ones, too few to tell \
                  knowledge uncertainty"
             )
-        } else if spread < TOO_LITTLE {
+        } else if self.sampling == Sampling::Off {
+            if self.is_sampled && variance > 0.0 {
+                return None;
+            }
+            remedy = "give a `subsample` or a `colsample` below 1";
+            "nothing but rounding tells the members apart, so that knowledge uncertainty is next to nothing".to_owned()
+        } else if spread < least_share(effective) {
+            if self.sampling != Sampling::Posterior {
+                remedy = "take sampling = posterior";
+            }
             format!(
-                "the members are more alike than the posterior of a constant would have them ({spread:.1e} of its variance), so \
-                 that knowledge uncertainty is too small"
+                "the members are more alike than if a constant alone were unknown ({spread:.1e} of its variance), so that \
+                 knowledge uncertainty is too small"
             )
         } else {
             return None;
@@ -238,11 +244,32 @@ impl<'a> Ensemble<'a> {
     }
 }
 
+/// Part of a variance that its estimate from so many draws hardly ever falls below (Wilson and Hilferty's quantile of a
+/// chi-square).
+fn least_share(n_draws: f64) -> f64 {
+    let unit = 2.0 / (9.0 * (n_draws - 1.0).max(1.0));
+    (1.0 - unit - ALARM * unit.sqrt()).max(0.0).powi(3)
+}
+
 fn output_name(class_names: Option<&[String]>, output: usize) -> String {
     match (class_names, output) {
         (None, 0) => "mean".to_owned(),
         (None, _) => "log scale".to_owned(),
         (Some([_, second]), _) => format!("logit of `{second}`"),
         (Some(names), _) => format!("logit of `{}`", names[output]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_quantiles_of_a_chi_square() {
+        // 1% quantiles over degrees of freedom: 2.088/9, 0.2971/4, 70.06/100
+        for (n_draws, exact) in [(10.0, 0.232), (5.0, 0.0743), (101.0, 0.7006)] {
+            assert!((least_share(n_draws) - exact).abs() < 0.015, "{n_draws}");
+        }
+        assert!(least_share(2.0) < 1e-9);
     }
 }
