@@ -781,3 +781,317 @@ class SGLBClassifier(Classifier):
         self.min_scale = min_scale
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+
+class ForestRegressor(Regressor):
+    """Random forest for regression.
+
+    Random forest: bagged hard trees, in blocks that are its members.
+
+    Where a parameter may be None, the model chooses.
+
+    Parameters
+    ----------
+    n_estimators : int, default=200
+        Trees. From 1 to 100000.
+    max_depth : int, default=30
+        Levels of a tree. From 0 to 1000.
+    min_child_weight : float or None, default=None
+        Least weight of a leaf, in rows; None: 1, and more beyond 50 000 rows, so that a tree has no more leaves
+        than that. From 0 to 1e+12.
+    colsample : float or None, default=None
+        Part of the columns that each split is chosen from; None: 0.6, for classes the square root of their number.
+        From 0 to 1.
+    max_bins : int, default=255
+        Most bins of a column. From 2 to 255.
+    n_members : int, default=10
+        Members: blocks of consecutive trees. From 1 to 1000.
+    min_scale : float or None, default=None
+        Least standard deviation, in units of the target's; None: 0.001, or half the target's resolution. From 1e-06
+        to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of every random number. The same seed, data and version give the same model on any number of threads;
+        an integer means what `--seed` means on the command line.
+    n_jobs : int or None, default=None
+        Threads; None and -1 take one per core.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where the table had names.
+    training_ : dict
+        How the model came about: loss curve, what was tried and what was chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import ForestRegressor
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.sin(6 * X[:, 0])
+    >>> model = ForestRegressor(n_estimators=20, n_members=2, random_state=0).fit(X, y)
+    >>> model.predict_dist(X).interval(0.9).shape
+    (40, 2)
+    """
+
+    _family = "forest"
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 200,
+        max_depth: int = 30,
+        min_child_weight: float | None = None,
+        colsample: float | None = None,
+        max_bins: int = 255,
+        n_members: int = 10,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.min_child_weight = min_child_weight
+        self.colsample = colsample
+        self.max_bins = max_bins
+        self.n_members = n_members
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+
+class ForestClassifier(Classifier):
+    """Random forest for classification.
+
+    Random forest: bagged hard trees, in blocks that are its members.
+
+    Where a parameter may be None, the model chooses.
+
+    Parameters
+    ----------
+    n_estimators : int, default=200
+        Trees. From 1 to 100000.
+    max_depth : int, default=30
+        Levels of a tree. From 0 to 1000.
+    min_child_weight : float or None, default=None
+        Least weight of a leaf, in rows; None: 1, and more beyond 50 000 rows, so that a tree has no more leaves
+        than that. From 0 to 1e+12.
+    colsample : float or None, default=None
+        Part of the columns that each split is chosen from; None: 0.6, for classes the square root of their number.
+        From 0 to 1.
+    max_bins : int, default=255
+        Most bins of a column. From 2 to 255.
+    n_members : int, default=10
+        Members: blocks of consecutive trees. From 1 to 1000.
+    min_scale : float or None, default=None
+        Least standard deviation, in units of the target's; None: 0.001, or half the target's resolution. From 1e-06
+        to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of every random number. The same seed, data and version give the same model on any number of threads;
+        an integer means what `--seed` means on the command line.
+    n_jobs : int or None, default=None
+        Threads; None and -1 take one per core.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where the table had names.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the probabilities.
+    training_ : dict
+        How the model came about: loss curve, what was tried and what was chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import ForestClassifier
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.where(X[:, 0] > 0.5, "high", "low")
+    >>> model = ForestClassifier(n_estimators=20, n_members=2, random_state=0).fit(X, y)
+    >>> model.classes_.tolist()
+    ['high', 'low']
+    """
+
+    _family = "forest"
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 200,
+        max_depth: int = 30,
+        min_child_weight: float | None = None,
+        colsample: float | None = None,
+        max_bins: int = 255,
+        n_members: int = 10,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.min_child_weight = min_child_weight
+        self.colsample = colsample
+        self.max_bins = max_bins
+        self.n_members = n_members
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+
+class TreeRegressor(Regressor):
+    """Classification or regression tree for regression.
+
+    Classification or regression tree: one tree of hard tests, pruned by cross-validation.
+
+    Where a parameter may be None, the model chooses.
+
+    Parameters
+    ----------
+    max_depth : int, default=30
+        Levels that the tree may grow before it is pruned. From 0 to 1000.
+    min_child_weight : float, default=5.0
+        Least weight of a leaf, in rows. From 0 to 1e+12.
+    max_leaves : int or None, default=None
+        Most leaves, cut back to by weakest links; None: no limit. From 1 to 1e+06.
+    ccp_alpha : float or None, default=None
+        Part of the root's loss that a split must take away for every leaf it adds; None: chosen by cross-
+        validation. From 0 to 1.
+    max_bins : int, default=255
+        Most bins of a column. From 2 to 255.
+    n_members : int, default=10
+        Members: draws of what the leaves hold. From 1 to 1000.
+    min_scale : float or None, default=None
+        Least standard deviation, in units of the target's; None: 0.001, or half the target's resolution. From 1e-06
+        to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of every random number. The same seed, data and version give the same model on any number of threads;
+        an integer means what `--seed` means on the command line.
+    n_jobs : int or None, default=None
+        Threads; None and -1 take one per core.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where the table had names.
+    training_ : dict
+        How the model came about: loss curve, what was tried and what was chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import TreeRegressor
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.sin(6 * X[:, 0])
+    >>> model = TreeRegressor(n_members=4, random_state=0).fit(X, y)
+    >>> model.predict_dist(X).interval(0.9).shape
+    (40, 2)
+    """
+
+    _family = "tree"
+
+    def __init__(
+        self,
+        *,
+        max_depth: int = 30,
+        min_child_weight: float = 5.0,
+        max_leaves: int | None = None,
+        ccp_alpha: float | None = None,
+        max_bins: int = 255,
+        n_members: int = 10,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.max_depth = max_depth
+        self.min_child_weight = min_child_weight
+        self.max_leaves = max_leaves
+        self.ccp_alpha = ccp_alpha
+        self.max_bins = max_bins
+        self.n_members = n_members
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+
+class TreeClassifier(Classifier):
+    """Classification or regression tree for classification.
+
+    Classification or regression tree: one tree of hard tests, pruned by cross-validation.
+
+    Where a parameter may be None, the model chooses.
+
+    Parameters
+    ----------
+    max_depth : int, default=30
+        Levels that the tree may grow before it is pruned. From 0 to 1000.
+    min_child_weight : float, default=5.0
+        Least weight of a leaf, in rows. From 0 to 1e+12.
+    max_leaves : int or None, default=None
+        Most leaves, cut back to by weakest links; None: no limit. From 1 to 1e+06.
+    ccp_alpha : float or None, default=None
+        Part of the root's loss that a split must take away for every leaf it adds; None: chosen by cross-
+        validation. From 0 to 1.
+    max_bins : int, default=255
+        Most bins of a column. From 2 to 255.
+    n_members : int, default=10
+        Members: draws of what the leaves hold. From 1 to 1000.
+    min_scale : float or None, default=None
+        Least standard deviation, in units of the target's; None: 0.001, or half the target's resolution. From 1e-06
+        to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of every random number. The same seed, data and version give the same model on any number of threads;
+        an integer means what `--seed` means on the command line.
+    n_jobs : int or None, default=None
+        Threads; None and -1 take one per core.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where the table had names.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the probabilities.
+    training_ : dict
+        How the model came about: loss curve, what was tried and what was chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import TreeClassifier
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.where(X[:, 0] > 0.5, "high", "low")
+    >>> model = TreeClassifier(n_members=4, random_state=0).fit(X, y)
+    >>> model.classes_.tolist()
+    ['high', 'low']
+    """
+
+    _family = "tree"
+
+    def __init__(
+        self,
+        *,
+        max_depth: int = 30,
+        min_child_weight: float = 5.0,
+        max_leaves: int | None = None,
+        ccp_alpha: float | None = None,
+        max_bins: int = 255,
+        n_members: int = 10,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.max_depth = max_depth
+        self.min_child_weight = min_child_weight
+        self.max_leaves = max_leaves
+        self.ccp_alpha = ccp_alpha
+        self.max_bins = max_bins
+        self.n_members = n_members
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs

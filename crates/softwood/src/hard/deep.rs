@@ -9,8 +9,9 @@ use std::ops::ControlFlow;
 use crate::data::binned::{Binned, MISSING_BIN};
 use crate::error::{Error, Result};
 use crate::hard::candidate::Candidate;
-use crate::hard::growth::{FreeTree, Grower, Grown, Node, Task};
+use crate::hard::growth::{Birth, FreeTree, Grower, Grown, Node, Task};
 use crate::hard::partition::Partition;
+use crate::hard::room::Room;
 use crate::hard::search::Form;
 use crate::hard::small::Small;
 use crate::hard::test::{Rule, Test};
@@ -93,9 +94,9 @@ impl<const L: usize> Grower<L> {
     }
 
     /// Histograms of the root or of two children; `of` is the root or their parent.
-    fn count(&mut self, task: &Task<'_, L>, births: &[super::growth::Birth], of: usize) {
+    fn count(&mut self, task: &Task<'_, L>, births: &[Birth], of: usize) {
         let (partition, nodes) = (&self.partition, &self.nodes);
-        let work = |group: usize, room: &mut super::room::Room<L>| {
+        let work = |group: usize, room: &mut Room<L>| {
             room.count(task, group, partition, nodes, births);
         };
         if nodes[of].rows.len() >= MANY {
@@ -167,7 +168,7 @@ impl<const L: usize> Grower<L> {
         let (nodes, which) = (&self.nodes, [node]);
         if is_large {
             task.pool.each(&mut self.rooms, |_, room| {
-                room.search_nodes(task, nodes, &which)
+                room.search_nodes(task, nodes, &which);
             });
         } else {
             for room in &mut self.rooms {

@@ -258,26 +258,27 @@ mod tests {
         close(&path.steps, &[(0.1, 1)]);
     }
 
+    /// The branch below a node: its least cost for alpha, and its leaves.
+    fn best(node: usize, children: &[[usize; 2]], losses: &[f64], alpha: f64) -> (f64, usize) {
+        let own = (losses[node] + alpha, 1);
+        let Some(pair) = children.get(node) else {
+            return own;
+        };
+        let [a, b] = pair.map(|child| best(child, children, losses, alpha));
+        let branch = (a.0 + b.0, a.1 + b.1);
+        if branch.0 < own.0 - 1e-12 {
+            branch
+        } else {
+            own
+        }
+    }
+
     #[test]
     fn trees_of_the_path_minimise_loss_plus_alpha_times_leaves() {
         // a chain of tests with irregular losses, against all of its subtrees
         let children: Vec<[usize; 2]> = vec![[1, 4], [2, 5], [3, 6], [7, 8]];
         let losses = [1.0, 0.62, 0.5, 0.31, 0.2, 0.04, 0.1, 0.1, 0.12];
         let path = weakest_links(&children, &losses);
-        // the branch below each test: its least cost for alpha, and its leaves
-        fn best(node: usize, children: &[[usize; 2]], losses: &[f64], alpha: f64) -> (f64, usize) {
-            let own = (losses[node] + alpha, 1);
-            let Some(pair) = children.get(node) else {
-                return own;
-            };
-            let [a, b] = pair.map(|child| best(child, children, losses, alpha));
-            let branch = (a.0 + b.0, a.1 + b.1);
-            if branch.0 < own.0 - 1e-12 {
-                branch
-            } else {
-                own
-            }
-        }
         for alpha in (0..60).map(|at| f64::from(at) * 0.01 + 0.003) {
             let cut = path.steps.iter().rev().find(|step| step.0 <= alpha);
             let n_leaves = cut.map_or(children.len() + 1, |step| step.1);
