@@ -7,6 +7,7 @@ use crate::boost::learner::{Ground, Learned, Sampling};
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
+use crate::hard::candidate::Columns;
 use crate::models::boosting::alike::Ensemble;
 use crate::models::boosting::choose::{Before, Chosen, choose};
 use crate::models::boosting::head::Law;
@@ -14,7 +15,6 @@ use crate::models::boosting::params::{SgbParams, SglbParams};
 use crate::models::boosting::posterior::Boosted;
 use crate::models::boosting::prepare::{LEAST_SCALE, Material, Prepared};
 use crate::models::boosting::recipe::Recipe;
-use crate::models::boosting::view::View;
 use crate::par::Pool;
 use crate::params::Checked;
 use crate::posterior::{Posterior, Training};
@@ -66,24 +66,24 @@ fn fit(recipe: &Recipe<'_>, params: Value, data: &Dataset, run: &Run<'_>) -> Res
         Some(base) => material.train_on(all, &base.view, run.pool),
         None => material.train(all, &chosen.plan, run.pool),
     };
+    let columns = material.columns(&view, &whole);
+    let some_rows = view.bin_rows(data.features(), Ensemble::rows(&material.distinct.rows));
+    // what only the choice needed is not kept through the longest part
+    let (standard, law) = (material.standard, material.law);
+    drop(material);
     let earlier = base.as_ref().map(|base| &base.chains[..]);
     let (mut chains, dispersion) =
-        chains(recipe, &material, (&view, &whole), (&chosen, earlier), run)?;
+        chains(recipe, law, (&columns, &whole), (&chosen, earlier), run)?;
     if recipe.sampling == Sampling::Off && base.is_none() {
         // no noise accounts for what was learned by heart
         for chain in &mut chains {
             chain.shift(&chosen.widening);
         }
     }
-    let law = with_dispersion(material.law, &chosen, dispersion);
-    let facts = (
-        chosen.learning_rate,
-        material.standard.scale,
-        whole.total_weight(),
-    );
+    let law = with_dispersion(law, &chosen, dispersion);
+    let facts = (chosen.learning_rate, standard.scale, whole.total_weight());
     let ensemble = Ensemble::new(recipe, &chains, law, facts);
-    let rows = view.bin_rows(data.features(), Ensemble::rows(&material.distinct.rows));
-    training.members = Some(ensemble.report(&rows, data.schema().classes(), run.pool));
+    training.members = Some(ensemble.report(&some_rows, data.schema().classes(), run.pool));
     training.chosen = format!(
         "{}{} trees of depth {}, learning rate {}{}",
         chosen.n_trees,
@@ -97,7 +97,7 @@ fn fit(recipe: &Recipe<'_>, params: Value, data: &Dataset, run: &Run<'_>) -> Res
         schema: data.schema().clone(),
         params,
         training,
-        standard: material.standard,
+        standard,
         law,
         view,
         settings: (chosen.learning_rate, chosen.max_depth),
@@ -157,8 +157,8 @@ fn base(recipe: &Recipe<'_>, params: &Value, record: &Record, data: &Dataset) ->
 /// All chains, and the mean residual variance of the training rows.
 fn chains(
     recipe: &Recipe<'_>,
-    material: &Material<'_>,
-    (view, whole): (&View, &Prepared),
+    law: Law,
+    (columns, whole): (&Columns, &Prepared),
     (chosen, earlier): (&Chosen, Option<&[Chain]>),
     run: &Run<'_>,
 ) -> Result<(Vec<Chain>, f64)> {
@@ -168,27 +168,24 @@ fn chains(
     settings.n_trees = chosen.n_trees;
     settings.patience = None;
     let alone = Pool::new(1)?;
-    let columns = material.columns(view, whole);
     let ground = Ground {
         train: whole.sample(),
         held_out: None,
-        columns: &columns,
+        columns,
         pool: if n > 1 { &alone } else { run.pool },
     };
     let chains = run.pool.map(n, |at| {
         let key = run.key.child(20).child(at as u64);
         let base = earlier.map(|chains| &chains[at]);
-        material
-            .law
-            .grow(&ground, &settings, base, key, &mut |done, held_out| {
-                run.watch.step(&Progress {
-                    stage: "fitting",
-                    done: at * settings.n_trees + done,
-                    total: n * settings.n_trees,
-                    elbo: None,
-                    held_out,
-                })
+        law.grow(&ground, &settings, base, key, &mut |done, held_out| {
+            run.watch.step(&Progress {
+                stage: "fitting",
+                done: at * settings.n_trees + done,
+                total: n * settings.n_trees,
+                elbo: None,
+                held_out,
             })
+        })
     });
     let learned = chains.into_iter().collect::<Result<Vec<Learned>>>()?;
     let dispersion = learned
