@@ -9,7 +9,7 @@ use crate::hard::route::RowBins;
 use crate::models::tree::leaf::{LeftOut, Smoothing};
 use crate::par::Pool;
 use crate::posterior::Trial;
-use crate::rng::{Key, shuffle};
+use crate::rng::shuffle;
 
 /// Folds.
 const FOLDS: usize = 10;
@@ -297,9 +297,4 @@ fn trials(kind: Kind, candidates: &Candidates, scores: &[f64], best: usize) -> V
             }
         })
         .collect()
-}
-
-/// The key of the draws of a leaf.
-pub(super) fn draw_key(key: Key, leaf: usize) -> Key {
-    key.child(leaf as u64)
 }

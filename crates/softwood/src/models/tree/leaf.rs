@@ -187,7 +187,8 @@ impl Smoothing {
         for member in draws.chunks_exact_mut(n) {
             let total: f64 = member.iter().sum();
             for draw in member {
-                *draw /= total;
+                // in single precision, probabilities that ought to be equal are, or differ by more than rounding
+                *draw = f64::from((*draw / total) as f32);
             }
         }
         draws

@@ -13,7 +13,6 @@ use crate::hard::ground::{kind_of, levels_of};
 use crate::hard::prune::Annotated;
 use crate::hard::route::RowBins;
 use crate::hard::skeleton::Skeleton;
-use crate::models::tree::choose::draw_key;
 use crate::models::tree::leaf::{MOST, Smoothing};
 use crate::models::tree::outline::outline;
 use crate::outline::Outline;
@@ -55,7 +54,7 @@ impl Tree {
         let kind = kind_of(&parts.schema);
         let (mut drawn, mut sd) = (Vec::new(), Vec::new());
         for (leaf, stats) in parts.leaves.chunks_exact(kind.n_stats()).enumerate() {
-            let key = draw_key(parts.key, leaf);
+            let key = parts.key.child(leaf as u64);
             match kind {
                 Kind::Number => {
                     drawn.extend(parts.smoothing.draw_means(stats, parts.n_members, key));
