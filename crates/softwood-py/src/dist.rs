@@ -28,10 +28,10 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn new(
         posterior: Arc<dyn Posterior>,
-        table: &Table,
+        table: Table,
         threads: usize,
     ) -> PyResult<Self> {
-        let table = posterior.schema().align(table).map_err(to_python)?;
+        let table = posterior.schema().align_owned(table).map_err(to_python)?;
         Ok(Self {
             posterior,
             table,
@@ -48,12 +48,16 @@ impl Answer {
         if self.table.n_rows() < ROWS_FOR_THREADS {
             return outside_gil(py, || {
                 let pool = Pool::new(1)?;
-                question(&Distribution::new(&*self.posterior, &self.table, &pool)?)
+                question(&Distribution::borrowing(
+                    &*self.posterior,
+                    &self.table,
+                    &pool,
+                )?)
             });
         }
         stoppable(py, |watch| {
             let pool = Pool::new(self.threads)?;
-            let answer = Distribution::new(&*self.posterior, &self.table, &pool)?;
+            let answer = Distribution::borrowing(&*self.posterior, &self.table, &pool)?;
             question(&answer.watched_by(watch))
         })
     }
@@ -83,7 +87,7 @@ impl Answer {
         threads: usize,
     ) -> PyResult<Self> {
         let posterior = outside_gil(py, || model_from_bytes(model))?;
-        Self::new(Arc::from(posterior), &table(columns)?, threads)
+        Self::new(Arc::from(posterior), table(columns)?, threads)
     }
 
     /// Pickles as model and rows.

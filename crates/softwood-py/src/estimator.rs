@@ -198,7 +198,7 @@ impl Model {
 
     /// The predictive distribution on these rows.
     fn answer(&self, columns: Vec<RawColumn>, threads: usize) -> PyResult<Answer> {
-        Answer::new(Arc::clone(&self.posterior), &table(columns)?, threads)
+        Answer::new(Arc::clone(&self.posterior), table(columns)?, threads)
     }
     /// How well uncertainty tells two tables apart, as JSON.
     fn ood(

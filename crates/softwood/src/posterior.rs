@@ -1,6 +1,7 @@
 //! The exit of every family: a posterior answers rows with its members' distributions, and one driver asks it
 //! block by block, so that memory does not grow with rows x members x components.
 
+use std::borrow::Cow;
 use std::fmt::{self, Debug};
 use std::ops::{ControlFlow, Range};
 
@@ -138,7 +139,7 @@ pub trait Posterior: Debug + Send + Sync {
 /// A posterior's answer to a table: ask it for moments, quantiles, densities, samples.
 pub struct Distribution<'a> {
     posterior: &'a dyn Posterior,
-    table: Table,
+    table: Cow<'a, Table>,
     pool: &'a Pool,
     watch: &'a dyn Watch,
 }
@@ -166,7 +167,30 @@ impl<'a> Distribution<'a> {
     pub fn new(posterior: &'a dyn Posterior, table: &Table, pool: &'a Pool) -> Result<Self> {
         Ok(Self {
             posterior,
-            table: posterior.schema().align(table)?,
+            table: Cow::Owned(posterior.schema().align(table)?),
+            pool,
+            watch: &Silent,
+        })
+    }
+
+    /// As [`Distribution::new`] for a table that outlives the answer: one that [`Schema::align`] made is not copied.
+    ///
+    /// # Errors
+    /// As [`Distribution::new`].
+    pub fn borrowing(
+        posterior: &'a dyn Posterior,
+        table: &'a Table,
+        pool: &'a Pool,
+    ) -> Result<Self> {
+        let schema = posterior.schema();
+        let table = if schema.is_aligned(table) {
+            Cow::Borrowed(table)
+        } else {
+            Cow::Owned(schema.align(table)?)
+        };
+        Ok(Self {
+            posterior,
+            table,
             pool,
             watch: &Silent,
         })
@@ -206,7 +230,7 @@ impl<'a> Distribution<'a> {
     pub(crate) fn of_rows<'b>(&'b self, table: Table, pool: &'b Pool) -> Distribution<'b> {
         Distribution {
             posterior: self.posterior,
-            table,
+            table: Cow::Owned(table),
             pool,
             watch: &Silent,
         }
@@ -214,7 +238,7 @@ impl<'a> Distribution<'a> {
 
     /// Puts other cells, coded as the schema says, in the place of a column.
     pub(crate) fn put(&mut self, at: usize, column: Column) {
-        self.table.put(at, column);
+        self.table.to_mut().put(at, column);
     }
 
     /// The shape of the members' distributions.

@@ -7,24 +7,29 @@ use crate::data::binned::Binned;
 use crate::hard::skeleton::Skeleton;
 use crate::hard::test::{Rule, Test};
 
-/// Rows routed at once.
-const ROWS: usize = 64;
+/// Rows routed at once: a tree is fetched from the second-level cache once for so many.
+const ROWS: usize = 256;
+/// Trees whose values are added up before they join the sums.
+const BATCH: usize = 4;
+/// Deepest symmetric tree whose leaf numbers fit a byte.
+const BYTE_DEPTH: usize = 8;
 
-/// A block of rows by column, for routing.
+/// A block of rows by column, and where the trees send them.
 #[derive(Debug, Clone)]
-pub(crate) struct Router {
+struct Router {
     /// Bins of each column.
     bins: Vec<[u8; ROWS]>,
     n_rows: usize,
-    leaves: [u32; ROWS],
+    /// Leaves of a batch of trees with few leaves.
+    leaves: [[u8; ROWS]; BATCH],
 }
 
 impl Router {
-    pub(crate) fn new(n_columns: usize) -> Self {
+    fn new(n_columns: usize) -> Self {
         Self {
             bins: vec![[0; ROWS]; n_columns],
             n_rows: 0,
-            leaves: [0; ROWS],
+            leaves: [[0; ROWS]; BATCH],
         }
     }
 
@@ -38,40 +43,144 @@ impl Router {
         }
     }
 
-    fn route(&mut self, skeleton: &Skeleton) {
-        match skeleton {
-            Skeleton::Symmetric(tests) => {
-                self.leaves = [0; ROWS];
-                for test in tests {
-                    answer(test, &self.bins[test.column], &mut self.leaves);
+    /// Adds the values of trees to the sums (rows x outputs).
+    fn add(&mut self, mut trees: &[Tree], n_outputs: usize, sums: &mut [f64]) {
+        while let Some(tree) = trees.first() {
+            let depth = byte_depth(tree);
+            let alike = trees.iter().take(BATCH);
+            let n_alike = alike.take_while(|tree| byte_depth(tree) == depth).count();
+            let is_batch = depth.is_some() && n_alike == BATCH && n_outputs <= 2;
+            let (batch, rest) = trees.split_at(if is_batch { BATCH } else { 1 });
+            match depth {
+                Some(depth) => {
+                    for (tree, leaves) in batch.iter().zip(&mut self.leaves) {
+                        follow(tree.skeleton.tests(), &self.bins, leaves);
+                    }
+                    self.add_shallow(batch, depth, n_outputs, sums);
+                }
+                None => self.add_deep(tree, n_outputs, sums),
+            }
+            trees = rest;
+        }
+    }
+
+    /// Values of a batch of symmetric trees of one depth, or of one such tree.
+    fn add_shallow(&self, batch: &[Tree], depth: usize, n_outputs: usize, sums: &mut [f64]) {
+        match n_outputs {
+            1 => self.add_batch(batch, depth, sums.as_chunks_mut::<1>().0),
+            2 => self.add_batch(batch, depth, sums.as_chunks_mut::<2>().0),
+            _ => {
+                let values = &batch[0].values;
+                let rows = sums.chunks_exact_mut(n_outputs);
+                for (sums, &leaf) in rows.zip(&self.leaves[0]) {
+                    add_leaf(values, leaf.into(), sums);
                 }
             }
-            Skeleton::General { .. } => {
-                for row in 0..self.n_rows {
-                    self.leaves[row] = skeleton.leaf(|column| self.bins[column][row]) as u32;
+        }
+    }
+
+    fn add_batch<const OUTPUTS: usize>(
+        &self,
+        batch: &[Tree],
+        depth: usize,
+        sums: &mut [[f64; OUTPUTS]],
+    ) {
+        match depth {
+            0 => add_tables::<1, OUTPUTS>(batch, &self.leaves, sums),
+            1 => add_tables::<2, OUTPUTS>(batch, &self.leaves, sums),
+            2 => add_tables::<4, OUTPUTS>(batch, &self.leaves, sums),
+            3 => add_tables::<8, OUTPUTS>(batch, &self.leaves, sums),
+            4 => add_tables::<16, OUTPUTS>(batch, &self.leaves, sums),
+            5 => add_tables::<32, OUTPUTS>(batch, &self.leaves, sums),
+            6 => add_tables::<64, OUTPUTS>(batch, &self.leaves, sums),
+            7 => add_tables::<128, OUTPUTS>(batch, &self.leaves, sums),
+            _ => add_tables::<256, OUTPUTS>(batch, &self.leaves, sums),
+        }
+    }
+
+    /// Values of a tree of any shape.
+    fn add_deep(&self, tree: &Tree, n_outputs: usize, sums: &mut [f64]) {
+        for (row, sums) in sums.chunks_exact_mut(n_outputs).enumerate() {
+            let leaf = tree.skeleton.leaf(|column| self.bins[column][row]);
+            add_leaf(&tree.values, leaf, sums);
+        }
+    }
+}
+
+/// Depth of a symmetric tree whose leaf numbers fit a byte.
+fn byte_depth(tree: &Tree) -> Option<usize> {
+    match &tree.skeleton {
+        Skeleton::Symmetric(tests) if tests.len() <= BYTE_DEPTH => Some(tests.len()),
+        _ => None,
+    }
+}
+
+fn add_leaf(values: &[f32], leaf: usize, sums: &mut [f64]) {
+    let values = &values[leaf * sums.len()..(leaf + 1) * sums.len()];
+    for (sum, &value) in sums.iter_mut().zip(values) {
+        *sum += f64::from(value);
+    }
+}
+
+/// Leaf numbers of a symmetric tree: the answers as bits, the first highest.
+#[multiversion(targets = "simd")]
+fn follow(tests: &[Test], bins: &[[u8; ROWS]], leaves: &mut [u8; ROWS]) {
+    leaves.fill(0);
+    for test in tests {
+        let bins = &bins[test.column];
+        match test.rule {
+            Rule::Above { bin, missing_right } => {
+                // with missing cells on the right, bin 0 becomes the highest by wrapping
+                let down = u8::from(missing_right);
+                let top = bin.wrapping_sub(down);
+                for row in 0..ROWS {
+                    let right = bins[row].wrapping_sub(down) > top;
+                    leaves[row] = (leaves[row] << 1) | u8::from(right);
+                }
+            }
+            Rule::In(set) => {
+                for row in 0..ROWS {
+                    let right = set[bins[row] as usize / 64] >> (bins[row] % 64) & 1;
+                    leaves[row] = (leaves[row] << 1) | right as u8;
                 }
             }
         }
     }
 }
 
-/// Appends the answers of one test to the leaf numbers.
-#[multiversion(targets = "simd")]
-fn answer(test: &Test, bins: &[u8; ROWS], leaves: &mut [u32; ROWS]) {
-    match test.rule {
-        Rule::Above { bin, missing_right } => {
-            // with missing cells on the right, bin 0 becomes the highest by wrapping
-            let down = u8::from(missing_right);
-            let top = bin.wrapping_sub(down);
-            for row in 0..ROWS {
-                let right = bins[row].wrapping_sub(down) > top;
-                leaves[row] = 2 * leaves[row] + u32::from(right);
+/// Values of a tree, leaf by leaf.
+fn table<const LEAVES: usize, const OUTPUTS: usize>(tree: &Tree) -> &[[f32; OUTPUTS]; LEAVES] {
+    let values = tree.values.as_chunks::<OUTPUTS>().0;
+    values.first_chunk().expect("a tree has a value per leaf")
+}
+
+/// Adds the values of one tree or of a batch of them, each of `LEAVES` leaves. A batch is added up in the numbers that values
+/// are stored in: few enough that their rounding does not show.
+fn add_tables<const LEAVES: usize, const OUTPUTS: usize>(
+    trees: &[Tree],
+    leaves: &[[u8; ROWS]; BATCH],
+    sums: &mut [[f64; OUTPUTS]],
+) {
+    let value = |table: &[[f32; OUTPUTS]; LEAVES], leaf: u8| table[leaf as usize % LEAVES];
+    let [first, second, third, fourth] = leaves;
+    if let [a, b, c, d] = trees {
+        let (a, b, c, d) = (table(a), table(b), table(c), table(d));
+        for (row, sums) in sums.iter_mut().enumerate().take(ROWS) {
+            let (a, b) = (value(a, first[row]), value(b, second[row]));
+            let (c, d) = (value(c, third[row]), value(d, fourth[row]));
+            for output in 0..OUTPUTS {
+                let batch = (a[output] + b[output]) + (c[output] + d[output]);
+                sums[output] += f64::from(batch);
             }
         }
-        Rule::In(set) => {
-            for row in 0..ROWS {
-                let right = set[bins[row] as usize / 64] >> (bins[row] % 64) & 1;
-                leaves[row] = 2 * leaves[row] + right as u32;
+        return;
+    }
+    for tree in trees {
+        let table = table(tree);
+        for (sums, &leaf) in sums.iter_mut().zip(first) {
+            let values = value(table, leaf);
+            for output in 0..OUTPUTS {
+                sums[output] += f64::from(values[output]);
             }
         }
     }
@@ -91,7 +200,7 @@ impl Chain {
     }
 
     /// Raw outputs of the sub-models after `snapshots` trees (ascending), for every row: `write` gets the snapshot, the output,
-    /// the first of up to 64 rows, and their values.
+    /// the first row of a block, and the values of its rows.
     pub(crate) fn forward(
         &self,
         binned: &Binned,
@@ -100,47 +209,28 @@ impl Chain {
     ) {
         let n_outputs = self.n_outputs();
         let mut router = Router::new(binned.n_columns());
-        let mut sums = vec![[0.0_f64; ROWS]; n_outputs];
+        let mut sums = vec![0.0; ROWS * n_outputs];
         let mut scaled = [0.0; ROWS];
         for first in (0..binned.n_rows()).step_by(ROWS) {
             router.load(binned, first);
             let n_rows = router.n_rows;
-            for (sum, &start) in sums.iter_mut().zip(&self.start) {
-                *sum = [start; ROWS];
+            let sums = &mut sums[..n_rows * n_outputs];
+            for sums in sums.chunks_exact_mut(n_outputs) {
+                sums.copy_from_slice(&self.start);
             }
             let mut done = 0;
             for (snapshot, &t) in snapshots.iter().enumerate() {
-                for tree in &self.trees[done..t] {
-                    router.route(&tree.skeleton);
-                    add_values(tree, &router.leaves, n_rows, &mut sums);
-                }
+                router.add(&self.trees[done..t], n_outputs, sums);
                 done = t;
                 let factor = self.factor(t);
-                for (output, sum) in sums.iter().enumerate() {
-                    for (scaled, sum) in scaled.iter_mut().zip(sum) {
+                for output in 0..n_outputs {
+                    let sums = sums.iter().skip(output).step_by(n_outputs);
+                    for (scaled, sum) in scaled.iter_mut().zip(sums) {
                         *scaled = factor * sum;
                     }
                     write(snapshot, output, first, &scaled[..n_rows]);
                 }
             }
-        }
-    }
-}
-
-fn add_values(tree: &Tree, leaves: &[u32; ROWS], n_rows: usize, sums: &mut [[f64; ROWS]]) {
-    let n_outputs = sums.len();
-    if let [mean, scale] = sums {
-        let values = tree.values.as_chunks::<2>().0;
-        for row in 0..n_rows {
-            let [a, b] = values[leaves[row] as usize];
-            mean[row] += f64::from(a);
-            scale[row] += f64::from(b);
-        }
-        return;
-    }
-    for (output, sum) in sums.iter_mut().enumerate() {
-        for row in 0..n_rows {
-            sum[row] += f64::from(tree.values[leaves[row] as usize * n_outputs + output]);
         }
     }
 }
@@ -151,19 +241,63 @@ mod tests {
 
     #[test]
     fn routing_agrees_with_the_test_for_every_bin_and_threshold() {
+        let bins: [u8; ROWS] = std::array::from_fn(|row| row as u8);
+        let mut leaves = [0; ROWS];
+        let mut check = |rule| {
+            let test = Test { column: 0, rule };
+            follow(&[test, test], &[bins], &mut leaves);
+            for (leaf, bin) in leaves.iter().zip(bins) {
+                assert_eq!(*leaf, 3 * u8::from(test.goes_right(bin)));
+            }
+        };
         for bin in 1..=u8::MAX {
             for missing_right in [false, true] {
-                let test = Test {
-                    column: 0,
-                    rule: Rule::Above { bin, missing_right },
-                };
-                for first in [0, 64, 128, 192] {
-                    let bins: [u8; ROWS] = std::array::from_fn(|row| first + row as u8);
-                    let mut leaves = [0; ROWS];
-                    answer(&test, &bins, &mut leaves);
-                    for (leaf, bin) in leaves.iter().zip(bins) {
-                        assert_eq!(*leaf == 1, test.goes_right(bin));
-                    }
+                check(Rule::Above { bin, missing_right });
+            }
+        }
+        check(Rule::In([0x1234_5678_9abc_def1, 1 << 63, 7, u64::MAX / 3]));
+    }
+
+    /// A symmetric tree on two columns, its values unlike those of any other.
+    fn tree(depth: usize, n_outputs: usize, number: usize) -> Tree {
+        let tests = (0..depth).map(|level| Test {
+            column: (level + number) % 2,
+            rule: Rule::Above {
+                bin: (17 * level + 29 * number + 1) as u8,
+                missing_right: level % 2 == 0,
+            },
+        });
+        let values = (0..n_outputs << depth).map(|at| (at + 7 * number) as f32 * 0.37);
+        Tree {
+            skeleton: Skeleton::Symmetric(tests.collect()),
+            values: values.collect(),
+            gains: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn batches_of_trees_add_up_to_what_their_leaves_say() {
+        for n_outputs in [1, 2, 3] {
+            for depth in 0..=BYTE_DEPTH + 1 {
+                let depths = [depth, depth, depth, depth, depth / 2, depth, depth];
+                let trees = depths.iter().enumerate();
+                let trees: Vec<_> = trees.map(|(t, &depth)| tree(depth, n_outputs, t)).collect();
+                let mut router = Router::new(2);
+                router.bins[0] = std::array::from_fn(|row| row as u8);
+                router.bins[1] = std::array::from_fn(|row| (row * 91 % 256) as u8);
+                let mut sums = vec![0.25; 200 * n_outputs];
+                router.add(&trees, n_outputs, &mut sums);
+                for (at, &sum) in sums.iter().enumerate() {
+                    let (row, output) = (at / n_outputs, at % n_outputs);
+                    let of = |tree: &Tree| {
+                        let leaf = tree.skeleton.leaf(|column| router.bins[column][row]);
+                        f64::from(tree.values[leaf * n_outputs + output])
+                    };
+                    let expected = 0.25 + trees.iter().map(of).sum::<f64>();
+                    assert!(
+                        (sum - expected).abs() <= 1e-6 * expected,
+                        "{sum} {expected}"
+                    );
                 }
             }
         }

@@ -95,13 +95,28 @@ impl Cut {
         }
         Self::Category { bins }
     }
+}
 
+/// The edges of a column for a search without branches: a wrong guess of the processor costs as much as the whole search.
+struct Ladder([f64; MOST_BINS + 1]);
+
+impl Ladder {
+    fn new(edges: &[f64]) -> Self {
+        let mut steps = [f64::INFINITY; MOST_BINS + 1];
+        steps[..edges.len()].copy_from_slice(edges);
+        Self(steps)
+    }
+
+    /// The bin of a value that is not infinite: one more than the number of edges below it.
     #[inline]
-    fn bin_of_number(edges: &[f64], value: f64) -> u8 {
-        if value.is_nan() {
-            return MISSING_BIN;
+    fn bin(&self, value: f64) -> u8 {
+        let mut n_below = 0;
+        for half in [128, 64, 32, 16, 8, 4, 2, 1] {
+            // the bits below `half` are not set yet: the index stays within the array
+            let is_above = self.0[n_below | (half - 1)] < value;
+            n_below |= half * usize::from(is_above);
         }
-        1 + edges.partition_point(|&edge| edge < value) as u8
+        u8::from(!value.is_nan()) * (1 + n_below as u8)
     }
 }
 
@@ -201,17 +216,18 @@ impl Cuts {
     fn bin(&self, features: &Table, n_rows: usize, row: impl Fn(usize) -> usize) -> Binned {
         let mut binned = Binned::new(n_rows, self.columns.len());
         for (column, cut) in self.columns.iter().enumerate() {
-            let mut write = |at: usize, bin: u8| binned.set(at, column, bin);
+            let (cells, place) = binned.place_mut(column);
             match (cut, &features.columns()[column].values) {
                 (Cut::Number { edges }, Values::Numeric(values)) => {
-                    for at in 0..n_rows {
-                        write(at, Cut::bin_of_number(edges, values[row(at)]));
+                    let ladder = Ladder::new(edges);
+                    for (at, cells) in cells.iter_mut().enumerate() {
+                        cells[place] = ladder.bin(values[row(at)]);
                     }
                 }
                 (Cut::Category { bins }, Values::Categorical { codes, .. }) => {
-                    for at in 0..n_rows {
+                    for (at, cells) in cells.iter_mut().enumerate() {
                         let bin = bins.get(codes[row(at)] as usize);
-                        write(at, bin.copied().unwrap_or(MISSING_BIN));
+                        cells[place] = bin.copied().unwrap_or(MISSING_BIN);
                     }
                 }
                 _ => {
@@ -312,6 +328,12 @@ impl Binned {
         (self.group(column / self.width), column % self.width)
     }
 
+    fn place_mut(&mut self, column: usize) -> (&mut [[u8; GROUP]], usize) {
+        let start = column / self.width * self.n_rows;
+        let rows = &mut self.bytes[start..start + self.n_rows];
+        (rows, column % self.width)
+    }
+
     /// One cell.
     #[inline]
     pub(crate) fn bin(&self, row: usize, column: usize) -> u8 {
@@ -347,6 +369,22 @@ mod tests {
         assert_eq!(found, [4, 0, 2, 4, 3, 5, 1]);
         // values next to each other are still told apart
         assert_eq!(bins_of(vec![1.0, 1.0_f64.next_up()], 255), [1, 2]);
+    }
+
+    #[test]
+    fn the_ladder_counts_the_edges_below_a_value() {
+        let next = |value: f64| [value.next_down(), value, value.next_up(), -value];
+        for n_edges in 0..MOST_BINS {
+            let edges: Vec<f64> = (0..n_edges).map(|i| (i as f64 - 7.0) * 0.3).collect();
+            let ladder = Ladder::new(&edges);
+            let extremes = [0.0, -0.0, f64::MAX, f64::MIN, f64::MIN_POSITIVE];
+            let values = edges.iter().chain(&extremes).copied().flat_map(next);
+            for value in values.filter(|value| value.is_finite()) {
+                let expected = 1 + edges.partition_point(|&edge| edge < value);
+                assert_eq!(usize::from(ladder.bin(value)), expected, "{value}");
+            }
+            assert_eq!(ladder.bin(f64::NAN), MISSING_BIN);
+        }
     }
 
     #[test]

@@ -120,6 +120,34 @@ impl Schema {
         Table::new(columns.collect::<Result<_>>()?)
     }
 
+    /// As [`Schema::align`]; a table that is aligned already comes back as it is.
+    ///
+    /// # Errors
+    /// As [`Schema::align`].
+    pub fn align_owned(&self, table: Table) -> Result<Table> {
+        if self.is_aligned(&table) {
+            return Ok(table);
+        }
+        self.align(&table)
+    }
+
+    /// Whether [`Schema::align`] would copy the table unchanged.
+    pub(crate) fn is_aligned(&self, table: &Table) -> bool {
+        let fits = |(field, column): (&Field, &Column)| {
+            field.name == column.name
+                && match (&field.kind, &column.values) {
+                    (FieldKind::Numeric, Values::Numeric(_)) => true,
+                    (
+                        FieldKind::Categorical { levels },
+                        Values::Categorical { levels: theirs, .. },
+                    ) => levels == theirs,
+                    _ => false,
+                }
+        };
+        let columns = table.columns();
+        self.fields.len() == columns.len() && self.fields.iter().zip(columns).all(fits)
+    }
+
     /// One absent column is told as such; several are told together.
     fn check_present(&self, table: &Table) -> Result<()> {
         let is_absent = |field: &&Field| !table.names().any(|name| name == field.name);

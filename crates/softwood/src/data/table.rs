@@ -33,7 +33,11 @@ impl Table {
                 let problem = format!("{} cells where the first column has {n_rows}", column.len());
                 return Err(Error::column(&column.name, problem));
             }
+            // a look without an early end first: it takes several cells at once
             if let Values::Numeric(values) = &column.values
+                && values
+                    .iter()
+                    .fold(false, |any, value| any | value.is_infinite())
                 && let Some(row) = values.iter().position(|value| value.is_infinite())
             {
                 let problem = format!(

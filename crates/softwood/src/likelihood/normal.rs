@@ -17,6 +17,7 @@ use multiversion::multiversion;
 use crate::hard::search::Output;
 use crate::likelihood::Law;
 use crate::numerics::real::Real;
+use crate::numerics::special::exp;
 
 /// ln(2 pi) / 2.
 const HALF_LN_TAU: f64 = 0.918_938_533_204_672_7;
@@ -38,6 +39,18 @@ impl Normal {
     /// The log scale as it is read.
     pub(crate) fn log_scale(self, raw: f64) -> f64 {
         raw.clamp(self.floor.ln(), f64::from(MOST_LOG_SCALE))
+    }
+
+    /// Standard deviations of rows from their raw log scales.
+    pub(crate) fn scales(self, raw: &[f64], out: &mut [f64]) {
+        scales(self.floor.ln(), raw, out);
+    }
+}
+
+#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+fn scales(least: f64, raw: &[f64], out: &mut [f64]) {
+    for (out, &raw) in out.iter_mut().zip(raw) {
+        *out = exp(raw.clamp(least, f64::from(MOST_LOG_SCALE)));
     }
 }
 

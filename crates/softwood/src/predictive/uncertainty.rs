@@ -144,12 +144,27 @@ impl Sums {
             &self.centre,
             (&mut self.member_mean, &mut self.member_square),
         );
-        for row in 0..block.stride {
-            let mean = self.member_mean[row];
-            self.mean[row] += mean;
-            self.mean_squared[row] += mean * mean;
-            self.variance[row] += self.member_square[row] - mean * mean;
-        }
+        let sums = (
+            &mut self.mean[..],
+            &mut self.mean_squared[..],
+            &mut self.variance[..],
+        );
+        add_moments(&self.member_mean, &self.member_square, sums);
+    }
+}
+
+/// Adds one member's mean, squared mean and variance to the sums over members.
+#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+fn add_moments(means: &[f64], squares: &[f64], sums: (&mut [f64], &mut [f64], &mut [f64])) {
+    let rows = means.len();
+    let (mean, mean_squared, variance) = sums;
+    let (mean, mean_squared) = (&mut mean[..rows], &mut mean_squared[..rows]);
+    let (variance, squares) = (&mut variance[..rows], &squares[..rows]);
+    for row in 0..rows {
+        let square = means[row] * means[row];
+        mean[row] += means[row];
+        mean_squared[row] += square;
+        variance[row] += squares[row] - square;
     }
 }
 

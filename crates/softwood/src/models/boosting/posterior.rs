@@ -8,6 +8,7 @@ use crate::data::schema::{FieldKind, Schema};
 use crate::data::standardise::Standard;
 use crate::data::table::Rows;
 use crate::error::{Error, Result};
+use crate::likelihood::normal::Normal;
 use crate::models::boosting::codec::{decode, encode};
 use crate::models::boosting::head::Law;
 use crate::models::boosting::recipe::Members;
@@ -101,11 +102,9 @@ impl Boosted {
 
     fn fill(&self, out: &mut Block, member: usize, output: usize, first: usize, values: &[f64]) {
         match self.law {
-            Law::Normal { .. } if output == 1 => {
+            Law::Normal { floor } if output == 1 => {
                 let at = out.at(member, 0) + first;
-                for (sd, &raw) in out.sd[at..].iter_mut().zip(values) {
-                    *sd = self.law.sd(raw);
-                }
+                Normal { floor }.scales(values, &mut out.sd[at..at + values.len()]);
             }
             Law::Normal { .. } | Law::Squared { .. } => {
                 let at = out.at(member, 0) + first;
