@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MISSING = np.uint32(0xFFFF_FFFF)
 """Code of a missing category."""
 
+ROWS_AT_ONCE = 1024
+"""Rows of an array that stay in the cache while their cells go to the columns."""
+
 SECOND = np.timedelta64(1, "s")
 TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 """Ticks per second."""
@@ -60,7 +63,8 @@ def from_frame(X: Any) -> Frame:
 
 def from_array(X: NDArray[Any]) -> Frame:
     """Read a two-dimensional array; in arrays of objects and texts, columns that are not numbers are categories."""
-    read = _object_column if X.dtype.kind in "OUS" else _number_column
+    is_number = X.dtype.kind not in "OUS"
+    read, X = (_number_column, _by_column(X)) if is_number else (_object_column, X)
     return Frame([read(name, X[:, i]) for i, name in enumerate(positions(X.shape[1]))], is_named=False)
 
 
@@ -140,6 +144,17 @@ def _are_texts(names: list[Any]) -> bool:
 
 def _number_column(name: str, cells: Any) -> Column:
     return name, np.asarray(cells, dtype=np.float64), None
+
+
+def _by_column(X: NDArray[Any]) -> NDArray[Any]:
+    """Lay numbers out by column; a block of rows at a time, since each column alone would fetch all rows from memory."""
+    if X.flags.f_contiguous:
+        return X
+    columns = np.empty(X.shape[::-1], dtype=np.float64)
+    for start in range(0, len(X), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        columns[:, rows] = X[rows].T
+    return columns.T
 
 
 def _object_column(name: str, cells: NDArray[Any]) -> Column:
