@@ -2,6 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use multiversion::multiversion;
+
 use crate::boost::chain::{Chain, Tree};
 use crate::boost::ordered::{Leaf, Ordered};
 use crate::boost::window::Window;
@@ -151,7 +153,6 @@ struct Learner<const L: usize> {
     lanes: Vec<[f32; L]>,
     fixed: Fixed<L>,
     grower: Grower<L>,
-    all: Vec<u32>,
     total_weight: f64,
     window: Window,
 }
@@ -180,7 +181,6 @@ impl<const L: usize> Learner<L> {
             lanes: vec![[0.0; L]; n_rows],
             fixed: Fixed::new(n_rows),
             grower: Grower::new(ground.train.binned),
-            all: (0..n_rows as u32).collect(),
             total_weight: ground
                 .train
                 .weight
@@ -212,7 +212,7 @@ impl<const L: usize> Learner<L> {
         let train = &ground.train;
         law.lanes(&self.raw, train.target, train.weight, &mut self.lanes);
         self.fixed.set(&self.lanes, key.child(0).word());
-        let totals = self.fixed.sums(&self.all);
+        let totals = self.fixed.totals;
         if !totals.iter().all(|total| total.is_finite()) {
             return Err(Error::Diverged {
                 step: round,
@@ -366,12 +366,37 @@ impl<const L: usize> Learner<L> {
         let shrinkage = self.chain.shrinkage as f32;
         for (leaf, rows) in grown.leaves.iter().enumerate() {
             let values = &values[leaf * n_outputs..(leaf + 1) * n_outputs];
-            for &row in self.grower.partition.rows(rows) {
-                let raw = &mut self.raw[row as usize * n_outputs..][..n_outputs];
-                for (raw, value) in raw.iter_mut().zip(values) {
-                    *raw = shrinkage.mul_add(*raw, *value);
-                }
+            let rows = self.grower.partition.rows(rows);
+            match *values {
+                [a] => add_to_rows(self.raw.as_chunks_mut().0, rows, [a], shrinkage),
+                [a, b] => add_to_rows(self.raw.as_chunks_mut().0, rows, [a, b], shrinkage),
+                _ => add_to_any(&mut self.raw, rows, values, shrinkage),
             }
+        }
+    }
+}
+
+#[multiversion(targets = "simd")]
+fn add_to_rows<const K: usize>(
+    raw: &mut [[f32; K]],
+    rows: &[u32],
+    values: [f32; K],
+    shrinkage: f32,
+) {
+    for &row in rows {
+        let raw = &mut raw[row as usize];
+        for output in 0..K {
+            raw[output] = shrinkage.mul_add(raw[output], values[output]);
+        }
+    }
+}
+
+#[multiversion(targets = "simd")]
+fn add_to_any(raw: &mut [f32], rows: &[u32], values: &[f32], shrinkage: f32) {
+    for &row in rows {
+        let raw = &mut raw[row as usize * values.len()..][..values.len()];
+        for (raw, value) in raw.iter_mut().zip(values) {
+            *raw = shrinkage.mul_add(*raw, *value);
         }
     }
 }

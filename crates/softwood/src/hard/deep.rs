@@ -95,9 +95,10 @@ impl<const L: usize> Grower<L> {
 
     /// Histograms of the root or of two children; `of` is the root or their parent.
     fn count(&mut self, task: &Task<'_, L>, births: &[Birth], of: usize) {
-        let (partition, nodes) = (&self.partition, &self.nodes);
+        self.line_up(task.fixed, births);
+        let (counted, nodes) = ((&self.partition, &*self.lanes), &self.nodes);
         let work = |group: usize, room: &mut Room<L>| {
-            room.count(task, group, partition, nodes, births);
+            room.count(task, group, counted, nodes, births);
         };
         if nodes[of].rows.len() >= MANY {
             task.pool.each(&mut self.rooms, work);

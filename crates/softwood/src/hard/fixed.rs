@@ -2,24 +2,31 @@
 //!
 //! A row carries `L` numbers (gradients, curvatures, weight). Each lane is scaled by a power of two so that its largest
 //! value stays within 30 bits: the *fine* numbers, whose sums in 64 bits give leaf values. Histograms add *coarse* numbers
-//! in 32 bits: the fine ones without their last `shift` bits, rounded up or down at random so that the mean is kept. A
-//! coarse number differs from its fine one by less than `2^shift` units, so a sum over `n` rows by less than
+//! of 16 bits in 32 bits: the fine ones without their last `shift` bits, rounded up or down at random so that the mean is
+//! kept. A coarse number differs from its fine one by less than `2^shift` units, so a sum over `n` rows by less than
 //! `n 2^shift` and, the roundings being independent, by about `sqrt(n) 2^shift / 2`.
 
+use crate::numerics::real::truncate;
 use crate::rng::mix;
 
 /// Bits of the largest fine number, its sign apart.
 const FINE_BITS: i32 = 30;
+/// Fewest bits to leave out of a fine number, so that the rest stays well within 16 bits.
+const LEAST_SHIFT: u32 = 16;
+/// Rows that are rounded at a time: they stay in the first-level cache from one step to the next.
+const CHUNK: usize = 256;
 
 /// The numbers of all rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Fixed<const L: usize> {
     pub(crate) fine: Vec<[i32; L]>,
-    pub(crate) coarse: Vec<[i32; L]>,
+    pub(crate) coarse: Vec<[i16; L]>,
     /// Value of one fine unit of each lane.
     pub(crate) unit: [f64; L],
     /// Bits that a coarse number leaves out.
     pub(crate) shift: u32,
+    /// Exact sums of the fine numbers of all rows, in units of value.
+    pub(crate) totals: [f64; L],
 }
 
 impl<const L: usize> Fixed<L> {
@@ -30,7 +37,8 @@ impl<const L: usize> Fixed<L> {
             coarse: vec![[0; L]; n_rows],
             unit: [1.0; L],
             // n_rows (2^(30 - shift) + 1) stays below 2^31
-            shift: n_rows.next_power_of_two().ilog2(),
+            shift: n_rows.next_power_of_two().ilog2().max(LEAST_SHIFT),
+            totals: [0.0; L],
         }
     }
 
@@ -48,9 +56,22 @@ impl<const L: usize> Fixed<L> {
             scale[lane] = power_of_two(exponent);
             self.unit[lane] = power_of_two(-exponent);
         }
-        let mask = (1_u32 << self.shift) - 1;
-        round(values, &scale, &mut self.fine);
-        drop_bits(&self.fine, &mut self.coarse, (salt, self.shift, mask));
+        let scales = scale.repeat(CHUNK);
+        let mut stream = mix(salt) as u32;
+        let mut totals = [0_i64; L];
+        let chunks = values.chunks(CHUNK).zip(self.fine.chunks_mut(CHUNK));
+        for ((values, fine), coarse) in chunks.zip(self.coarse.chunks_mut(CHUNK)) {
+            let sums = round(values, &scales, fine, coarse, (stream, self.shift));
+            for lane in 0..L {
+                totals[lane] += sums[lane];
+            }
+            stream = stream.wrapping_add((CHUNK * L) as u32);
+        }
+        self.totals = self.in_units(totals);
+    }
+
+    fn in_units(&self, sums: [i64; L]) -> [f64; L] {
+        std::array::from_fn(|lane| sums[lane] as f64 * self.unit[lane])
     }
 
     /// Exact sums of the fine numbers of some rows, in units of value.
@@ -61,7 +82,7 @@ impl<const L: usize> Fixed<L> {
                 *sum += i64::from(number);
             }
         }
-        std::array::from_fn(|lane| sums[lane] as f64 * self.unit[lane])
+        self.in_units(sums)
     }
 }
 
@@ -76,28 +97,35 @@ fn largest<const L: usize>(values: &[[f32; L]]) -> [f32; L] {
     largest
 }
 
+/// Fine and coarse numbers of some rows; returns the sums of the fine ones.
 #[multiversion::multiversion(targets = "simd")]
-fn round<const L: usize>(values: &[[f32; L]], scale: &[f32; L], fine: &mut [[i32; L]]) {
-    for (fine, row) in fine.iter_mut().zip(values) {
+fn round<const L: usize>(
+    values: &[[f32; L]],
+    scales: &[f32],
+    fine: &mut [[i32; L]],
+    coarse: &mut [[i16; L]],
+    (stream, shift): (u32, u32),
+) -> [i64; L] {
+    // plain loops over one length: these the compiler turns into vector instructions
+    let values = values.as_flattened();
+    let n = values.len();
+    let (scales, coarse) = (&scales[..n], &mut coarse.as_flattened_mut()[..n]);
+    let cells = &mut fine.as_flattened_mut()[..n];
+    for at in 0..n {
+        cells[at] = truncate(values[at] * scales[at]);
+    }
+    let mask = (1_u32 << shift) - 1;
+    for at in 0..n {
+        let random = scramble(stream.wrapping_add(at as u32)) & mask;
+        coarse[at] = (cells[at].wrapping_add(random as i32) >> shift) as i16;
+    }
+    let mut sums = [0_i64; L];
+    for row in fine.iter() {
         for lane in 0..L {
-            fine[lane] = (row[lane] * scale[lane]) as i32;
+            sums[lane] += i64::from(row[lane]);
         }
     }
-}
-
-#[multiversion::multiversion(targets = "simd")]
-fn drop_bits<const L: usize>(
-    fine: &[[i32; L]],
-    coarse: &mut [[i32; L]],
-    (salt, shift, mask): (u64, u32, u32),
-) {
-    let start = mix(salt) as u32;
-    for (row, (coarse, fine)) in coarse.iter_mut().zip(fine).enumerate() {
-        for lane in 0..L {
-            let random = scramble(start.wrapping_add((row * L + lane) as u32)) & mask;
-            coarse[lane] = fine[lane].wrapping_add(random as i32) >> shift;
-        }
-    }
+    sums
 }
 
 /// A bijection of 32 bits whose output bits each depend on all input bits; cheap in lanes.

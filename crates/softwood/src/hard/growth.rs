@@ -78,6 +78,8 @@ pub(crate) struct Grower<const L: usize> {
     pub(crate) partition: Partition,
     pub(super) rooms: Vec<Room<L>>,
     pub(super) nodes: Vec<Node>,
+    /// Coarse numbers in line with the partition, where rows are being counted.
+    pub(super) lanes: Vec<[i16; L]>,
 }
 
 impl<const L: usize> Grower<L> {
@@ -87,6 +89,7 @@ impl<const L: usize> Grower<L> {
             partition: Partition::new(binned.n_rows()),
             rooms: rooms.collect(),
             nodes: Vec::new(),
+            lanes: vec![[0; L]; binned.n_rows()],
         }
     }
 
@@ -112,9 +115,10 @@ impl<const L: usize> Grower<L> {
         let (mut level, mut places): (Vec<usize>, Vec<usize>) = (vec![0], vec![0]);
         let mut births = Vec::new();
         for depth in 0..task.limits.max_depth {
-            let (partition, nodes) = (&self.partition, &self.nodes);
+            self.line_up(task.fixed, &births);
+            let (counted, nodes) = ((&self.partition, &*self.lanes), &self.nodes);
             task.pool.each(&mut self.rooms, |group, room| {
-                room.count(task, group, partition, nodes, &births);
+                room.count(task, group, counted, nodes, &births);
                 room.search_level(task, depth, nodes, &level);
             });
             let best = self
@@ -146,6 +150,19 @@ impl<const L: usize> Grower<L> {
             skeleton: Skeleton::Symmetric(tests),
             leaves,
             gains,
+        }
+    }
+
+    /// Lines up the numbers of the rows that will be counted: once, before every group of columns reads them.
+    pub(super) fn line_up(&mut self, fixed: &Fixed<L>, births: &[Birth]) {
+        let counted = births.iter().map(|birth| birth.smaller);
+        let root = births.is_empty().then_some(0);
+        for node in counted.chain(root) {
+            let run = &self.nodes[node].rows;
+            let rows = self.partition.rows(run);
+            for (lanes, &row) in self.lanes[run.clone()].iter_mut().zip(rows) {
+                *lanes = fixed.coarse[row as usize];
+            }
         }
     }
 
@@ -204,9 +221,10 @@ impl<const L: usize> Grower<L> {
         let mut n_leaves = 1;
         loop {
             if !fresh.is_empty() {
-                let (partition, nodes) = (&self.partition, &self.nodes);
+                self.line_up(task.fixed, &births);
+                let (counted, nodes) = ((&self.partition, &*self.lanes), &self.nodes);
                 task.pool.each(&mut self.rooms, |group, room| {
-                    room.count(task, group, partition, nodes, &births);
+                    room.count(task, group, counted, nodes, &births);
                     room.search_nodes(task, nodes, &fresh);
                 });
                 for (at, &node) in fresh.iter().enumerate() {

@@ -54,16 +54,16 @@ impl<const L: usize> Room<L> {
             .extend(self.histograms.get_mut(node).and_then(Option::take));
     }
 
-    /// Histograms of the root, or of the children just born.
+    /// Histograms of the root, or of the children just born; `lanes` are in line with the rows that they count.
     pub(crate) fn count(
         &mut self,
         task: &Task<'_, L>,
         group: usize,
-        partition: &Partition,
+        (partition, lanes): (&Partition, &[[i16; L]]),
         nodes: &[Node],
         births: &[Birth],
     ) {
-        let (bins, lanes) = (task.binned.group(group), &task.fixed.coarse);
+        let bins = task.binned.group(group);
         self.histograms.resize_with(nodes.len(), || None);
         if births.is_empty() {
             let mut root = self.fresh();
@@ -81,7 +81,8 @@ impl<const L: usize> Room<L> {
             }
             let mut rest = self.histograms[birth.parent].take().expect(KEPT);
             let mut part = self.fresh();
-            part.fill(bins, lanes, partition.rows(&nodes[birth.smaller].rows));
+            let rows = &nodes[birth.smaller].rows;
+            part.fill(bins, &lanes[rows.clone()], partition.rows(rows));
             rest.subtract(&part);
             self.histograms[birth.smaller] = Some(part);
             self.histograms[birth.larger] = Some(rest);

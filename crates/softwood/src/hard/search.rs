@@ -119,7 +119,9 @@ impl Scaled {
 /// Room for one search.
 #[derive(Debug, Clone)]
 pub(crate) struct Scan<const L: usize> {
-    /// Sums over the bins up to each, lane by lane.
+    /// Sums over the bins up to each.
+    running: Box<Bins<L>>,
+    /// The same, lane by lane.
     below: Box<[[i32; BINS]; L]>,
     /// Score of the split after each bin.
     scores: [f32; BINS],
@@ -128,6 +130,7 @@ pub(crate) struct Scan<const L: usize> {
 impl<const L: usize> Scan<L> {
     pub(crate) fn new() -> Self {
         Self {
+            running: Box::new([[0; L]; BINS]),
             below: Box::new([[0; BINS]; L]),
             scores: [REFUSED; BINS],
         }
@@ -144,15 +147,16 @@ impl<const L: usize> Scan<L> {
         (scaled, fallback): (&Scaled, f32),
     ) -> &[f32] {
         let n = match which {
-            Which::From1To(end) => accumulate(bins[1..end].iter(), start, &mut self.below),
+            Which::From1To(end) => accumulate(bins[1..end].iter(), start, &mut self.running),
             Which::Ordered(order) => {
                 let ordered = order.iter().map(|&bin| &bins[bin as usize]);
-                accumulate(ordered, start, &mut self.below)
+                accumulate(ordered, start, &mut self.running)
             }
         };
         // whole chunks: what lies beyond the last bin is of earlier searches and not read
         let scores = &mut self.scores[..n.next_multiple_of(CHUNK)];
-        score_all(&self.below, &total, scaled, fallback, scores);
+        let sums = (&*self.running, &mut *self.below);
+        score_all(sums, &total, scaled, fallback, scores);
         &self.scores[..n]
     }
 
@@ -199,63 +203,94 @@ pub(crate) enum Which<'a> {
     Ordered(&'a [u8]),
 }
 
-/// Running sums, lane by lane; returns how many.
+/// Running sums; returns how many.
 #[inline]
 fn accumulate<'a, const L: usize>(
     bins: impl Iterator<Item = &'a [i32; L]>,
     start: [i32; L],
-    below: &mut [[i32; BINS]; L],
+    running: &mut Bins<L>,
 ) -> usize {
     let (mut sum, mut n) = (start, 0);
-    for (at, bin) in bins.enumerate().take(BINS) {
+    for (bin, running) in bins.zip(running) {
         for lane in 0..L {
             sum[lane] = sum[lane].wrapping_add(bin[lane]);
-            below[lane][at] = sum[lane];
         }
-        n = at + 1;
+        *running = sum;
+        n += 1;
     }
     n
 }
 
-/// Scores are computed so many at a time.
+/// Scores are computed for a multiple of so many bins.
 const CHUNK: usize = 16;
+
+/// Keeps products of four whole numbers of 32 bits within the range of an `f32`.
+const SMALL: f32 = 1.0 / 4_294_967_296.0;
 
 #[multiversion(targets = "simd")]
 fn score_all<const L: usize>(
-    below: &[[i32; BINS]; L],
+    (running, below): (&Bins<L>, &mut [[i32; BINS]; L]),
     total: &[i32; L],
     scaled: &Scaled,
     fallback: f32,
     scores: &mut [f32],
 ) {
-    scores.fill(0.0);
-    for output in &scaled.outputs {
-        let gradient = below[output.gradient].as_chunks::<CHUNK>().0;
-        let curvature = below[output.curvature].as_chunks::<CHUNK>().0;
-        let (all_g, all_h) = (total[output.gradient], total[output.curvature]);
-        let scores = scores.as_chunks_mut::<CHUNK>().0;
-        for ((scores, gradient), curvature) in scores.iter_mut().zip(gradient).zip(curvature) {
-            for at in 0..CHUNK {
-                let g = gradient[at] as f32;
-                let rest_g = all_g.wrapping_sub(gradient[at]) as f32;
-                let h = curvature[at] as f32 + output.l2;
-                let rest_h = all_h.wrapping_sub(curvature[at]) as f32 + output.l2;
-                // one division for both sides
-                scores[at] += output.factor * (g * g * rest_h + rest_g * rest_g * h) / (h * rest_h);
-            }
+    // plain loops over one length: these the compiler turns into vector instructions
+    let n = scores.len().min(BINS);
+    let scores = &mut scores[..n];
+    for at in 0..n {
+        for lane in 0..L {
+            below[lane][at] = running[at][lane];
         }
     }
-    let weights = below[scaled.weight].as_chunks::<CHUNK>().0;
-    let all = total[scaled.weight];
-    for (scores, weights) in scores.as_chunks_mut::<CHUNK>().0.iter_mut().zip(weights) {
-        for at in 0..CHUNK {
-            let least = weights[at].min(all.wrapping_sub(weights[at]));
-            scores[at] = if least >= scaled.min_weight {
-                scores[at]
-            } else {
-                fallback
-            };
+    let below = &*below;
+    let sums =
+        |output: &ScaledOutput| (&below[output.gradient][..n], &below[output.curvature][..n]);
+    let (pairs, single) = scaled.outputs.as_chunks::<2>();
+    scores.fill(0.0);
+    for [a, b] in pairs {
+        let ((g_a, h_a), (g_b, h_b)) = (sums(a), sums(b));
+        let (all_a, all_b) = (a.of(total), b.of(total));
+        for at in 0..n {
+            // one division for both sides of both outputs
+            let (above_a, under_a) = a.fraction((g_a[at], h_a[at]), all_a);
+            let (above_b, under_b) = b.fraction((g_b[at], h_b[at]), all_b);
+            scores[at] += (above_a * under_b + above_b * under_a) / (under_a * under_b);
         }
+    }
+    for output in single {
+        let ((g, h), all) = (sums(output), output.of(total));
+        for at in 0..n {
+            let (above, under) = output.fraction((g[at], h[at]), all);
+            scores[at] += above / under;
+        }
+    }
+    let (weights, all) = (&below[scaled.weight][..n], total[scaled.weight]);
+    let min_weight = scaled.min_weight;
+    for at in 0..n {
+        let least = weights[at].min(all.wrapping_sub(weights[at]));
+        scores[at] = if least >= min_weight {
+            scores[at]
+        } else {
+            fallback
+        };
+    }
+}
+
+impl ScaledOutput {
+    /// Its gradient and curvature among the lanes.
+    fn of<const L: usize>(&self, lanes: &[i32; L]) -> (i32, i32) {
+        (lanes[self.gradient], lanes[self.curvature])
+    }
+
+    /// The score of a side and of what is left of the whole, as one fraction.
+    #[inline(always)]
+    fn fraction(&self, (side_g, side_h): (i32, i32), (all_g, all_h): (i32, i32)) -> (f32, f32) {
+        let (g, rest_g) = (side_g as f32, all_g.wrapping_sub(side_g) as f32);
+        let h = side_h as f32 + self.l2;
+        let rest_h = all_h.wrapping_sub(side_h) as f32 + self.l2;
+        let above = self.factor * SMALL * (g * g * rest_h + rest_g * rest_g * h);
+        (above, h * SMALL * rest_h)
     }
 }
 
@@ -301,8 +336,8 @@ mod tests {
         let mut total = [0; 4];
         for row in 0..200 {
             for lane in 0..4 {
-                bins[bin_of(row)][lane] += fixed.coarse[row][lane];
-                total[lane] += fixed.coarse[row][lane];
+                bins[bin_of(row)][lane] += i32::from(fixed.coarse[row][lane]);
+                total[lane] += i32::from(fixed.coarse[row][lane]);
             }
         }
         let mut scan = Scan::new();

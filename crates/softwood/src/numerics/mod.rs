@@ -6,5 +6,6 @@ pub(crate) mod eigen;
 pub(crate) mod gaussian;
 pub(crate) mod gemm;
 pub(crate) mod normal;
+pub(crate) mod prefetch;
 pub(crate) mod real;
 pub(crate) mod special;

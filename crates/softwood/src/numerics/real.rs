@@ -53,6 +53,17 @@ mod sealed {
     impl Sealed for f64 {}
 }
 
+/// The whole part of a number; of what is no number, or too large for 32 bits, 0. Unlike `as`, it vectorises.
+#[inline(always)]
+pub(crate) fn truncate(x: f32) -> i32 {
+    let x = if x.abs() < 2_147_483_648.0 { x } else { 0.0 };
+    #[expect(unsafe_code, reason = "the conversion without checks has no safe form")]
+    // SAFETY: the line above leaves only finite numbers within the range of an `i32`.
+    unsafe {
+        x.to_int_unchecked()
+    }
+}
+
 /// A floating-point number of the kernels.
 pub(crate) trait Real:
     sealed::Sealed
