@@ -1,4 +1,4 @@
-"""Trees beside scikit-learn's: the same splits where both are exact, the same order of pruning, forests about as good."""
+"""Trees beside scikit-learn's: the same splits where both are exact, the same pruning, forests about as good."""
 
 import numpy as np
 import pytest
