@@ -80,4 +80,6 @@ pub enum Question {
     Above(f64),
     /// A category among these.
     Among(Vec<String>),
+    /// No cell at all.
+    Missing,
 }

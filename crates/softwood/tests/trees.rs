@@ -62,6 +62,7 @@ fn walk(outline: &Outline, table: &Table, row: usize) -> usize {
                     values[row] > *threshold
                 }
             }
+            (Values::Numeric(values), Question::Missing) => values[row].is_nan(),
             (Values::Categorical { codes, levels }, Question::Among(names)) => levels
                 .get(codes[row] as usize)
                 .map_or(split.missing_right, |level| names.contains(level)),
@@ -70,6 +71,35 @@ fn walk(outline: &Outline, table: &Table, row: usize) -> usize {
         at = split.children[usize::from(goes_right)];
     }
     at
+}
+
+#[test]
+fn a_split_that_parts_missing_cells_from_all_others_says_so() {
+    let x = (0..60).map(|row| {
+        if row % 3 == 0 {
+            f64::NAN
+        } else {
+            f64::from(row % 2)
+        }
+    });
+    let y = (0..60).map(|row| f64::from(u8::from(row % 3 == 0)) + 0.01 * f64::from(row % 5));
+    let data = dataset(vec![
+        Column::numeric("x", x.collect()),
+        Column::numeric("y", y.collect()),
+    ])
+    .1;
+    let tree = fit(Family::Tree, &json!({"max_depth": 1}), &data, 0);
+    let outline = tree.outline().unwrap();
+    let root = outline.nodes[0].split.as_ref().unwrap();
+    assert!(
+        root.question == Question::Missing && root.missing_right,
+        "{root:?}"
+    );
+    let text = outline.text();
+    assert!(
+        text.contains("x is missing") && !text.contains("or missing"),
+        "{text}"
+    );
 }
 
 #[test]

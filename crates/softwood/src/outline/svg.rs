@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use crate::outline::letters::{escape, letters, shortened, width_of};
-use crate::outline::words::{likeliest, number, rows, side};
+use crate::outline::words::{likeliest, number, or_missing, rows, side};
 use crate::outline::{Answer, Outline, OutlineNode, OutlineSplit};
 
 const FONTS: &str = "Inter, 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif";
@@ -321,11 +321,7 @@ fn rule_of([x, y]: [f64; 2], rule: Option<(&OutlineSplit, bool)>) -> String {
     let Some((split, right)) = rule else {
         return letters([x, y], SIZES[1], INK, " font-weight=\"600\"", "all rows");
     };
-    let missing = if split.missing_right == right {
-        " or missing"
-    } else {
-        ""
-    };
+    let missing = or_missing(split, right);
     let room = BAR - width_of(missing, SIZES[2]);
     let room = room - width_of(&split.column, BOLD).min(0.4 * room);
     let side = side(split, right, |text| width_of(text, SIZES[1]) <= room);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::outline::Outline;
-use crate::outline::words::{rows, side};
+use crate::outline::words::{or_missing, rows, side};
 
 /// Letters of a list of categories, beyond which the rest is counted.
 const LIST: usize = 60;
@@ -27,11 +27,7 @@ pub(super) fn write(outline: &Outline) -> String {
             if child <= at {
                 continue;
             }
-            let missing = if split.missing_right == right {
-                " or missing"
-            } else {
-                ""
-            };
+            let missing = or_missing(split, right);
             let fits = |text: &str| text.chars().count() <= LIST;
             let rule = format!("{}{}{missing}", split.column, side(split, right, fits));
             let (branch, stem) = if right {

@@ -37,6 +37,17 @@ pub(super) fn side(split: &OutlineSplit, right: bool, fits: impl Fn(&str) -> boo
         (Question::Above(at), true) => format!(" > {}", number(*at, THRESHOLD)),
         (Question::Among(names), false) => named(" is not ", names, fits),
         (Question::Among(names), true) => named(" is ", names, fits),
+        (Question::Missing, false) => " is there".to_owned(),
+        (Question::Missing, true) => " is missing".to_owned(),
+    }
+}
+
+/// What a side says of rows without the cell.
+pub(super) fn or_missing(split: &OutlineSplit, right: bool) -> &'static str {
+    if split.missing_right == right && split.question != Question::Missing {
+        " or missing"
+    } else {
+        ""
     }
 }
 

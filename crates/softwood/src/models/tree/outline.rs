@@ -83,7 +83,8 @@ fn question(test: &Test, cut: &Cut, kind: &FieldKind) -> Question {
     match (test.rule, cut, kind) {
         (Rule::Above { bin, .. }, Cut::Number { edges }, _) => {
             // a test beyond the last edge parts missing cells from all others
-            Question::Above(edges.get(bin as usize - 1).copied().unwrap_or(f64::MAX))
+            let edge = edges.get(bin as usize - 1).copied();
+            edge.map_or(Question::Missing, Question::Above)
         }
         (_, Cut::Category { bins }, FieldKind::Categorical { levels }) => {
             let goes_right =
