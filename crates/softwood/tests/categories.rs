@@ -1,5 +1,8 @@
 //! Boosted trees on categories of many levels, and training that goes on.
 
+// a failed unwrap is a failed test, in helper functions too
+#![allow(clippy::unwrap_used)]
+
 use softwood::{
     Column, Dataset, Distribution, Error, Family, Key, Pool, Posterior, Roles, Run, Table,
     model_from_bytes, model_to_bytes, score,

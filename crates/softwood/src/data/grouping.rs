@@ -21,10 +21,10 @@ impl Grouping {
         columns: &[usize],
         rows: &[u32],
     ) -> Option<(Self, Vec<u32>)> {
-        let wanted = columns
+        let mut wanted = columns
             .iter()
             .map(|&column| n_levels(features, column) as u64 + 1);
-        wanted.fold(Some(1_u64), |product, radix| product?.checked_mul(radix))?;
+        wanted.try_fold(1_u64, u64::checked_mul)?;
         let found = keys(features, columns, rows.len(), |at| rows[at] as usize);
         let mut distinct: Vec<u64> = found.iter().flatten().copied().collect();
         distinct.sort_unstable();

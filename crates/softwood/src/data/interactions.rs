@@ -207,7 +207,7 @@ mod tests {
         let mut target = Vec::new();
         for _ in 0..n {
             let row: Vec<usize> = (0..3).map(|_| below(&mut rng, 20)).collect();
-            target.push(f64::from(u8::from((row[0] + row[1]) % 2 == 0)));
+            target.push(f64::from(u8::from((row[0] + row[1]).is_multiple_of(2))));
             for (codes, code) in codes.iter_mut().zip(row) {
                 codes.push(code);
             }

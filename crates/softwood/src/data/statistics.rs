@@ -370,7 +370,7 @@ mod tests {
         let pool = Pool::new(1).unwrap();
         let (statistics, seen) = Statistics::fit(&sample, &[vec![1]], &pool);
         let prior = 0.5;
-        let expected = [prior, prior, (1.0 + prior) / 2.0, (1.0 + prior) / 3.0];
+        let expected = [prior, prior, (1.0 + prior) * 0.5, (1.0 + prior) / 3.0];
         assert_eq!(numbers(&seen, 1), expected);
         assert_eq!(numbers(&seen, 0), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(numbers(&seen, 2), [3.0, 1.0, 3.0, 3.0]);

@@ -216,62 +216,62 @@ impl Contest<'_> {
                     })
                 })
         });
-        self.best(plan, candidates, runs, training)
+        best(plan, candidates, runs, training)
     }
+}
 
-    fn best(
-        &self,
-        plan: &Plan,
-        candidates: &[(f64, usize)],
-        runs: Vec<Result<Learned>>,
-        training: &mut Training,
-    ) -> Result<Chosen> {
-        let mut best: Option<Chosen> = None;
-        let most = training
-            .trials
-            .iter()
-            .map(|trial| trial.held_out)
-            .fold(f64::NEG_INFINITY, f64::max);
-        for (&(learning_rate, max_depth), run) in candidates.iter().zip(runs) {
-            let Learned { curve, .. } = match run {
-                Err(Error::Diverged { .. }) => continue,
-                other => other?,
-            };
-            let Some(look) = best_look(&curve) else {
-                continue;
-            };
-            let what = format!(
-                "depth {max_depth}, learning rate {learning_rate}, {} trees{}",
-                look.n_trees,
-                plan.describe(),
-            );
-            training.trials.push(Trial {
-                what,
-                held_out: look.held_out,
-            });
-            let least = best
-                .as_ref()
-                .and_then(|best| best.held_out)
-                .unwrap_or(f64::NEG_INFINITY);
-            if look.held_out > least {
-                if look.held_out > most {
-                    training.curve = curve.iter().map(point).collect();
-                }
-                best = Some(Chosen {
-                    learning_rate,
-                    max_depth,
-                    n_trees: look.n_trees,
-                    plan: plan.clone(),
-                    held_out: Some(look.held_out),
-                    widening: look.widening,
-                });
+/// The candidate that held-out rows like best.
+fn best(
+    plan: &Plan,
+    candidates: &[(f64, usize)],
+    runs: Vec<Result<Learned>>,
+    training: &mut Training,
+) -> Result<Chosen> {
+    let mut best: Option<Chosen> = None;
+    let most = training
+        .trials
+        .iter()
+        .map(|trial| trial.held_out)
+        .fold(f64::NEG_INFINITY, f64::max);
+    for (&(learning_rate, max_depth), run) in candidates.iter().zip(runs) {
+        let Learned { curve, .. } = match run {
+            Err(Error::Diverged { .. }) => continue,
+            other => other?,
+        };
+        let Some(look) = best_look(&curve) else {
+            continue;
+        };
+        let what = format!(
+            "depth {max_depth}, learning rate {learning_rate}, {} trees{}",
+            look.n_trees,
+            plan.describe(),
+        );
+        training.trials.push(Trial {
+            what,
+            held_out: look.held_out,
+        });
+        let least = best
+            .as_ref()
+            .and_then(|best| best.held_out)
+            .unwrap_or(f64::NEG_INFINITY);
+        if look.held_out > least {
+            if look.held_out > most {
+                training.curve = curve.iter().map(point).collect();
             }
+            best = Some(Chosen {
+                learning_rate,
+                max_depth,
+                n_trees: look.n_trees,
+                plan: plan.clone(),
+                held_out: Some(look.held_out),
+                widening: look.widening,
+            });
         }
-        best.ok_or(Error::Diverged {
-            step: 0,
-            what: "every combination of step size and depth".to_owned(),
-        })
     }
+    best.ok_or(Error::Diverged {
+        step: 0,
+        what: "every combination of step size and depth".to_owned(),
+    })
 }
 
 fn point(look: &Look) -> CurvePoint {
