@@ -96,6 +96,11 @@ impl<const L: usize> Grower<L> {
     /// Histograms of the root or of two children; `of` is the root or their parent.
     fn count(&mut self, task: &Task<'_, L>, births: &[Birth], of: usize) {
         self.line_up(task.fixed, births);
+        if births.is_empty() {
+            let rows = self.partition.rows(&self.nodes[of].rows);
+            let lanes = rows.iter().map(|&row| task.fixed.coarse[row as usize]);
+            self.lanes.extend(lanes);
+        }
         let (counted, nodes) = ((&self.partition, &*self.lanes), &self.nodes);
         let work = |group: usize, room: &mut Room<L>| {
             room.count(task, group, counted, nodes, births);

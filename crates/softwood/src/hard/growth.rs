@@ -78,7 +78,7 @@ pub(crate) struct Grower<const L: usize> {
     pub(crate) partition: Partition,
     pub(super) rooms: Vec<Room<L>>,
     pub(super) nodes: Vec<Node>,
-    /// Coarse numbers in line with the partition, where rows are being counted.
+    /// Coarse numbers of the rows that are being counted, node after node.
     pub(super) lanes: Vec<[i16; L]>,
 }
 
@@ -89,7 +89,8 @@ impl<const L: usize> Grower<L> {
             partition: Partition::new(binned.n_rows()),
             rooms: rooms.collect(),
             nodes: Vec::new(),
-            lanes: vec![[0; L]; binned.n_rows()],
+            // of two children the smaller is counted
+            lanes: Vec::with_capacity(binned.n_rows() / 2),
         }
     }
 
@@ -116,7 +117,13 @@ impl<const L: usize> Grower<L> {
         let mut births = Vec::new();
         for depth in 0..task.limits.max_depth {
             self.line_up(task.fixed, &births);
-            let (counted, nodes) = ((&self.partition, &*self.lanes), &self.nodes);
+            // all rows are in the order of the table
+            let lanes = if births.is_empty() {
+                &task.fixed.coarse
+            } else {
+                &self.lanes
+            };
+            let (counted, nodes) = ((&self.partition, &**lanes), &self.nodes);
             task.pool.each(&mut self.rooms, |group, room| {
                 room.count(task, group, counted, nodes, &births);
                 room.search_level(task, depth, nodes, &level);
@@ -155,14 +162,11 @@ impl<const L: usize> Grower<L> {
 
     /// Lines up the numbers of the rows that will be counted: once, before every group of columns reads them.
     pub(super) fn line_up(&mut self, fixed: &Fixed<L>, births: &[Birth]) {
-        let counted = births.iter().map(|birth| birth.smaller);
-        let root = births.is_empty().then_some(0);
-        for node in counted.chain(root) {
-            let run = &self.nodes[node].rows;
-            let rows = self.partition.rows(run);
-            for (lanes, &row) in self.lanes[run.clone()].iter_mut().zip(rows) {
-                *lanes = fixed.coarse[row as usize];
-            }
+        self.lanes.clear();
+        for birth in births {
+            let rows = self.partition.rows(&self.nodes[birth.smaller].rows);
+            let lanes = rows.iter().map(|&row| fixed.coarse[row as usize]);
+            self.lanes.extend(lanes);
         }
     }
 
@@ -222,7 +226,13 @@ impl<const L: usize> Grower<L> {
         loop {
             if !fresh.is_empty() {
                 self.line_up(task.fixed, &births);
-                let (counted, nodes) = ((&self.partition, &*self.lanes), &self.nodes);
+                // all rows are in the order of the table
+                let lanes = if births.is_empty() {
+                    &task.fixed.coarse
+                } else {
+                    &self.lanes
+                };
+                let (counted, nodes) = ((&self.partition, &**lanes), &self.nodes);
                 task.pool.each(&mut self.rooms, |group, room| {
                     room.count(task, group, counted, nodes, &births);
                     room.search_nodes(task, nodes, &fresh);

@@ -59,7 +59,7 @@ impl<const L: usize> Room<L> {
         &mut self,
         task: &Task<'_, L>,
         group: usize,
-        (partition, lanes): (&Partition, &[[i16; L]]),
+        (partition, mut lanes): (&Partition, &[[i16; L]]),
         nodes: &[Node],
         births: &[Birth],
     ) {
@@ -71,6 +71,9 @@ impl<const L: usize> Room<L> {
             self.histograms[0] = Some(root);
         }
         for birth in births {
+            let rows = partition.rows(&nodes[birth.smaller].rows);
+            let (own, others) = lanes.split_at(rows.len());
+            lanes = others;
             if nodes[birth.larger].rows.is_empty() {
                 self.forget(birth.parent);
                 continue;
@@ -81,8 +84,7 @@ impl<const L: usize> Room<L> {
             }
             let mut rest = self.histograms[birth.parent].take().expect(KEPT);
             let mut part = self.fresh();
-            let rows = &nodes[birth.smaller].rows;
-            part.fill(bins, &lanes[rows.clone()], partition.rows(rows));
+            part.fill(bins, own, rows);
             rest.subtract(&part);
             self.histograms[birth.smaller] = Some(part);
             self.histograms[birth.larger] = Some(rest);
