@@ -318,6 +318,8 @@ class SGBRegressor(Regressor):
         Part of the columns that the tests of a tree are chosen from. From 0.01 to 1.
     max_bins : int, default=255
         Most bins of a column. From 2 to 255.
+    interactions : bool or None, default=None
+        Whether categories are also looked at together; None: where held-out rows gain by it.
     head : {"normal", "squared"}, default="normal"
         What a regression model predicts besides the mean.
     monotone : dict of column names and directions (1 or -1) or None, default=None
@@ -372,6 +374,7 @@ class SGBRegressor(Regressor):
         subsample: float = 0.5,
         colsample: float = 1.0,
         max_bins: int = 255,
+        interactions: bool | None = None,
         head: Literal["normal", "squared"] = "normal",
         monotone: dict[str, int] | None = None,
         n_members: int = 10,
@@ -391,6 +394,7 @@ class SGBRegressor(Regressor):
         self.subsample = subsample
         self.colsample = colsample
         self.max_bins = max_bins
+        self.interactions = interactions
         self.head = head
         self.monotone = monotone
         self.n_members = n_members
@@ -430,6 +434,8 @@ class SGBClassifier(Classifier):
         Part of the columns that the tests of a tree are chosen from. From 0.01 to 1.
     max_bins : int, default=255
         Most bins of a column. From 2 to 255.
+    interactions : bool or None, default=None
+        Whether categories are also looked at together; None: where held-out rows gain by it.
     head : {"normal", "squared"}, default="normal"
         What a regression model predicts besides the mean.
     monotone : dict of column names and directions (1 or -1) or None, default=None
@@ -489,6 +495,7 @@ class SGBClassifier(Classifier):
         subsample: float = 0.5,
         colsample: float = 1.0,
         max_bins: int = 255,
+        interactions: bool | None = None,
         head: Literal["normal", "squared"] = "normal",
         monotone: dict[str, int] | None = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -509,6 +516,7 @@ class SGBClassifier(Classifier):
         self.subsample = subsample
         self.colsample = colsample
         self.max_bins = max_bins
+        self.interactions = interactions
         self.head = head
         self.monotone = monotone
         self.class_weight = class_weight
@@ -543,12 +551,14 @@ class SGLBRegressor(Regressor):
         Rows of typical curvature added to every leaf. From 0 to 1e+06.
     min_child_weight : float, default=0.001
         Least weight of a leaf (classification: least curvature). From 0 to 1e+12.
-    subsample : float, default=0.5
+    subsample : float, default=1.0
         Part of the rows that the tests of a tree are chosen on. From 0.01 to 1.
     colsample : float, default=1.0
         Part of the columns that the tests of a tree are chosen from. From 0.01 to 1.
     max_bins : int, default=255
         Most bins of a column. From 2 to 255.
+    interactions : bool or None, default=None
+        Whether categories are also looked at together; None: where held-out rows gain by it.
     head : {"normal", "squared"}, default="normal"
         What a regression model predicts besides the mean.
     monotone : dict of column names and directions (1 or -1) or None, default=None
@@ -608,9 +618,10 @@ class SGLBRegressor(Regressor):
         max_leaves: int = 31,
         l2: float = 3.0,
         min_child_weight: float = 0.001,
-        subsample: float = 0.5,
+        subsample: float = 1.0,
         colsample: float = 1.0,
         max_bins: int = 255,
+        interactions: bool | None = None,
         head: Literal["normal", "squared"] = "normal",
         monotone: dict[str, int] | None = None,
         sampling: Literal["posterior", "malinin", "split-noise"] = "posterior",
@@ -634,6 +645,7 @@ class SGLBRegressor(Regressor):
         self.subsample = subsample
         self.colsample = colsample
         self.max_bins = max_bins
+        self.interactions = interactions
         self.head = head
         self.monotone = monotone
         self.sampling = sampling
@@ -671,12 +683,14 @@ class SGLBClassifier(Classifier):
         Rows of typical curvature added to every leaf. From 0 to 1e+06.
     min_child_weight : float, default=0.001
         Least weight of a leaf (classification: least curvature). From 0 to 1e+12.
-    subsample : float, default=0.5
+    subsample : float, default=1.0
         Part of the rows that the tests of a tree are chosen on. From 0.01 to 1.
     colsample : float, default=1.0
         Part of the columns that the tests of a tree are chosen from. From 0.01 to 1.
     max_bins : int, default=255
         Most bins of a column. From 2 to 255.
+    interactions : bool or None, default=None
+        Whether categories are also looked at together; None: where held-out rows gain by it.
     head : {"normal", "squared"}, default="normal"
         What a regression model predicts besides the mean.
     monotone : dict of column names and directions (1 or -1) or None, default=None
@@ -741,9 +755,10 @@ class SGLBClassifier(Classifier):
         max_leaves: int = 31,
         l2: float = 3.0,
         min_child_weight: float = 0.001,
-        subsample: float = 0.5,
+        subsample: float = 1.0,
         colsample: float = 1.0,
         max_bins: int = 255,
+        interactions: bool | None = None,
         head: Literal["normal", "squared"] = "normal",
         monotone: dict[str, int] | None = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
@@ -768,6 +783,7 @@ class SGLBClassifier(Classifier):
         self.subsample = subsample
         self.colsample = colsample
         self.max_bins = max_bins
+        self.interactions = interactions
         self.head = head
         self.monotone = monotone
         self.class_weight = class_weight

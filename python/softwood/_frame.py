@@ -147,7 +147,7 @@ def _number_column(name: str, cells: Any) -> Column:
 
 
 def _by_column(X: NDArray[Any]) -> NDArray[Any]:
-    """Lay numbers out by column; a block of rows at a time, since each column alone would fetch all rows from memory."""
+    """Lay numbers out by column, a block of rows at a time: each column alone would fetch all rows from memory."""
     if X.flags.f_contiguous:
         return X
     columns = np.empty(X.shape[::-1], dtype=np.float64)
