@@ -150,11 +150,12 @@ def _by_column(X: NDArray[Any]) -> NDArray[Any]:
     """Lay numbers out by column, a block of rows at a time: each column alone would fetch all rows from memory."""
     if X.flags.f_contiguous:
         return X
-    columns = np.empty(X.shape[::-1], dtype=np.float64)
+    columns: NDArray[Any] = np.empty(X.shape[::-1], dtype=np.float64)
     for start in range(0, len(X), ROWS_AT_ONCE):
         rows = slice(start, start + ROWS_AT_ONCE)
         columns[:, rows] = X[rows].T
-    return columns.T
+    by_column: NDArray[Any] = columns.T
+    return by_column
 
 
 def _object_column(name: str, cells: NDArray[Any]) -> Column:
