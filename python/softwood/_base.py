@@ -104,6 +104,8 @@ class Estimator(BaseEstimator):
     ) -> Self:
         """Train the fitted model further, in place.
 
+        Boosted models get `n_estimators` more trees, or as many of them as `X_val` and `y_val` ask for.
+
         Parameters
         ----------
         X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)

@@ -187,6 +187,23 @@ fn going_on_adds_what_new_rows_say_and_refuses_what_does_not_fit() {
     let test = rows(1000, 2, false);
     let longer = Family::Sglb.fit(&params, &more, &run).unwrap();
     assert!(rmse(longer.as_ref(), &test) < rmse(model.as_ref(), &test));
+    // rows that are given decide how many trees are added: none, where the model was trained on them to the end
+    let judged = Run {
+        held_out: Some(&data),
+        ..run
+    };
+    let kept = Family::Sglb.fit(&params, &more, &judged).unwrap();
+    assert!(
+        kept.training().chosen.contains("more trees"),
+        "{}",
+        kept.training().chosen
+    );
+    assert!(
+        kept.training()
+            .curve
+            .first()
+            .is_some_and(|point| point.epoch == 0)
+    );
     let other = serde_json::json!({ "n_members": 3, "n_estimators": 40 });
     assert!(matches!(
         Family::Sglb.fit(&other, &data, &run),

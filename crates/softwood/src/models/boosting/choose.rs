@@ -59,7 +59,11 @@ pub(super) fn choose(
         held_out: None,
         widening: Vec::new(),
     };
-    let n_spare = spare_rows(recipe, run, material.n_rows());
+    let n_spare = match before {
+        // the model may have been trained on these rows: none of them can judge it
+        Some(_) => 0,
+        None => spare_rows(recipe, run, material.n_rows()),
+    };
     let train = material.rows(n_spare..material.n_rows());
     let together = |is_wanted: bool| {
         (is_wanted && before.is_none())
@@ -73,7 +77,7 @@ pub(super) fn choose(
             })
             .flatten()
     };
-    let is_settled = candidates.len() == 1 && recipe.patience.is_none();
+    let is_settled = candidates.len() == 1 && recipe.patience.is_none() && before.is_none();
     if is_settled || (run.held_out.is_none() && n_spare == 0) {
         let safe = match candidates[..] {
             [only] => only,
