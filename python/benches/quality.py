@@ -144,8 +144,9 @@ def render() -> None:
     """Write the tables of all lines into the docs."""
     means = Means(lines())
     versions = ", ".join(f"{model} {version}" for model, version in sorted(means.versions.items()))
+    ensembles = f"; CatBoost's ensembles have {means.members} models" if means.members else ""
     text = f"""
-{versions}; CatBoost's ensembles have {means.members} models. Means over splits. *CatBoost* has 1000 trees; *stopped*,
+{versions}{ensembles}. Means over splits; what is empty was not run. *CatBoost* has 1000 trees; *stopped*,
 as many as are best on the last fifth of the training rows; *virtual*, ten virtual members of one of its models. Fits in
 processor seconds of one thread: `sglb` with its choice of settings, CatBoost's ensemble, and that with its choice.
 
