@@ -187,7 +187,7 @@ fn going_on_adds_what_new_rows_say_and_refuses_what_does_not_fit() {
     let test = rows(1000, 2, false);
     let longer = Family::Sglb.fit(&params, &more, &run).unwrap();
     assert!(rmse(longer.as_ref(), &test) < rmse(model.as_ref(), &test));
-    // rows that are given decide how many trees are added: none, where the model was trained on them to the end
+    // rows that are given judge how many trees are added, from none on
     let judged = Run {
         held_out: Some(&data),
         ..run

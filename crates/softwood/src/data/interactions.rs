@@ -18,6 +18,8 @@ const SEEDS: usize = 8;
 /// Rows that are looked at, and cells in all.
 const MOST_ROWS: usize = 50_000;
 const MOST_CELLS: usize = 10_000_000;
+/// Rows below which nothing could be told: where there are so many pairs, none is looked at.
+const FEWEST_ROWS: usize = 500;
 /// Rows of no residual that every group starts with.
 const CAUTION: f64 = 5.0;
 /// Part of the diagonal that is added to it.
@@ -30,7 +32,7 @@ const LEAST_Z: f64 = 3.0;
 pub(crate) fn interactions(sample: &Sample<'_>, many: &[usize], pool: &Pool) -> Vec<Vec<usize>> {
     let categories = categories(sample.features);
     let n_pairs = categories.len() * categories.len().saturating_sub(1) / 2;
-    if n_pairs == 0 {
+    if n_pairs == 0 || n_pairs > MOST_CELLS / FEWEST_ROWS {
         return Vec::new();
     }
     let n_rows = sample.rows.len().min(MOST_ROWS).min(MOST_CELLS / n_pairs);

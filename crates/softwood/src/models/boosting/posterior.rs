@@ -17,6 +17,9 @@ use crate::posterior::{Posterior, Step, Training};
 use crate::predictive::block::{Block, Head};
 use crate::store::record::Record;
 
+/// Most levels of a tree, as the parameters have it.
+const MOST_LEVELS: usize = 16;
+
 /// A fitted boosted model.
 #[derive(Debug, Clone)]
 pub struct Boosted {
@@ -70,8 +73,12 @@ impl Boosted {
             Law::Binary => classes == Some(2),
             Law::Multiclass { classes: n } => classes == Some(n),
         };
+        let settings: (f64, usize) = record.part("settings")?;
         let n = members.chains;
         let is_sound = is_sound
+            && settings.0 > 0.0
+            && settings.0 <= 1.0
+            && settings.1 <= MOST_LEVELS
             && (1..=members.total).contains(&n)
             && members.total <= 1000
             && (0.0..1.0).contains(&members.burn_in)
@@ -92,7 +99,7 @@ impl Boosted {
             standard,
             law,
             view,
-            settings: record.part("settings")?,
+            settings,
             members,
             chains,
             snapshots: Vec::new(),
