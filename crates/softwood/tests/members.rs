@@ -5,9 +5,9 @@
 
 mod problems;
 
-use problems::{TARGETS, fit, mixed, with_target};
+use problems::{TARGETS, fit, mixed, normals, uniforms, with_target};
 use serde_json::{Value, json};
-use softwood::{Family, Key, MemberReport, Pool, Run};
+use softwood::{Column, Dataset, Distribution, Family, Key, MemberReport, Pool, Run, Table};
 
 fn report(family: Family, target: &str, params: &Value) -> MemberReport {
     let data = with_target(&mixed(1, 300), target);
@@ -159,4 +159,56 @@ fn chains_cut_short_are_told() {
         "{}",
         model.training().chosen
     );
+}
+
+/// Two columns of zeros and ones of which no row has two ones, and their sum as target.
+fn corner() -> Dataset {
+    let key = Key::from_seed(5);
+    let corner = uniforms(key.child(0), 300);
+    let a: Vec<f64> = corner
+        .iter()
+        .map(|&u| f64::from(u8::from(u < 0.33)))
+        .collect();
+    let b: Vec<f64> = corner
+        .iter()
+        .map(|&u| f64::from(u8::from(u > 0.67)))
+        .collect();
+    let noise = normals(key.child(1), a.len());
+    let y = (0..a.len())
+        .map(|row| a[row] + b[row] + 0.1 * noise[row])
+        .collect();
+    let names = ["a", "b", "y"].into_iter().zip([a, b, y]);
+    let columns = names
+        .map(|(name, values)| Column::numeric(name, values))
+        .collect();
+    with_target(&Table::new(columns).unwrap(), "y")
+}
+
+fn knowledge_of_corner(params: &Value, a: Vec<f64>, b: Vec<f64>) -> Vec<f64> {
+    let model = fit(Family::Sglb, params, &corner(), 2);
+    let rows = Table::new(vec![Column::numeric("a", a), Column::numeric("b", b)]).unwrap();
+    let pool = Pool::new(1).unwrap();
+    let answer = Distribution::new(&*model, &rows, &pool).unwrap();
+    answer.moments().unwrap().knowledge_sd
+}
+
+/// Where a step lies between two values that no row parts, members cannot agree on.
+#[test]
+fn members_differ_between_the_values_of_a_column() {
+    let found = knowledge_of_corner(&with(&json!({})), vec![0.0, 1.0, 0.5], vec![0.0; 3]);
+    assert!(found[2] > 5.0 * found[0].max(found[1]), "{found:?}");
+    // a chain by itself has one edge, in the middle
+    let one = with(&json!({"virtual": true, "n_chains": 1}));
+    let found = knowledge_of_corner(&one, vec![0.0, 0.49, 1.0, 0.51], vec![0.0; 4]);
+    assert!((found[1] - found[0]).abs() <= 0.0 && (found[3] - found[2]).abs() <= 0.0);
+}
+
+/// A leaf that no row fell into says nothing, and members say different things of it.
+#[test]
+fn members_differ_about_combinations_never_seen() {
+    let a = vec![0.0, 1.0, 0.0, 1.0];
+    let b = vec![0.0, 0.0, 1.0, 1.0];
+    let found = knowledge_of_corner(&with(&json!({})), a, b);
+    let seen = found[..3].iter().copied().fold(0.0, f64::max);
+    assert!(found[3] > 3.0 * seen, "{found:?}");
 }

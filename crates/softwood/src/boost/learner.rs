@@ -317,11 +317,19 @@ impl<const L: usize> Learner<L> {
         let n_normals = grown.leaves.len() * outputs.len();
         let mut normals = vec![0.0_f32; if is_noisy { n_normals } else { 0 }];
         Gaussian::new(key).fill(&mut normals);
+        let ghosts = ordered.is_none().then(|| self.ghosts()).flatten();
         let mut values = Vec::with_capacity(grown.leaves.len() * outputs.len());
         for (leaf, rows) in grown.leaves.iter().enumerate() {
             let rows = self.grower.partition.rows(rows);
             if rows.is_empty() {
-                values.extend(std::iter::repeat_n(0.0, outputs.len()));
+                values.extend(outputs.iter().enumerate().map(|(at, output)| {
+                    let Some(ghosts) = ghosts.filter(|_| law.is_free_without_rows(at)) else {
+                        return 0.0;
+                    };
+                    let curvature = ghosts[output.curvature] + output.l2;
+                    let sd = self.noise_sd(law.noise_variance(at, &ghosts, curvature), dispersion);
+                    sd as f32 * normals[leaf * outputs.len() + at]
+                }));
                 if let Some(ordered) = &mut ordered {
                     ordered.push(Leaf::EMPTY);
                 }
@@ -335,11 +343,7 @@ impl<const L: usize> Learner<L> {
                 let step = rate * step;
                 let mut value = step;
                 if is_noisy {
-                    let noise = match self.settings.sampling {
-                        Sampling::Malinin => 2.0 * rate / self.total_weight,
-                        _ => rate * (2.0 - rate),
-                    };
-                    let sd = (noise * dispersion * law.noise_variance(at, &sums, curvature)).sqrt();
+                    let sd = self.noise_sd(law.noise_variance(at, &sums, curvature), dispersion);
                     value += sd * f64::from(normals[leaf * outputs.len() + at]);
                 }
                 values.push(value as f32);
@@ -359,6 +363,24 @@ impl<const L: usize> Learner<L> {
             }
         }
         values
+    }
+
+    /// Spread of the noise of a leaf whose value has the posterior variance given.
+    fn noise_sd(&self, variance: f64, dispersion: f64) -> f64 {
+        let rate = self.settings.learning_rate;
+        let part = match self.settings.sampling {
+            Sampling::Malinin => 2.0 * rate / self.total_weight,
+            _ => rate * (2.0 - rate),
+        };
+        (part * dispersion * variance).sqrt()
+    }
+
+    /// Sums of the `l2` average rows that a leaf without rows is taken to hold: nothing was seen there, so its value is at
+    /// least as free as that of a leaf of so few.
+    fn ghosts(&self) -> Option<[f64; L]> {
+        let share = self.settings.l2 / self.total_weight;
+        let has_some = self.settings.sampling == Sampling::Posterior && share > 0.0;
+        has_some.then(|| self.fixed.totals.map(|total| share * total))
     }
 
     fn update(&mut self, grown: &Grown, values: &[f32]) {

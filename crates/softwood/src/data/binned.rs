@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::column::{UNSEEN, Values};
 use crate::data::table::{Rows, Table};
 use crate::error::{Error, Result};
-use crate::rng::{Key, below};
+use crate::rng::{Key, below, uniform};
 
 /// Most columns of a group, and bytes per row of it.
 pub(crate) const GROUP: usize = 8;
@@ -29,8 +29,11 @@ const SAMPLE: usize = 200_000;
 pub(crate) enum Cut {
     /// Bin `1 + (number of edges below the value)`; edges ascend and lie between values of the training rows.
     Number {
-        /// In the user's units.
+        /// In the user's units: the middle of the gap between two values.
         edges: Vec<f64>,
+        /// How far each edge can move and still part the training rows in the same way; none where that is not known.
+        #[serde(default)]
+        slack: Vec<f64>,
     },
     /// Bin by category; rare categories share one.
     Category {
@@ -49,7 +52,7 @@ impl Cut {
     /// Bins in use, that of missing cells among them.
     pub(crate) fn n_bins(&self) -> usize {
         match self {
-            Self::Number { edges } => edges.len() + 2,
+            Self::Number { edges, .. } => edges.len() + 2,
             Self::Category { bins } => 1 + bins.iter().copied().max().map_or(0, usize::from),
         }
     }
@@ -67,9 +70,8 @@ impl Cut {
             .filter(|(value, _)| !value.is_nan())
             .collect();
         sample.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        Self::Number {
-            edges: edges(&sample, max_bins),
-        }
+        let (edges, slack) = edges(&sample, max_bins).into_iter().unzip();
+        Self::Number { edges, slack }
     }
 
     /// Frequent categories get a bin of their own, the others share the last; those without rows are as missing.
@@ -141,8 +143,9 @@ fn bin_values(ladder: &Ladder, values: &[f64], cells: &mut [[u8; GROUP]], place:
     }
 }
 
-/// Edges between ascending values: between all of them where they are few, else after equal shares of the weight.
-fn edges(sorted: &[(f64, f64)], max_bins: usize) -> Vec<f64> {
+/// Edges between ascending values, with their slack: between all of them where they are few, else after equal shares of the
+/// weight.
+fn edges(sorted: &[(f64, f64)], max_bins: usize) -> Vec<(f64, f64)> {
     // distinct values and their weights
     let mut distinct: Vec<(f64, f64)> = Vec::new();
     for &(value, weight) in sorted {
@@ -162,7 +165,8 @@ fn edges(sorted: &[(f64, f64)], max_bins: usize) -> Vec<f64> {
         let share = left / bins_left;
         let is_full = filled >= share || (next >= share && filled >= 0.5 * share);
         if few || is_full {
-            edges.push(between(below, above));
+            let edge = between(below, above);
+            edges.push((edge, (edge - below).min(above.next_down() - edge)));
             left -= filled;
             filled = 0.0;
             bins_left -= 1.0;
@@ -195,6 +199,21 @@ impl Cuts {
         Self {
             columns: columns.collect(),
         }
+    }
+
+    /// The same bins for the training rows, with each edge somewhere in the gap between two of their values: which place is right,
+    /// no row tells.
+    pub(crate) fn moved(&self, key: Key) -> Self {
+        let mut cuts = self.clone();
+        for (column, cut) in cuts.columns.iter_mut().enumerate() {
+            if let Cut::Number { edges, slack } = cut {
+                let mut rng = key.child(column as u64).rng();
+                for (edge, slack) in edges.iter_mut().zip(slack) {
+                    *edge += (2.0 * uniform(&mut rng) - 1.0) * *slack;
+                }
+            }
+        }
+        cuts
     }
 
     /// The given rows of a table, in that order.
@@ -239,7 +258,7 @@ impl Cuts {
         for (column, cut) in self.columns.iter().enumerate() {
             let (cells, place) = binned.place_mut(column);
             match (cut, &features.columns()[column].values) {
-                (Cut::Number { edges }, Values::Numeric(values)) => {
+                (Cut::Number { edges, .. }, Values::Numeric(values)) => {
                     let ladder = Ladder::new(edges);
                     let mut chunk = [0.0; CHUNK];
                     for (at, cells) in cells.chunks_mut(CHUNK).enumerate() {
@@ -267,13 +286,15 @@ impl Cuts {
     ///
     /// # Errors
     /// When there is not one rule for each of `kinds` (whether the column is categorical, and its levels), edges do not
-    /// ascend, or there are too many.
+    /// ascend, there are too many, or they cannot move as said.
     pub(crate) fn check(&self, kinds: &[Option<usize>]) -> Result<()> {
         let fits = |(cut, kind): (&Cut, &Option<usize>)| match (cut, kind) {
-            (Cut::Number { edges }, None) => {
+            (Cut::Number { edges, slack }, None) => {
                 edges.len() < MOST_BINS
                     && edges.iter().all(|edge| edge.is_finite())
                     && edges.windows(2).all(|pair| pair[0] < pair[1])
+                    && (slack.is_empty() || slack.len() == edges.len())
+                    && slack.iter().all(|slack| slack.is_finite() && *slack >= 0.0)
             }
             (Cut::Category { bins }, Some(n_levels)) => bins.len() == *n_levels,
             _ => false,
@@ -394,6 +415,34 @@ mod tests {
         assert_eq!(found, [4, 0, 2, 4, 3, 5, 1]);
         // values next to each other are still told apart
         assert_eq!(bins_of(vec![1.0, 1.0_f64.next_up()], 255), [1, 2]);
+    }
+
+    #[test]
+    fn moved_edges_part_the_training_rows_in_the_same_way() {
+        let mut values: Vec<f64> = Key::from_seed(1).uniforms(2000);
+        values.extend([
+            3.0,
+            7.0,
+            7.0_f64.next_up(),
+            f64::MAX,
+            f64::MIN,
+            1.0_f64.next_down(),
+        ]);
+        values.extend([1.0, 1.0_f64.next_up(), 0.0, f64::MIN_POSITIVE, f64::NAN]);
+        let n = values.len();
+        let table = Table::new(vec![Column::numeric("a", values)]).unwrap();
+        let rows: Vec<u32> = (0..n as u32).collect();
+        for max_bins in [20, 255] {
+            let cuts = Cuts::fit(&table, &rows, &vec![1.0; n], max_bins);
+            let own = cuts.bin_rows(&table, &rows);
+            for seed in 0..50 {
+                let moved = cuts.moved(Key::from_seed(seed));
+                assert_ne!(moved, cuts);
+                assert!(moved.check(&[None]).is_ok());
+                let found = moved.bin_rows(&table, &rows);
+                assert!((0..n).all(|row| found.bin(row, 0) == own.bin(row, 0)));
+            }
+        }
     }
 
     #[test]

@@ -22,6 +22,11 @@ pub(crate) trait Law<const L: usize>: Sync {
         1.0 / curvature
     }
 
+    /// Whether an output wanders where no rows hold it.
+    fn is_free_without_rows(&self, _output: usize) -> bool {
+        true
+    }
+
     /// Multiplies the noise variance: the residual variance of a law that has none of its own.
     fn dispersion(&self, _raw: &[f32], _target: &[f32], _weight: &[f32]) -> f64 {
         1.0

@@ -76,10 +76,24 @@ impl Law<4> for Normal {
 
     fn noise_variance(&self, output: usize, sums: &[f64; 4], curvature: f64) -> f64 {
         if output == 0 {
-            sums[3] / curvature.powi(2)
+            // each of the l2 average rows that pull a value to zero lessens its variance too: were it not for the bound, a
+            // leaf of one row would be surer than one of ten
+            let pull = curvature - sums[1];
+            let held = sums[1].max(pull);
+            let (rows, weights) = (sums[3], sums[1]);
+            if weights > 0.0 {
+                rows / weights * held / (held + pull).powi(2)
+            } else {
+                0.0
+            }
         } else {
             0.5 / curvature
         }
+    }
+
+    /// The mean does; a scale would wander over orders of magnitude.
+    fn is_free_without_rows(&self, output: usize) -> bool {
+        output == 0
     }
 
     fn weight_lane(&self) -> usize {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::boost::chain::Chain;
-use crate::data::binned::guess;
+use crate::data::binned::{Cuts, guess};
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::standardise::Standard;
 use crate::data::table::Rows;
@@ -15,8 +15,11 @@ use crate::models::boosting::recipe::Members;
 use crate::models::boosting::view::View;
 use crate::posterior::{Posterior, Step, Training};
 use crate::predictive::block::{Block, Head};
+use crate::rng::Key;
 use crate::store::record::Record;
 
+/// Seed of the edges that chains draw.
+const EDGES: u64 = 1;
 /// Most levels of a tree, as the parameters have it.
 const MOST_LEVELS: usize = 16;
 
@@ -36,6 +39,8 @@ pub struct Boosted {
     pub(super) chains: Vec<Chain>,
     /// Trees after which each member is read off, by chain.
     pub(super) snapshots: Vec<Vec<usize>>,
+    /// Bins of each chain.
+    pub(super) cuts: Vec<Cuts>,
 }
 
 impl Boosted {
@@ -46,6 +51,13 @@ impl Boosted {
         self.snapshots = chains
             .map(|(at, chain)| self.members.snapshots(chain.trees.len(), at))
             .collect();
+        // the first chain has its edges in the middle, each other one somewhere in the gaps: an ensemble is unsure there
+        let key = Key::from_seed(EDGES);
+        let cuts = (0..self.chains.len()).map(|at| match at {
+            0 => self.view.cuts.clone(),
+            _ => self.view.cuts.moved(key.child(at as u64)),
+        });
+        self.cuts = cuts.collect();
         self
     }
 
@@ -103,6 +115,7 @@ impl Boosted {
             members,
             chains,
             snapshots: Vec::new(),
+            cuts: Vec::new(),
         };
         Ok(model.with_snapshots())
     }
@@ -158,9 +171,14 @@ impl Posterior for Boosted {
     fn members(&self, rows: &Rows<'_>, out: &mut Block) -> Result<()> {
         out.shift = self.standard.shift;
         out.scale = self.standard.scale;
-        let (mut binned, unseen) = self.view.bin_range(rows);
+        let derived = self.view.derive(rows);
+        let rows = &derived
+            .as_ref()
+            .map_or_else(|| rows.clone(), |table| table.rows(0..table.n_rows()));
+        let unseen = self.view.cuts.unseen(rows);
         let mut member = 0;
         for (at, (chain, snapshots)) in self.chains.iter().zip(&self.snapshots).enumerate() {
+            let mut binned = self.cuts[at].bin_range(rows);
             guess(&unseen, at, &mut binned);
             chain.forward(&binned, snapshots, |snapshot, output, first, values| {
                 self.fill(out, member + snapshot, output, first, values);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::data::binned::{Binned, Cuts, Unseen};
+use crate::data::binned::{Binned, Cuts};
 use crate::data::column::{Column, Values};
 use crate::data::dataset::{Dataset, Target};
 use crate::data::interactions::interactions;
@@ -187,17 +187,11 @@ impl View {
         }
     }
 
-    /// A run of rows, and its cells of categories that training never saw.
-    pub(super) fn bin_range(&self, rows: &table::Rows<'_>) -> (Binned, Vec<Unseen>) {
-        match &self.statistics {
-            None => (self.cuts.bin_range(rows), self.cuts.unseen(rows)),
-            Some(statistics) => {
-                let first = rows.range.start;
-                let table = statistics.apply(rows.table, rows.len(), |at| first + at);
-                let rows = table.rows(0..rows.len());
-                (self.cuts.bin_range(&rows), self.cuts.unseen(&rows))
-            }
-        }
+    /// A run of rows with statistics in the place of categories of many levels; none where there are no such.
+    pub(super) fn derive(&self, rows: &table::Rows<'_>) -> Option<Table> {
+        let first = rows.range.start;
+        let statistics = self.statistics.as_ref()?;
+        Some(statistics.apply(rows.table, rows.len(), |at| first + at))
     }
 
     /// The columns of the user's table that each binned column comes from.

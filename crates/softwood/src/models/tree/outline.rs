@@ -81,7 +81,7 @@ fn answer(kind: Kind, stats: &[f64], standard: &Standard, smoothing: &Smoothing)
 
 fn question(test: &Test, cut: &Cut, kind: &FieldKind) -> Question {
     match (test.rule, cut, kind) {
-        (Rule::Above { bin, .. }, Cut::Number { edges }, _) => {
+        (Rule::Above { bin, .. }, Cut::Number { edges, .. }, _) => {
             // a test beyond the last edge parts missing cells from all others
             let edge = edges.get(bin as usize - 1).copied();
             edge.map_or(Question::Missing, Question::Above)
