@@ -19,6 +19,7 @@ BOOSTED = "n_estimators=20, n_members=2, max_depth=2, learning_rate=0.1"
 
 FAMILIES = {
     "vst": ("VST", "depth=1, n_epochs=5"),
+    "vsgbm": ("VSGBM", "n_trees=2, depth=1, n_epochs=5"),
     "sgb": ("SGB", BOOSTED),
     "sglb": ("SGLB", BOOSTED),
     "forest": ("Forest", "n_estimators=20, n_members=2"),

@@ -1,4 +1,4 @@
-//! Cost of the variational soft tree: a training step against the bare matrix products inside it, whole fits, and
+//! Cost of variational soft trees, one or boosted: a training step against the bare matrix products inside it, whole fits, and
 //! prediction. Steps are timed by the clock, the least of many short repeats, which is CPU time where the step fits into
 //! a slice of the scheduler; fits and predictions by the CPU time of the thread. Ratios are of one run.
 
@@ -7,8 +7,8 @@
 use std::hint::black_box;
 
 use softwood::{
-    Column, Dataset, Distribution, Fit, Key, LeafMixing, Pool, ProbeShape, Roles, Rotation, Run,
-    Scaling, Silent, StepProbe, Table, VstParams,
+    Column, Dataset, Distribution, Fit, Key, LeafMixing, Pool, ProbeShape, ProbeTrees, Roles,
+    Rotation, Run, Scaling, Silent, StepProbe, Table, VstParams,
 };
 
 /// All parts, or those named on the command line: `cargo bench -p softwood --bench vst -- steps prediction`.
@@ -27,33 +27,47 @@ fn main() {
 }
 
 fn steps() {
-    println!("one training step, depth 5, rank 5, 1 draw, linear leaves, mixture");
+    println!("one training step, rank 5, 1 draw, linear leaves");
     println!(
-        "{:>6} {:>4} {:>10} {:>12} {:>6}",
-        "batch", "d", "step", "two GEMMs", "ratio"
+        "{:<24} {:>6} {:>4} {:>10} {:>12} {:>6}",
+        "trees", "batch", "d", "step", "two GEMMs", "ratio"
     );
-    for (batch, n_inputs) in [(256, 9), (256, 90), (1024, 90)] {
-        let shape = ProbeShape {
-            n_inputs,
-            batch,
-            depth: 5,
-            rank: 5,
-            n_draws: 1,
-        };
-        let mut probe = StepProbe::new(shape).expect("the generated table is sound");
-        let step = least(clock_seconds, 300, || {
-            black_box(probe.step());
-        });
-        let products = least(clock_seconds, 300, || {
-            black_box(probe.products());
-        });
-        println!(
-            "{batch:>6} {n_inputs:>4} {:>7.3} ms {:>9.3} ms {:>6.2}",
-            1e3 * step,
-            1e3 * products,
-            step / products
-        );
+    let kinds = [
+        ("one, depth 5, mixture", ProbeTrees::One, 5),
+        ("boosting, depth 4", ProbeTrees::Added, 4),
+        ("joint, 10 of depth 4", ProbeTrees::Together(10), 4),
+    ];
+    for (name, trees, depth) in kinds {
+        for (batch, n_inputs) in [(256, 9), (256, 90), (1024, 90)] {
+            let shape = ProbeShape {
+                trees,
+                n_inputs,
+                batch,
+                depth,
+                rank: 5,
+                n_draws: 1,
+            };
+            step(name, shape);
+        }
     }
+}
+
+fn step(name: &str, shape: ProbeShape) {
+    let mut probe = StepProbe::new(shape).expect("the generated table is sound");
+    let step = least(clock_seconds, 300, || {
+        black_box(probe.step());
+    });
+    let products = least(clock_seconds, 300, || {
+        black_box(probe.products());
+    });
+    println!(
+        "{name:<24} {:>6} {:>4} {:>7.3} ms {:>9.3} ms {:>6.2}",
+        shape.batch,
+        shape.n_inputs,
+        1e3 * step,
+        1e3 * products,
+        step / products
+    );
 }
 
 fn fits() {

@@ -75,6 +75,7 @@ mod rng;
 mod score;
 mod soft;
 mod store;
+mod variational;
 
 pub use data::column::{Column, MISSING, UNSEEN, Values};
 pub use data::dataset::{Dataset, MIN_ROWS, Roles, Target};
@@ -94,9 +95,8 @@ pub use models::boosting::{Boosted, NoiseMode, RegressionHead, SgbParams, SglbPa
 pub use models::file::{model_from_bytes, model_to_bytes, read_model, write_model};
 pub use models::forest::{Forest, ForestParams};
 pub use models::tree::{Tree, TreeParams};
-pub use models::vst::{Leaf, LeafMixing, Prior, Vst, VstParams};
-#[doc(hidden)]
-pub use models::vst::{ProbeShape, StepProbe};
+pub use models::vsgbm::{NoiseModel, NoiseUpdate, Residuals, Vsgbm, VsgbmParams};
+pub use models::vst::{Vst, VstParams};
 pub use outline::{Answer, Outline, OutlineNode, OutlineSplit, Question};
 pub use par::Pool;
 pub use params::{Checked, ClassWeight, Directions, Kind, Params, Spec, WeightRule};
@@ -107,6 +107,9 @@ pub use predictive::block::{Block, Head, LANES};
 pub use predictive::uncertainty::{Moments, Uncertainty};
 pub use rng::Key;
 pub use store::record::{Numbers, Record};
+pub use variational::options::{Leaf, LeafMixing, Prior};
+#[doc(hidden)]
+pub use variational::probe::{ProbeShape, ProbeTrees, StepProbe};
 
 // the examples of the README are tests too
 #[cfg(doctest)]

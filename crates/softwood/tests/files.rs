@@ -69,6 +69,10 @@ fn quick(family: Family) -> Value {
         return json!({"depth": 1, "leaf_mixing": "mixture", "n_epochs": 2, "n_members": 3,
                       "scaling": "standard", "rotation": "none", "squares": true});
     }
+    if family == Family::Vsgbm {
+        return json!({"depth": 1, "leaf_mixing": "blend", "n_epochs": 2, "n_members": 3, "n_trees": 2, "n_fits": 2,
+                      "noise": "constant", "joint": false, "scaling": "standard", "rotation": "none", "squares": false});
+    }
     if family == Family::Forest {
         return json!({"n_estimators": 4, "n_members": 2});
     }

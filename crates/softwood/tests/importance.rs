@@ -316,6 +316,7 @@ fn the_column_with_an_unseen_stretch_is_named() {
     let below: fn(f64) -> f64 = |b| 0.4 * b;
     for (family, squeeze, unseen) in [
         (Family::Vst, below, 0.5..1.0),
+        (Family::Vsgbm, below, 0.5..1.0),
         (Family::Sgb, gap, 0.35..0.65),
         (Family::Sglb, gap, 0.35..0.65),
     ] {

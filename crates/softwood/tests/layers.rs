@@ -13,6 +13,7 @@ const LAYERS: &[&[&str]] = &[
     &["data", "predictive", "store"],
     &["likelihood", "score", "soft", "hard", "infer", "boost"],
     &["outline", "posterior", "fit"],
+    &["variational"],
     &["models"],
     &["evaluate", "bandit", "causal"],
 ];

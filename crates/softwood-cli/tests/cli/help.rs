@@ -83,6 +83,7 @@ fn nothing_typed_shows_the_help_and_wrong_verbs_are_refused() {
 fn the_list_of_models() {
     insta::assert_snapshot!(Folder::new().run(&["models"]).out, @r"
     vst     variational soft tree: one soft tree with a Gaussian posterior over all its weights
+    vsgbm   boosted variational soft trees: a sum of soft trees with a posterior over all weights
     sgb     stochastic gradient boosting: ensembles of boosted hard trees
     sglb    Langevin boosting: boosted hard trees whose members are posterior samples
     forest  random forest: bagged hard trees, in blocks that are its members

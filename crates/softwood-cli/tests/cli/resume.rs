@@ -30,6 +30,7 @@ fn fit(folder: &Folder, family: &str, target: &str) {
     ];
     match family {
         "vst" => args.extend(["-p", "n_epochs=3", "-p", "depth=1"]),
+        "vsgbm" => args.extend(["-p", "n_epochs=3", "-p", "depth=1", "-p", "n_trees=2"]),
         "sgb" | "sglb" => args.extend([
             "-p",
             "n_estimators=10",
@@ -91,9 +92,11 @@ fn every_family_goes_on_or_says_that_it_cannot() {
     }
 }
 
-/// A family that goes on, where there is one.
+/// A boosted family that goes on, where there is one.
 fn going_on(folder: &Folder) -> Option<String> {
-    let found = families(folder).into_iter().find(|(_, goes_on)| *goes_on);
+    let found = families(folder)
+        .into_iter()
+        .find(|(family, goes_on)| *goes_on && family.starts_with("sg"));
     found.map(|(family, _)| family)
 }
 

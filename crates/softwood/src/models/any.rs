@@ -8,6 +8,7 @@ use crate::fit::{Fit, Run, cannot_go_on};
 use crate::models::boosting::{Boosted, SgbParams, SglbParams};
 use crate::models::forest::{Forest, ForestParams};
 use crate::models::tree::{Tree, TreeParams};
+use crate::models::vsgbm::{Vsgbm, VsgbmParams};
 use crate::models::vst::{Vst, VstParams};
 use crate::params::{self, Params, Spec};
 use crate::posterior::Posterior;
@@ -18,6 +19,8 @@ use crate::store::record::Record;
 pub enum Family {
     /// Variational soft tree.
     Vst,
+    /// Boosted variational soft trees.
+    Vsgbm,
     /// Stochastic gradient boosting.
     Sgb,
     /// Stochastic gradient Langevin boosting.
@@ -34,6 +37,10 @@ macro_rules! with_params {
         match $family {
             Family::Vst => {
                 type $P = VstParams;
+                $said
+            }
+            Family::Vsgbm => {
+                type $P = VsgbmParams;
                 $said
             }
             Family::Sgb => {
@@ -58,12 +65,20 @@ macro_rules! with_params {
 
 impl Family {
     /// All families, in the order they are listed.
-    pub const ALL: &'static [Self] = &[Self::Vst, Self::Sgb, Self::Sglb, Self::Forest, Self::Tree];
+    pub const ALL: &'static [Self] = &[
+        Self::Vst,
+        Self::Vsgbm,
+        Self::Sgb,
+        Self::Sglb,
+        Self::Forest,
+        Self::Tree,
+    ];
 
     /// Name on the command line and in model files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Vst => "vst",
+            Self::Vsgbm => "vsgbm",
             Self::Sgb => "sgb",
             Self::Sglb => "sglb",
             Self::Forest => "forest",
@@ -76,6 +91,9 @@ impl Family {
         match self {
             Self::Vst => {
                 "variational soft tree: one soft tree with a Gaussian posterior over all its weights"
+            }
+            Self::Vsgbm => {
+                "boosted variational soft trees: a sum of soft trees with a posterior over all weights"
             }
             Self::Sgb => "stochastic gradient boosting: ensembles of boosted hard trees",
             Self::Sglb => {
@@ -158,6 +176,7 @@ impl Family {
     pub fn restore(record: &Record) -> Result<Box<dyn Posterior>> {
         match Self::from_name(&record.family).map_err(|error| Error::Format(error.to_string()))? {
             Self::Vst => Ok(Box::new(Vst::from_record(record)?)),
+            Self::Vsgbm => Ok(Box::new(Vsgbm::from_record(record)?)),
             family @ (Self::Sgb | Self::Sglb) => {
                 Ok(Box::new(Boosted::from_record(family.name(), record)?))
             }

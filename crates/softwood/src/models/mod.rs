@@ -5,4 +5,5 @@ pub(crate) mod boosting;
 pub(crate) mod file;
 pub(crate) mod forest;
 pub(crate) mod tree;
+pub(crate) mod vsgbm;
 pub(crate) mod vst;

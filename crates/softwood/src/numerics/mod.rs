@@ -3,6 +3,7 @@
 pub(crate) mod chains;
 pub(crate) mod cholesky;
 pub(crate) mod eigen;
+pub(crate) mod gamma;
 pub(crate) mod gaussian;
 pub(crate) mod gemm;
 pub(crate) mod normal;

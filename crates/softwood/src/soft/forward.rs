@@ -1,4 +1,5 @@
-//! Prediction: the components of a soft tree for a block of rows, without gradients.
+//! Prediction: the components of a sum of soft trees for a block of rows, without gradients. Trees are asked one by one: those that are
+//! added to the first leave the sum of their roots, which the first then adds to its components.
 
 use multiversion::multiversion;
 
@@ -6,6 +7,10 @@ use crate::numerics::real::{LANES, Lanes, Real, sigmoid};
 use crate::soft::blend::{blend_up, lanes_at};
 use crate::soft::kernel::Pass;
 use crate::soft::law::Law;
+use crate::soft::layout::Layout;
+
+/// Least weight of a component, before its logarithm.
+const LEAST_REACH: f32 = 1e-30;
 
 /// Room for one chunk of lanes.
 #[derive(Debug, Clone)]
@@ -16,13 +21,13 @@ pub(crate) struct ForwardScratch {
 }
 
 impl ForwardScratch {
-    pub(crate) fn new(pass: &Pass) -> Self {
-        let n_nodes = 2 * pass.layout.n_leaves() - 1;
+    pub(crate) fn new(layout: &Layout) -> Self {
+        let n_nodes = 2 * layout.n_leaves() - 1;
         let zeros = |len: usize| vec![Lanes::of(0.0); len];
         Self {
-            gates: zeros(pass.layout.n_gates()),
+            gates: zeros(layout.n_gates()),
             reach: zeros(n_nodes),
-            blended: zeros(n_nodes * pass.layout.n_channels),
+            blended: zeros(n_nodes * layout.n_channels),
         }
     }
 }
@@ -49,19 +54,47 @@ impl Components<'_> {
     }
 }
 
-/// Components of every row from activations (`n_activations x n_rows`).
+/// The activations of one tree on a block: `n_activations x n_rows`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Activations<'a> {
+    pub(crate) values: &'a [f32],
+    pub(crate) n_rows: usize,
+}
+
+/// Adds the root of a tree that is added to the first to `sums` (channels x rows).
+#[multiversion(targets = "simd")]
+pub(crate) fn add_root(
+    layout: &Layout,
+    beta: f64,
+    activations: Activations<'_>,
+    scratch: &mut ForwardScratch,
+    sums: &mut [f32],
+) {
+    let n_rows = activations.n_rows;
+    for start in (0..n_rows).step_by(LANES) {
+        descend(layout, beta, activations, start, scratch);
+        for (channel, root) in scratch.blended[..layout.n_channels].iter().enumerate() {
+            let sums = &mut sums[channel * n_rows + start..][..LANES];
+            for lane in 0..LANES {
+                sums[lane] += root[lane];
+            }
+        }
+    }
+}
+
+/// Components of every row from the activations of the first tree, and the sum of the roots of the others (channels x rows; empty
+/// where there are none).
 #[multiversion(targets = "simd")]
 pub(crate) fn components(
     pass: &Pass,
-    activations: &[f32],
-    n_rows: usize,
+    activations: Activations<'_>,
+    common: &[f32],
     scratch: &mut ForwardScratch,
     out: &mut Components<'_>,
 ) {
-    for start in (0..n_rows).step_by(LANES) {
-        descend(pass, activations, n_rows, start, scratch);
-        let leaves = |activation| lanes_at(activations, activation * n_rows + start);
-        blend_up(&pass.layout, leaves, &scratch.gates, &mut scratch.blended);
+    for start in (0..activations.n_rows).step_by(LANES) {
+        descend(&pass.stack.first, pass.beta, activations, start, scratch);
+        add_common(pass, activations.n_rows, start, common, scratch);
         match pass.law {
             Law::Categorical => classes(pass, start, scratch, out),
             Law::Normal { .. } | Law::KnownNoise { .. } => normals(pass, start, scratch, out),
@@ -69,19 +102,77 @@ pub(crate) fn components(
     }
 }
 
+/// What a tree added next needs to know of those before: of every row the log weight of each component, then its channels (rows
+/// contiguous).
+#[multiversion(targets = "simd")]
+pub(crate) fn given(
+    pass: &Pass,
+    activations: Activations<'_>,
+    common: &[f32],
+    scratch: &mut ForwardScratch,
+    out: &mut [f32],
+) {
+    let layout = &pass.stack.first;
+    let (n_components, n_channels) = (layout.n_components(), layout.n_channels);
+    let n_rows = activations.n_rows;
+    for start in (0..n_rows).step_by(LANES) {
+        descend(layout, pass.beta, activations, start, scratch);
+        add_common(pass, n_rows, start, common, scratch);
+        for component in 0..n_components {
+            let node = n_components - 1 + component;
+            let reach = scratch.reach[node];
+            let place = &mut out[component * n_rows + start..][..LANES];
+            for lane in 0..LANES {
+                place[lane] = Real::ln(reach[lane].largest(LEAST_REACH));
+            }
+            for channel in 0..n_channels {
+                let at = n_components + component * n_channels + channel;
+                out[at * n_rows + start..][..LANES]
+                    .copy_from_slice(&scratch.blended[node * n_channels + channel][..]);
+            }
+        }
+    }
+}
+
+/// Adds the roots of the added trees to the channels of every component.
+#[inline(always)]
+fn add_common(
+    pass: &Pass,
+    n_rows: usize,
+    start: usize,
+    common: &[f32],
+    scratch: &mut ForwardScratch,
+) {
+    if common.is_empty() {
+        return;
+    }
+    let (n_components, n_channels) = (pass.stack.first.n_components(), pass.stack.first.n_channels);
+    for node in n_components - 1..2 * n_components - 1 {
+        for channel in 0..n_channels {
+            let sum = lanes_at(common, channel * n_rows + start);
+            let value = &mut scratch.blended[node * n_channels + channel];
+            for lane in 0..LANES {
+                value[lane] += sum[lane];
+            }
+        }
+    }
+}
+
+/// Gates, reach above the mixing level, and channels blended up to it.
 #[inline(always)]
 fn descend(
-    pass: &Pass,
-    activations: &[f32],
-    n_rows: usize,
+    layout: &Layout,
+    beta: f64,
+    activations: Activations<'_>,
     start: usize,
     scratch: &mut ForwardScratch,
 ) {
-    let beta = pass.beta as f32;
-    let first = pass.layout.n_components() - 1;
+    let Activations { values, n_rows } = activations;
+    let beta = beta as f32;
+    let first = layout.n_components() - 1;
     scratch.reach[0] = Lanes::of(1.0);
-    for node in 0..pass.layout.n_gates() {
-        let a = lanes_at(activations, node * n_rows + start);
+    for node in 0..layout.n_gates() {
+        let a = lanes_at(values, node * n_rows + start);
         let mut g = Lanes::of(0.0);
         for lane in 0..LANES {
             g[lane] = sigmoid(beta * a[lane]);
@@ -99,15 +190,19 @@ fn descend(
         scratch.reach[2 * node + 1] = left;
         scratch.reach[2 * node + 2] = right;
     }
+    let leaves = |activation| lanes_at(values, activation * n_rows + start);
+    blend_up(layout, leaves, &scratch.gates, &mut scratch.blended);
 }
 
 #[inline(always)]
 fn normals(pass: &Pass, start: usize, scratch: &ForwardScratch, out: &mut Components<'_>) {
-    let n_components = pass.layout.n_components();
+    let (n_components, n_channels) = (pass.stack.first.n_components(), pass.stack.first.n_channels);
     for component in 0..n_components {
         let node = n_components - 1 + component;
         let at = component * out.stride + start;
-        let (mean, raw) = (scratch.blended[2 * node], scratch.blended[2 * node + 1]);
+        // where the noise is known, a scale is not always there
+        let channels = &scratch.blended[node * n_channels..(node + 1) * n_channels];
+        let (mean, raw) = (channels[0], channels[n_channels - 1]);
         let mut sd = raw;
         for lane in 0..LANES {
             sd[lane] = pass.law.sd(raw[lane]);
@@ -130,7 +225,7 @@ fn widen(values: Lanes<f32>) -> [f64; LANES] {
 /// Class probabilities: the reach-weighted softmax of each component.
 #[inline(always)]
 fn classes(pass: &Pass, start: usize, scratch: &ForwardScratch, out: &mut Components<'_>) {
-    let (n_components, n_classes) = (pass.layout.n_components(), pass.layout.n_channels);
+    let (n_components, n_classes) = (pass.stack.first.n_components(), pass.stack.first.n_channels);
     for class in 0..n_classes {
         out.weight[class * out.stride + start..][..LANES].fill(0.0);
     }

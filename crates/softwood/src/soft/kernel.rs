@@ -8,6 +8,9 @@
 //! - levels below `m`: `d ll/d t_n = q_n g_n (1 - g_n) sum_k delta_k (F_right,k - F_left,k)`, `delta = r_c d log f_c/d F_c`
 //! - leaves: `d ll/d leaf_k = delta_k q_leaf`
 //!
+//! Trees that are added to the first blend at all levels, and their roots are added to the channels of every component: for
+//! them `delta` is the sum over the components.
+//!
 //! Activations are activations x rows, rows contiguous. Lanes are rows.
 
 use multiversion::multiversion;
@@ -16,6 +19,7 @@ use crate::numerics::real::{LANES, Lanes, Real, both, gate, sigmoid};
 use crate::soft::blend::{blend_up, lanes_at};
 use crate::soft::law::Law;
 use crate::soft::layout::Layout;
+use crate::soft::stack::Stack;
 
 /// Reach probabilities are held above this, so that their products with gradients stay normal numbers.
 const LEAST_REACH: f64 = 1e-12;
@@ -23,7 +27,7 @@ const LEAST_REACH: f64 = 1e-12;
 /// What a pass needs to know of the model.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pass {
-    pub(crate) layout: Layout,
+    pub(crate) stack: Stack,
     pub(crate) law: Law,
     /// Inverse temperature of the gates.
     pub(crate) beta: f64,
@@ -32,12 +36,10 @@ pub(crate) struct Pass {
 /// Room for one chunk of lanes; made once per worker.
 #[derive(Debug, Clone)]
 pub(crate) struct Scratch<T> {
-    /// sigmoid of every gate.
-    gates: Vec<Lanes<T>>,
-    /// Log reach above the mixing level, reach below it.
-    reach: Vec<Lanes<T>>,
-    /// Blended channels, node-major: `node * n_channels + channel`.
-    blended: Vec<Lanes<T>>,
+    first: Branches<T>,
+    added: Vec<Branches<T>>,
+    /// Sum of the roots of the added trees, channel by channel; then the gradient with respect to it.
+    common: Vec<Lanes<T>>,
     /// Gradient of each component's log density, component-major.
     slopes: Vec<Lanes<T>>,
     /// Responsibilities and their subtree sums, by heap node.
@@ -48,16 +50,39 @@ pub(crate) struct Scratch<T> {
     sum: Lanes<T>,
 }
 
-impl<T: Real> Scratch<T> {
-    pub(crate) fn new(layout: &Layout) -> Self {
+/// One tree on one chunk.
+#[derive(Debug, Clone)]
+struct Branches<T> {
+    /// sigmoid of every gate.
+    gates: Vec<Lanes<T>>,
+    /// Log reach above the mixing level, reach below it.
+    reach: Vec<Lanes<T>>,
+    /// Blended channels, node-major: `node * n_channels + channel`.
+    blended: Vec<Lanes<T>>,
+}
+
+impl<T: Real> Branches<T> {
+    fn new(layout: &Layout) -> Self {
         let n_nodes = 2 * layout.n_leaves() - 1;
         let zeros = |len: usize| vec![Lanes::of(T::ZERO); len];
         Self {
             gates: zeros(layout.n_gates()),
             reach: zeros(n_nodes),
             blended: zeros(n_nodes * layout.n_channels),
-            slopes: zeros(layout.n_components() * layout.n_channels),
-            shares: zeros(n_nodes),
+        }
+    }
+}
+
+impl<T: Real> Scratch<T> {
+    pub(crate) fn new(stack: &Stack) -> Self {
+        let zeros = |len: usize| vec![Lanes::of(T::ZERO); len];
+        let first = &stack.first;
+        Self {
+            first: Branches::new(first),
+            added: vec![Branches::new(&stack.added); stack.n_added],
+            common: zeros(first.n_channels),
+            slopes: zeros(first.n_components() * first.n_channels),
+            shares: zeros(2 * first.n_components() - 1),
             top: Lanes::of(T::ZERO),
             sum: Lanes::of(T::ZERO),
         }
@@ -71,6 +96,8 @@ pub(crate) struct BlockRows<'a, T> {
     pub(crate) activations: &'a mut [T],
     pub(crate) target: &'a [T],
     pub(crate) weight: &'a [T],
+    /// Log weight and channels of each component, where the first tree is given: `Stack::n_given` x `n_rows`.
+    pub(crate) given: &'a [T],
     /// Log-likelihood of each row, unweighted: an answer.
     pub(crate) scores: &'a mut [T],
 }
@@ -92,19 +119,22 @@ pub(crate) fn gradient<T: Real>(
     for start in (0..n_rows).step_by(LANES) {
         let mut view = View {
             activations: rows.activations,
+            first: 0,
             n_rows,
             start,
         };
         let target = lanes_at(rows.target, start);
         let weight = lanes_at(rows.weight, start);
-        let scores = chunk(pass, &mut view, &target, &weight, scratch);
+        let scores = chunk(pass, &mut view, rows.given, &target, &weight, scratch);
         rows.scores[start..start + LANES].copy_from_slice(&scores[..]);
     }
 }
 
-/// One chunk of lanes of the activations.
+/// One chunk of lanes of the activations of one tree.
 struct View<'a, T> {
     activations: &'a mut [T],
+    /// First activation of the tree.
+    first: usize,
     n_rows: usize,
     start: usize,
 }
@@ -112,11 +142,14 @@ struct View<'a, T> {
 impl<T: Real> View<'_, T> {
     #[inline(always)]
     fn get(&self, activation: usize) -> Lanes<T> {
-        lanes_at(self.activations, activation * self.n_rows + self.start)
+        lanes_at(
+            self.activations,
+            (self.first + activation) * self.n_rows + self.start,
+        )
     }
     #[inline(always)]
     fn set(&mut self, activation: usize, value: &Lanes<T>) {
-        let at = activation * self.n_rows + self.start;
+        let at = (self.first + activation) * self.n_rows + self.start;
         self.activations[at..at + LANES].copy_from_slice(&value[..]);
     }
 }
@@ -125,28 +158,117 @@ impl<T: Real> View<'_, T> {
 fn chunk<T: Real>(
     pass: &Pass,
     view: &mut View<'_, T>,
+    given: &[T],
     target: &Lanes<T>,
     weight: &Lanes<T>,
     scratch: &mut Scratch<T>,
 ) -> Lanes<T> {
-    descend(pass, view, scratch);
-    let leaves = |activation| view.get(activation);
-    blend_up(&pass.layout, leaves, &scratch.gates, &mut scratch.blended);
+    let stack = &pass.stack;
+    let beta = T::of(pass.beta);
+    let first = &stack.first;
+    scratch.common.fill(Lanes::of(T::ZERO));
+    for (at, tree) in scratch.added.iter_mut().enumerate() {
+        view.first = stack.first_activation(at);
+        descend(&stack.added, beta, view, tree);
+        let leaves = |activation| view.get(activation);
+        blend_up(&stack.added, leaves, &tree.gates, &mut tree.blended);
+        for (sum, root) in scratch.common.iter_mut().zip(&tree.blended) {
+            *sum = both(*sum, *root, |sum, root| sum + root);
+        }
+    }
+    if stack.is_given {
+        take_given(first, given, view, &mut scratch.first);
+    } else {
+        view.first = 0;
+        descend(first, beta, view, &mut scratch.first);
+        let leaves = |activation| view.get(activation);
+        blend_up(
+            first,
+            leaves,
+            &scratch.first.gates,
+            &mut scratch.first.blended,
+        );
+    }
+    if stack.n_added > 0 {
+        add_common(first, scratch);
+    }
     let scores = components(pass, target, weight, scratch);
-    choosing_gates(pass, view, scratch);
-    blending_gates(pass, view, scratch);
+    weigh_slopes(first, scratch);
+    if !stack.is_given {
+        view.first = 0;
+        choosing_gates(first, beta, view, scratch);
+        blending_gates(first, beta, view, &scratch.first, &scratch.slopes);
+    }
+    if stack.n_added > 0 {
+        sum_slopes(first, scratch);
+        for (at, tree) in scratch.added.iter().enumerate() {
+            view.first = stack.first_activation(at);
+            blending_gates(&stack.added, beta, view, tree, &scratch.common);
+        }
+    }
     scores
+}
+
+/// Components that are not computed but given.
+#[inline(always)]
+fn take_given<T: Real>(layout: &Layout, given: &[T], view: &View<'_, T>, tree: &mut Branches<T>) {
+    let (n_components, n_channels) = (layout.n_components(), layout.n_channels);
+    let value = |at: usize| lanes_at(given, at * view.n_rows + view.start);
+    for component in 0..n_components {
+        let node = n_components - 1 + component;
+        tree.reach[node] = value(component);
+        for channel in 0..n_channels {
+            tree.blended[node * n_channels + channel] =
+                value(n_components + component * n_channels + channel);
+        }
+    }
+}
+
+/// Adds the roots of the added trees to the channels of every component.
+#[inline(always)]
+fn add_common<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
+    let (n_components, n_channels) = (layout.n_components(), layout.n_channels);
+    let from = (n_components - 1) * n_channels;
+    let channels = &mut scratch.first.blended[from..from + n_components * n_channels];
+    for channels in channels.chunks_exact_mut(n_channels) {
+        for (channel, common) in channels.iter_mut().zip(&scratch.common) {
+            *channel = both(*channel, *common, |a, b| a + b);
+        }
+    }
+}
+
+/// Slopes of the components times their responsibilities.
+#[inline(always)]
+fn weigh_slopes<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
+    let n_channels = layout.n_channels;
+    let first = layout.n_components() - 1;
+    for component in 0..=first {
+        let share = scratch.shares[first + component];
+        for slope in &mut scratch.slopes[component * n_channels..(component + 1) * n_channels] {
+            *slope = both(*slope, share, |slope, share| slope * share);
+        }
+    }
+}
+
+/// Their sum over components, into `common`.
+#[inline(always)]
+fn sum_slopes<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
+    scratch.common.fill(Lanes::of(T::ZERO));
+    for slopes in scratch.slopes.chunks_exact(layout.n_channels) {
+        for (sum, slope) in scratch.common.iter_mut().zip(slopes) {
+            *sum = both(*sum, *slope, |sum, slope| sum + slope);
+        }
+    }
 }
 
 /// Gates and reach, from the root down.
 #[inline(always)]
-fn descend<T: Real>(pass: &Pass, view: &View<'_, T>, scratch: &mut Scratch<T>) {
-    let beta = T::of(pass.beta);
-    let n_choosing = pass.layout.n_components() - 1;
-    scratch.reach[0] = Lanes::of(T::ZERO);
+fn descend<T: Real>(layout: &Layout, beta: T, view: &View<'_, T>, tree: &mut Branches<T>) {
+    let n_choosing = layout.n_components() - 1;
+    tree.reach[0] = Lanes::of(T::ZERO);
     for node in 0..n_choosing {
         let a = view.get(node);
-        let up = scratch.reach[node];
+        let up = tree.reach[node];
         let (mut left, mut right, mut g) = (up, up, up);
         for lane in 0..LANES {
             let (value, above, below) = gate(beta * a[lane]);
@@ -154,17 +276,17 @@ fn descend<T: Real>(pass: &Pass, view: &View<'_, T>, scratch: &mut Scratch<T>) {
             left[lane] = up[lane] - above;
             right[lane] = up[lane] - below;
         }
-        scratch.gates[node] = g;
-        scratch.reach[2 * node + 1] = left;
-        scratch.reach[2 * node + 2] = right;
+        tree.gates[node] = g;
+        tree.reach[2 * node + 1] = left;
+        tree.reach[2 * node + 2] = right;
     }
-    for node in n_choosing..pass.layout.n_gates() {
+    for node in n_choosing..layout.n_gates() {
         let a = view.get(node);
         let is_top = node < 2 * n_choosing + 1;
         let up = if is_top {
             Lanes::of(T::ONE)
         } else {
-            scratch.reach[node]
+            tree.reach[node]
         };
         let (mut left, mut right, mut g) = (up, up, up);
         for lane in 0..LANES {
@@ -173,9 +295,9 @@ fn descend<T: Real>(pass: &Pass, view: &View<'_, T>, scratch: &mut Scratch<T>) {
             right[lane] = (up[lane] * value).largest(T::of(LEAST_REACH));
             left[lane] = (up[lane] - up[lane] * value).largest(T::of(LEAST_REACH));
         }
-        scratch.gates[node] = g;
-        scratch.reach[2 * node + 1] = left;
-        scratch.reach[2 * node + 2] = right;
+        tree.gates[node] = g;
+        tree.reach[2 * node + 1] = left;
+        tree.reach[2 * node + 2] = right;
     }
 }
 
@@ -187,16 +309,16 @@ fn components<T: Real>(
     weight: &Lanes<T>,
     scratch: &mut Scratch<T>,
 ) -> Lanes<T> {
-    let n_channels = pass.layout.n_channels;
-    let first = pass.layout.n_components() - 1;
+    let n_channels = pass.stack.first.n_channels;
+    let first = pass.stack.first.n_components() - 1;
     let last = 2 * first + 1;
     scratch.top = Lanes::of(T::of(-1e30));
     for node in first..last {
-        let z = &scratch.blended[node * n_channels..(node + 1) * n_channels];
+        let z = &scratch.first.blended[node * n_channels..(node + 1) * n_channels];
         let slopes =
             &mut scratch.slopes[(node - first) * n_channels..(node - first + 1) * n_channels];
         let density = pass.law.log_density(z, target, slopes);
-        let joint = both(density, scratch.reach[node], |f, reach| f + reach);
+        let joint = both(density, scratch.first.reach[node], |f, reach| f + reach);
         scratch.shares[node] = joint;
         scratch.top = both(scratch.top, joint, Real::largest);
     }
@@ -220,47 +342,47 @@ fn components<T: Real>(
 
 /// Gradients of the gates that choose a component.
 #[inline(always)]
-fn choosing_gates<T: Real>(pass: &Pass, view: &mut View<'_, T>, scratch: &mut Scratch<T>) {
-    let beta = T::of(pass.beta);
-    for node in (0..pass.layout.n_components() - 1).rev() {
+fn choosing_gates<T: Real>(
+    layout: &Layout,
+    beta: T,
+    view: &mut View<'_, T>,
+    scratch: &mut Scratch<T>,
+) {
+    for node in (0..layout.n_components() - 1).rev() {
         let (left, right) = (scratch.shares[2 * node + 1], scratch.shares[2 * node + 2]);
         let sum = both(left, right, |left, right| left + right);
-        let part = both(scratch.gates[node], sum, |g, sum| g * sum);
+        let part = both(scratch.first.gates[node], sum, |g, sum| g * sum);
         let out = both(right, part, |right, part| beta * (right - part));
         scratch.shares[node] = sum;
         view.set(node, &out);
     }
 }
 
-/// Gradients of the gates that blend, and of the leaves. `shares` of a node below a component is not used: the reach
-/// inside the component and the component's slopes carry everything.
+/// Gradients of the gates that blend, and of the leaves, from the weighted slopes of the components (component-major).
 #[inline(always)]
-fn blending_gates<T: Real>(pass: &Pass, view: &mut View<'_, T>, scratch: &mut Scratch<T>) {
-    let layout = &pass.layout;
+fn blending_gates<T: Real>(
+    layout: &Layout,
+    beta: T,
+    view: &mut View<'_, T>,
+    tree: &Branches<T>,
+    slopes: &[Lanes<T>],
+) {
     let (n_gates, n_leaves, n_channels) = (layout.n_gates(), layout.n_leaves(), layout.n_channels);
-    let beta = T::of(pass.beta);
-    let first = layout.n_components() - 1;
-    for component in 0..=first {
-        let share = scratch.shares[first + component];
-        for slope in &mut scratch.slopes[component * n_channels..(component + 1) * n_channels] {
-            *slope = both(*slope, share, |slope, share| slope * share);
-        }
-    }
     for level in layout.mixing_levels..layout.depth {
         let below = level - layout.mixing_levels;
         for node in (1 << level) - 1..(2 << level) - 1 {
             let component = (node + 1 - (1 << level)) >> below;
             let mut pull = Lanes::of(T::ZERO);
             for channel in 0..n_channels {
-                let slope = scratch.slopes[component * n_channels + channel];
-                let left = scratch.blended[(2 * node + 1) * n_channels + channel];
-                let right = scratch.blended[(2 * node + 2) * n_channels + channel];
+                let slope = slopes[component * n_channels + channel];
+                let left = tree.blended[(2 * node + 1) * n_channels + channel];
+                let right = tree.blended[(2 * node + 2) * n_channels + channel];
                 let apart = both(right, left, |right, left| right - left);
                 for lane in 0..LANES {
                     pull[lane] = slope[lane].fma(apart[lane], pull[lane]);
                 }
             }
-            let (g, right) = (scratch.gates[node], scratch.reach[2 * node + 2]);
+            let (g, right) = (tree.gates[node], tree.reach[2 * node + 2]);
             for lane in 0..LANES {
                 pull[lane] = beta * pull[lane] * right[lane] * (T::ONE - g[lane]);
             }
@@ -273,10 +395,10 @@ fn blending_gates<T: Real>(pass: &Pass, view: &mut View<'_, T>, scratch: &mut Sc
         let reach = if below == 0 {
             Lanes::of(T::ONE)
         } else {
-            scratch.reach[n_gates + leaf]
+            tree.reach[n_gates + leaf]
         };
         for channel in 0..n_channels {
-            let slope = scratch.slopes[component * n_channels + channel];
+            let slope = slopes[component * n_channels + channel];
             let out = both(slope, reach, |slope, reach| slope * reach);
             view.set(n_gates + channel * n_leaves + leaf, &out);
         }

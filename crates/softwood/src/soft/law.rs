@@ -13,7 +13,7 @@ pub(crate) enum Law {
         /// Least standard deviation.
         floor: f64,
     },
-    /// Normal with a known standard deviation; the raw scale channel is not used.
+    /// Normal with a known standard deviation; a raw scale channel, if there is one, is not used.
     KnownNoise {
         /// The standard deviation.
         sd: f64,
@@ -77,7 +77,9 @@ fn known_noise<T: Real>(sd: T, z: &[Lanes<T>], target: &Lanes<T>, dz: &mut [Lane
         let u = (target[lane] - z[0][lane]) * inverse;
         out[lane] = -(T::of(0.5) * u).fma(u, constant);
         dz[0][lane] = u * inverse;
-        dz[1][lane] = T::ZERO;
+    }
+    for slope in &mut dz[1..] {
+        *slope = Lanes::of(T::ZERO);
     }
     out
 }

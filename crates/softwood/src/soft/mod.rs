@@ -10,4 +10,5 @@ pub(crate) mod kernel;
 pub(crate) mod law;
 pub(crate) mod layout;
 pub(crate) mod packed;
+pub(crate) mod stack;
 pub(crate) mod tree;

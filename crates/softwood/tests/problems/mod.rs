@@ -104,6 +104,9 @@ pub(crate) fn numbers(table: &Table, name: &str) -> Vec<f64> {
 pub(crate) fn quick(family: Family) -> Value {
     match family {
         Family::Vst => json!({"n_epochs": 20, "n_members": 40}),
+        Family::Vsgbm => {
+            json!({"n_epochs": 20, "n_trees": 2, "depth": 2, "n_fits": 2, "n_members": 40})
+        }
         Family::Sgb | Family::Sglb => {
             json!({"n_estimators": 60, "n_members": 6, "learning_rate": 0.1, "max_depth": 3})
         }

@@ -1,41 +1,9 @@
 //! The parameter table of the variational soft tree.
 
 use crate::data::encode::{Rotation, Scaling};
-use crate::params::{choices, params};
-
-choices! {
-    /// What stands in a leaf.
-    Leaf {
-        /// A constant.
-        Constant = "constant",
-        /// A linear function of the inputs.
-        Linear = "linear",
-    }
-}
-
-choices! {
-    /// How the leaves of a tree become one distribution.
-    LeafMixing {
-        /// Each leaf is a component of a mixture.
-        Mixture = "mixture",
-        /// One distribution whose parameters are the gate-weighted averages of the leaves'.
-        Blend = "blend",
-        /// The top levels choose a component, the levels below blend.
-        Hybrid = "hybrid",
-    }
-}
-
-choices! {
-    /// Where the prior variances come from.
-    Prior {
-        /// Learned for each kind of weight and each input (automatic relevance determination).
-        Ard = "ard",
-        /// Learned for each kind of weight.
-        Kind = "kind",
-        /// `prior_scale` squared for every weight.
-        Fixed = "fixed",
-    }
-}
+use crate::params::params;
+use crate::variational::options::{Leaf, LeafMixing, Prior};
+use crate::variational::recipe::{Noise, Recipe};
 
 params! {
     /// Parameters of the variational soft tree.
@@ -97,5 +65,33 @@ params! {
         min_scale: Option<f64> = None, [0.0, 10.0];
         /// Known noise standard deviation in the target's units; auto: learned.
         noise_scale: Option<f64> = None, [1e-12, 1e12];
+    }
+}
+
+impl From<&VstParams> for Recipe {
+    fn from(params: &VstParams) -> Self {
+        Self {
+            depth: params.depth,
+            leaf: params.leaf,
+            leaf_mixing: params.leaf_mixing,
+            mixing_levels: params.mixing_levels,
+            beta: params.beta,
+            rank: params.rank,
+            prior: params.prior,
+            prior_scale: params.prior_scale,
+            kl_weight: params.kl_weight,
+            learning_rate: params.learning_rate,
+            batch_size: params.batch_size,
+            n_epochs: params.n_epochs,
+            n_draws: params.n_draws,
+            early_stopping: params.early_stopping,
+            validation_fraction: params.validation_fraction,
+            scaling: params.scaling,
+            rotation: params.rotation,
+            squares: params.squares,
+            max_categories: params.max_categories,
+            min_scale: params.min_scale,
+            noise: params.noise_scale.map_or(Noise::Varying, Noise::Known),
+        }
     }
 }

@@ -3,25 +3,27 @@
 use crate::data::dataset::{Dataset, Target};
 use crate::data::encode::{Encoder, Encoding};
 use crate::data::standardise::{Standard, resolution};
-use crate::models::vst::VstParams;
 use crate::soft::law::Law;
+use crate::variational::recipe::{Noise, Recipe};
 
 /// Encoded rows: inputs `n_rows x width` with a last column of ones.
 #[derive(Debug, Clone)]
-pub(super) struct Coded {
-    pub(super) inputs: Vec<f32>,
-    pub(super) target: Vec<f32>,
-    pub(super) weight: Vec<f32>,
-    pub(super) total_weight: f64,
+pub(crate) struct Coded {
+    pub(crate) inputs: Vec<f32>,
+    pub(crate) target: Vec<f32>,
+    pub(crate) weight: Vec<f32>,
+    pub(crate) total_weight: f64,
+    /// What earlier trees say of each row, row by row; empty where there are none.
+    pub(crate) given: Vec<f32>,
 }
 
 impl Coded {
-    pub(super) fn n_rows(&self) -> usize {
+    pub(crate) fn n_rows(&self) -> usize {
         self.target.len()
     }
 
     /// Weighted mean over the rows.
-    pub(super) fn mean(&self, values: &[f64]) -> f64 {
+    pub(crate) fn mean(&self, values: &[f64]) -> f64 {
         let terms = self.weight.iter().zip(values);
         let sum: f64 = terms
             .map(|(&weight, value)| f64::from(weight) * value)
@@ -32,10 +34,10 @@ impl Coded {
 
 /// Targets that do not depend on how inputs are encoded.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scale {
-    pub(super) standard: Standard,
-    pub(super) law: Law,
-    pub(super) n_channels: usize,
+pub(crate) struct Scale {
+    pub(crate) standard: Standard,
+    pub(crate) law: Law,
+    pub(crate) n_channels: usize,
 }
 
 /// Least leaf scale in units of the target's, where the target is no grid.
@@ -43,7 +45,7 @@ const LEAST_SCALE: f64 = 1e-3;
 
 impl Scale {
     /// Standard units of the training target and the law that suits it.
-    pub(super) fn of(data: &Dataset, params: &VstParams) -> Self {
+    pub(crate) fn of(data: &Dataset, recipe: &Recipe) -> Self {
         match data.target() {
             Target::Classes(_) => Self {
                 standard: Standard {
@@ -57,17 +59,19 @@ impl Scale {
                 let standard = Standard::fit(values, data.weights());
                 let half_step = resolution(values, data.weights())
                     .map_or(0.0, |step| 0.5 * step / standard.scale);
-                let floor = params.min_scale.unwrap_or(LEAST_SCALE.max(half_step));
-                let law = match params.noise_scale {
-                    Some(sd) => Law::KnownNoise {
-                        sd: sd / standard.scale,
-                    },
-                    None => Law::Normal { floor },
+                let floor = recipe.min_scale.unwrap_or(LEAST_SCALE.max(half_step));
+                let (law, n_channels) = match recipe.noise {
+                    Noise::Known(sd) => {
+                        let sd = sd / standard.scale;
+                        (Law::KnownNoise { sd }, 2)
+                    }
+                    Noise::Constant { .. } => (Law::KnownNoise { sd: 1.0 }, 1),
+                    Noise::Varying => (Law::Normal { floor }, 2),
                 };
                 Self {
                     standard,
                     law,
-                    n_channels: 2,
+                    n_channels,
                 }
             }
         }
@@ -91,22 +95,24 @@ impl Scale {
             target,
             weight,
             total_weight,
+            given: Vec::new(),
         }
     }
 }
 
 /// Training and held-out rows in one encoding.
 #[derive(Debug, Clone)]
-pub(super) struct Problem {
-    pub(super) encoder: Encoder,
-    pub(super) scale: Scale,
-    pub(super) train: Coded,
+pub(crate) struct Problem {
+    pub(crate) encoder: Encoder,
+    pub(crate) scale: Scale,
+    pub(crate) train: Coded,
     /// Empty where nothing is held out.
-    pub(super) held_out: Option<Coded>,
+    pub(crate) held_out: Option<Coded>,
 }
 
 impl Problem {
-    pub(super) fn new(
+    /// Rows in an encoding that is fitted to those of training.
+    pub(crate) fn new(
         data: &Dataset,
         held_out: Option<&Dataset>,
         scale: Scale,
@@ -114,6 +120,16 @@ impl Problem {
     ) -> Self {
         let ones = vec![1.0; data.n_rows()];
         let encoder = Encoder::fit(data.features(), data.weights().unwrap_or(&ones), encoding);
+        Self::encoded(data, held_out, scale, encoder)
+    }
+
+    /// Rows in an encoding that is there already.
+    pub(crate) fn encoded(
+        data: &Dataset,
+        held_out: Option<&Dataset>,
+        scale: Scale,
+        encoder: Encoder,
+    ) -> Self {
         let train = scale.code(data, &encoder);
         let held_out = held_out.map(|rows| scale.code(rows, &encoder));
         Self {

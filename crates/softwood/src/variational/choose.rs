@@ -6,23 +6,56 @@ use crate::data::dataset::Dataset;
 use crate::data::encode::{Encoder, Encoding, Rotation, Scaling};
 use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};
-use crate::models::vst::params::{Leaf, LeafMixing, VstParams};
-use crate::models::vst::problem::{Problem, Scale};
-use crate::models::vst::train::{Plan, Trained, train};
-use crate::posterior::Trial;
+use crate::infer::lowrank::LowRank;
+use crate::posterior::{CurvePoint, Trial};
+use crate::rng::Key;
+use crate::soft::kernel::Pass;
+use crate::soft::layout::Layout;
+use crate::soft::stack::Stack;
+use crate::variational::options::{Leaf, LeafMixing};
+use crate::variational::problem::{Problem, Scale};
+use crate::variational::recipe::Recipe;
+use crate::variational::start;
+use crate::variational::train::{Hear, Job, Pace, Trained, start_posterior, train};
 
 /// A shape and an encoding.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Candidate {
-    pub(super) depth: usize,
-    pub(super) mixing_levels: usize,
-    pub(super) leaf: Leaf,
-    pub(super) encoding: Encoding,
+pub(crate) struct Candidate {
+    pub(crate) depth: usize,
+    pub(crate) mixing_levels: usize,
+    pub(crate) leaf: Leaf,
+    pub(crate) encoding: Encoding,
 }
 
 impl Candidate {
+    /// The tree and its posterior before training.
+    pub(crate) fn begin(&self, recipe: &Recipe, problem: &Problem, key: Key) -> (Pass, LowRank) {
+        let layout = Layout {
+            n_inputs: problem.encoder.n_inputs(),
+            depth: self.depth,
+            mixing_levels: self.mixing_levels,
+            n_channels: problem.scale.n_channels,
+            is_linear: self.leaf == Leaf::Linear,
+        };
+        let law = problem.scale.law;
+        let pass = Pass {
+            stack: Stack::single(layout),
+            law,
+            beta: recipe.beta,
+        };
+        let weights = start::weights(
+            &problem.train,
+            law,
+            None,
+            &layout,
+            recipe.beta,
+            key.child(1),
+        );
+        (pass, start_posterior(recipe, weights, key.child(2)))
+    }
+
     /// As a user reads it.
-    pub(super) fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let mixing = match self.mixing_levels {
             0 => "blend".to_owned(),
             levels if levels == self.depth => "mixture".to_owned(),
@@ -82,50 +115,62 @@ const ROWS_PER_LEAF: usize = 4;
 
 /// What a choice works with.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ground<'a> {
-    pub(super) params: &'a VstParams,
-    pub(super) data: &'a Dataset,
-    pub(super) held_out: Option<&'a Dataset>,
+pub(crate) struct Ground<'a> {
+    pub(crate) recipe: &'a Recipe,
+    pub(crate) data: &'a Dataset,
+    pub(crate) held_out: Option<&'a Dataset>,
     /// Training rows before equal ones were merged; a weight counts as that many rows.
-    pub(super) n_rows: usize,
-    pub(super) scale: Scale,
-    /// Plan of a full run; shape apart.
-    pub(super) plan: Plan,
-    pub(super) run: &'a Run<'a>,
+    pub(crate) n_rows: usize,
+    pub(crate) scale: Scale,
+    /// Pace of a full run.
+    pub(crate) pace: Pace,
+    pub(crate) run: &'a Run<'a>,
 }
 
 impl Ground<'_> {
-    pub(super) fn plan(&self, candidate: &Candidate, share: f64) -> Plan {
-        let n_epochs = (self.plan.n_epochs as f64 * share).ceil().max(1.0) as usize;
-        Plan {
-            depth: candidate.depth,
-            mixing_levels: candidate.mixing_levels,
-            is_linear: candidate.leaf == Leaf::Linear,
-            n_epochs,
-            ..self.plan
-        }
-    }
-
-    pub(super) fn problem(&self, encoding: Encoding) -> Problem {
+    pub(crate) fn problem(&self, encoding: Encoding) -> Problem {
         Problem::new(self.data, self.held_out, self.scale, encoding)
     }
 }
 
+/// Trains one tree of a candidate's shape.
+pub(crate) fn train_one(
+    ground: &Ground<'_>,
+    problem: &Problem,
+    candidate: &Candidate,
+    pace: Pace,
+    key: Key,
+    hear: Hear<'_>,
+) -> Result<Trained> {
+    let (pass, start) = candidate.begin(ground.recipe, problem, key.child(1));
+    let job = Job {
+        recipe: ground.recipe,
+        pass,
+        train: &problem.train,
+        held_out: problem.held_out.as_ref(),
+        start,
+        pace,
+        is_warm: false,
+        refresh: None,
+    };
+    train(&job, key, hear)
+}
+
 /// A candidate and its run in the last round, where there was one.
 #[derive(Debug, Clone)]
-pub(super) struct Ranked {
-    pub(super) candidate: Candidate,
-    pub(super) short_run: Option<Trained>,
+pub(crate) struct Ranked {
+    pub(crate) candidate: Candidate,
+    pub(crate) short_run: Option<Trained>,
 }
 
 /// The candidates of the last round that come near the best, best first, and what was tried.
-pub(super) fn choose(ground: &Ground<'_>) -> Result<(Vec<Ranked>, Vec<Trial>)> {
-    let params = ground.params;
+pub(crate) fn choose(ground: &Ground<'_>) -> Result<(Vec<Ranked>, Vec<Trial>)> {
+    let recipe = ground.recipe;
     let encoding = Encoding {
-        scaling: params.scaling.unwrap_or(Scaling::Standard),
-        rotation: params.rotation.unwrap_or(Rotation::None),
-        squares: params.squares.unwrap_or(false),
-        max_categories: params.max_categories,
+        scaling: recipe.scaling.unwrap_or(Scaling::Standard),
+        rotation: recipe.rotation.unwrap_or(Rotation::None),
+        squares: recipe.squares.unwrap_or(false),
+        max_categories: recipe.max_categories,
     };
     let mut field: Vec<Ranked> = shapes(ground)
         .into_iter()
@@ -181,23 +226,23 @@ fn is_near(top: &[f64], scores: &[f64]) -> bool {
 
 /// Shapes that the parameters leave open.
 fn shapes(ground: &Ground<'_>) -> Vec<Shape> {
-    let params = ground.params;
-    let leaf = params.leaf.unwrap_or(Leaf::Linear);
-    let levels = |depth: usize| match params.leaf_mixing {
+    let recipe = ground.recipe;
+    let leaf = recipe.leaf.unwrap_or(Leaf::Linear);
+    let levels = |depth: usize| match recipe.leaf_mixing {
         Some(LeafMixing::Blend) => Some(0),
         Some(LeafMixing::Mixture) => Some(depth),
-        Some(LeafMixing::Hybrid) => Some(params.mixing_levels.unwrap_or(depth.div_ceil(2))),
+        Some(LeafMixing::Hybrid) => Some(recipe.mixing_levels.unwrap_or(depth.div_ceil(2))),
         None => None,
     };
     let enough = |depth: usize| ground.n_rows >= ROWS_PER_LEAF << depth;
-    let mut shapes: Vec<Shape> = match (params.depth, params.leaf_mixing) {
+    let mut shapes: Vec<Shape> = match (recipe.depth, recipe.leaf_mixing) {
         (Some(depth), Some(_)) => vec![(depth, levels(depth).unwrap_or(0), leaf)],
         (Some(depth), None) => (0..=depth).map(|levels| (depth, levels, leaf)).collect(),
         (None, Some(_)) => (1..=6)
             .filter(|&d| enough(d))
             .map(|d| (d, levels(d).unwrap_or(0).min(d), leaf))
             .collect(),
-        (None, None) => open_shapes(params.leaf)
+        (None, None) => open_shapes(recipe.leaf)
             .filter(|&(depth, ..)| enough(depth))
             .collect(),
     };
@@ -206,7 +251,7 @@ fn shapes(ground: &Ground<'_>) -> Vec<Shape> {
     }
     if ground.held_out.is_none() && shapes.len() > 1 {
         let (depth, mixing) = SAFE_SHAPE;
-        let depth = params
+        let depth = recipe
             .depth
             .unwrap_or(if enough(depth) { depth } else { 1 });
         shapes = vec![(depth, levels(depth).unwrap_or(mixing.min(depth)), leaf)];
@@ -224,17 +269,17 @@ fn open_shapes(leaf: Option<Leaf>) -> impl Iterator<Item = Shape> {
 
 /// Encodings that the parameters leave open, the plain one first.
 fn encodings(ground: &Ground<'_>, plain: Encoding) -> Vec<Encoding> {
-    let params = ground.params;
+    let recipe = ground.recipe;
     let features = ground.data.features();
-    let rotate = params.rotation.is_none() && Encoder::can_rotate(features);
-    let square = params.squares.is_none() && Encoder::can_square(features);
+    let rotate = recipe.rotation.is_none() && Encoder::can_rotate(features);
+    let square = recipe.squares.is_none() && Encoder::can_square(features);
     let rotated = Encoding {
         rotation: Rotation::Pca,
         ..plain
     };
     let mut all = vec![plain];
     all.extend(rotate.then_some(rotated));
-    all.extend(params.scaling.is_none().then_some(Encoding {
+    all.extend(recipe.scaling.is_none().then_some(Encoding {
         scaling: Scaling::Quantile,
         ..plain
     }));
@@ -300,7 +345,7 @@ impl Ranked {
     }
 
     /// The better of a full run and the short one: where rows are few, less training may be better training.
-    pub(super) fn better(&self, full: Trained) -> Trained {
+    pub(crate) fn better(&self, full: Trained) -> Trained {
         match &self.short_run {
             Some(short) if short.held_out > full.held_out => short.clone(),
             _ => full,
@@ -315,24 +360,19 @@ fn attempt(
     (stage, at, n): (&str, usize, usize),
 ) -> Result<Trained> {
     let problem = ground.problem(candidate.encoding);
-    let plan = ground.plan(candidate, share);
+    let pace = ground.pace.part(share);
     // all candidates of a stage share their random numbers: differences are then due to the candidates
     let key = ground.run.key.child(10);
     let watch = ground.run.watch;
-    train(
-        &problem,
-        ground.params,
-        &plan,
-        key,
-        &mut |epoch, point| -> ControlFlow<()> {
-            let done = at * plan.n_epochs + epoch;
-            watch.step(&Progress {
-                stage,
-                done,
-                total: n * plan.n_epochs,
-                elbo: Some(point.elbo).filter(|elbo| elbo.is_finite()),
-                held_out: point.held_out,
-            })
-        },
-    )
+    let mut hear = |epoch: usize, point: &CurvePoint| -> ControlFlow<()> {
+        let done = at * pace.n_epochs + epoch;
+        watch.step(&Progress {
+            stage,
+            done,
+            total: n * pace.n_epochs,
+            elbo: Some(point.elbo).filter(|elbo| elbo.is_finite()),
+            held_out: point.held_out,
+        })
+    };
+    train_one(ground, &problem, candidate, pace, key, &mut hear)
 }

@@ -2,12 +2,12 @@
 
 use crate::hard::grow::{Grown, complete};
 use crate::hard::split::Sample;
-use crate::models::vst::problem::{Coded, Problem};
 use crate::numerics::cholesky;
 use crate::numerics::real::inverse_softplus;
 use crate::rng::{Key, shuffle, uniform};
 use crate::soft::law::Law;
 use crate::soft::layout::Layout;
+use crate::variational::problem::Coded;
 
 /// Rows the hard tree and the ridge fits look at.
 const MAX_ROWS: usize = 8192;
@@ -18,10 +18,21 @@ const GATE_NOISE: f32 = 0.05;
 /// Rows' worth of pull of a leaf towards the global fit.
 const LEAF_PULL: f64 = 5.0;
 
-/// Means of the posterior at the start.
-pub(super) fn weights(problem: &Problem, layout: &Layout, beta: f64, key: Key) -> Vec<f32> {
-    let part = Part::draw(problem, layout, key.child(1));
-    let outputs = part.outputs(problem, layout);
+/// Weights of a tree at the start: the means of its posterior. `rest` is what the tree is to add to earlier ones, rows x outputs (the
+/// target's mean, or the logits of classes); none where it is the first.
+pub(crate) fn weights(
+    train: &Coded,
+    law: Law,
+    rest: Option<&[f64]>,
+    layout: &Layout,
+    beta: f64,
+    key: Key,
+) -> Vec<f32> {
+    let mut part = Part::draw(train, layout, key.child(1));
+    let outputs = match rest {
+        Some(rest) => part.rest(rest, train.n_rows()),
+        None => part.outputs(law, layout),
+    };
     let sample = Sample {
         inputs: &part.inputs,
         width: layout.width(),
@@ -34,28 +45,35 @@ pub(super) fn weights(problem: &Problem, layout: &Layout, beta: f64, key: Key) -
     let grown = complete(&sample, layout.depth, min_rows);
     let mut out = vec![0.0; layout.n_weights()];
     gates(&grown, layout, beta as f32, key.child(2), &mut out);
-    match problem.scale.law {
-        Law::Categorical => class_leaves(&part, &grown, layout, &mut out),
-        law => normal_leaves(&part, &grown, layout, law, &mut out),
+    match (law, rest) {
+        (Law::Categorical, Some(_)) => added_classes(&part, &outputs, &grown, layout, &mut out),
+        (Law::Categorical, None) => class_leaves(&part, &grown, layout, &mut out),
+        (law, rest) => {
+            if rest.is_some() {
+                part.target.clone_from(&outputs);
+            }
+            normal_leaves(&part, &grown, layout, (law, rest.is_none()), &mut out);
+        }
     }
     out
 }
 
 /// A part of the training rows, small enough for exact searches.
 struct Part {
+    rows: Vec<usize>,
     inputs: Vec<f32>,
     target: Vec<f64>,
     weights: Vec<f64>,
 }
 
 impl Part {
-    fn draw(problem: &Problem, layout: &Layout, key: Key) -> Self {
+    fn draw(train: &Coded, layout: &Layout, key: Key) -> Self {
         let Coded {
             inputs,
             target,
             weight,
             ..
-        } = &problem.train;
+        } = train;
         let mut rows: Vec<usize> = (0..target.len()).collect();
         if rows.len() > MAX_ROWS {
             shuffle(&mut key.rng(), &mut rows);
@@ -70,6 +88,7 @@ impl Part {
                 .collect(),
             target: rows.iter().map(|&row| f64::from(target[row])).collect(),
             weights: rows.iter().map(|&row| f64::from(weight[row])).collect(),
+            rows,
         }
     }
 
@@ -77,9 +96,18 @@ impl Part {
         self.target.len()
     }
 
+    /// Its rows of what earlier trees left of all rows.
+    fn rest(&self, rest: &[f64], n_rows: usize) -> Vec<f64> {
+        let n_outputs = rest.len() / n_rows.max(1);
+        let rows = self.rows.iter();
+        rows.flat_map(|&row| &rest[row * n_outputs..(row + 1) * n_outputs])
+            .copied()
+            .collect()
+    }
+
     /// What the hard tree fits: the target, or class indicators.
-    fn outputs(&self, problem: &Problem, layout: &Layout) -> Vec<f64> {
-        if problem.scale.law != Law::Categorical {
+    fn outputs(&self, law: Law, layout: &Layout) -> Vec<f64> {
+        if law != Law::Categorical {
             return self.target.clone();
         }
         let mut out = vec![0.0; self.n_rows() * layout.n_channels];
@@ -127,7 +155,36 @@ fn class_leaves(part: &Part, grown: &Grown, layout: &Layout, out: &mut [f32]) {
     }
 }
 
-fn normal_leaves(part: &Part, grown: &Grown, layout: &Layout, law: Law, out: &mut [f32]) {
+/// Logits that a tree adds: the mean of what is left, in units of the steepest slope of a probability.
+fn added_classes(part: &Part, rest: &[f64], grown: &Grown, layout: &Layout, out: &mut [f32]) {
+    const STEEPEST: f64 = 0.25;
+    let n_classes = layout.n_channels;
+    let mut sums = vec![0.0; layout.n_leaves() * n_classes];
+    let mut totals = vec![LEAF_PULL; layout.n_leaves()];
+    for (row, rest) in rest.chunks_exact(n_classes).enumerate() {
+        let leaf = grown.leaf_of_row[row];
+        totals[leaf] += part.weights[row];
+        for (sum, rest) in sums[leaf * n_classes..].iter_mut().zip(rest) {
+            *sum += part.weights[row] * rest;
+        }
+    }
+    for leaf in 0..layout.n_leaves() {
+        for class in 0..n_classes {
+            let bias = layout.leaf(class, leaf).end - 1;
+            let step = sums[leaf * n_classes + class] / (STEEPEST * totals[leaf]);
+            out[bias] = step as f32;
+        }
+    }
+}
+
+/// Leaves from ridge fits; the scale of what a tree adds starts at zero, that of the first at the spread of its residuals.
+fn normal_leaves(
+    part: &Part,
+    grown: &Grown,
+    layout: &Layout,
+    (law, is_first): (Law, bool),
+    out: &mut [f32],
+) {
     let floor = if let Law::Normal { floor } = law {
         floor
     } else {
@@ -147,6 +204,9 @@ fn normal_leaves(part: &Part, grown: &Grown, layout: &Layout, law: Law, out: &mu
         let fit = ridge(part, rows, (width, n_used), &global);
         for (out, &value) in out[layout.leaf(0, leaf)].iter_mut().zip(&fit) {
             *out = value as f32;
+        }
+        if !is_first || layout.n_channels == 1 {
+            continue;
         }
         let sd = variance(part, rows, width, &fit, (LEAF_PULL, global_variance)).sqrt();
         let bias = layout.leaf(1, leaf).end - 1;

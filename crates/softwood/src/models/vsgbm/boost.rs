@@ -1,0 +1,289 @@
+//! Trees fitted one after the other to what the earlier ones leave, then improved together.
+
+use std::ops::ControlFlow;
+
+use crate::error::Result;
+use crate::infer::lowrank::LowRank;
+use crate::models::vsgbm::given::{rest, told};
+use crate::models::vsgbm::params::{NoiseModel, Residuals, VsgbmParams};
+use crate::posterior::{CurvePoint, Trial};
+use crate::rng::Key;
+use crate::soft::kernel::Pass;
+use crate::soft::layout::Layout;
+use crate::soft::stack::Stack;
+use crate::variational::fitted::draw_weights;
+use crate::variational::problem::{Coded, Problem};
+use crate::variational::recipe::Recipe;
+use crate::variational::start;
+use crate::variational::train::{Job, Pace, Trained, score_rows, start_posterior, train};
+
+/// Most trees where their number is left open.
+const MOST_TREES: usize = 10;
+/// Trees without a better held-out score after which no more are added.
+const PATIENCE: usize = 3;
+/// Levels of the trees that are added, where that is left open.
+const ADDED_DEPTH: usize = 3;
+/// Length of the run of an added tree and of the joint phase, in parts of a full run.
+const ADDED_RUN: f64 = 0.15;
+const JOINT_RUN: f64 = 1.0;
+/// Length and step size of the joint run after each tree, in parts of those of the last one: trees are counted by what they are
+/// worth together.
+const CORRECTIVE_RUN: f64 = 0.1;
+const CORRECTIVE_RATE: f64 = 0.5;
+/// Draws by which held-out rows are scored.
+const SCORE_DRAWS: usize = 32;
+
+/// What trees are added to.
+#[derive(Debug, Clone)]
+pub(super) struct Sum {
+    pub(super) pass: Pass,
+    /// Posteriors of the trees in their order, each of one tree or more.
+    pub(super) blocks: Vec<LowRank>,
+    /// Mean held-out log-likelihood; NaN where nothing is held out.
+    pub(super) held_out: f64,
+    pub(super) curve: Vec<CurvePoint>,
+}
+
+/// Where a sum grows.
+pub(super) struct Site<'a> {
+    pub(super) params: &'a VsgbmParams,
+    pub(super) recipe: &'a Recipe,
+    pub(super) problem: &'a Problem,
+    pub(super) pace: Pace,
+    /// Hears of every epoch: what is done, of how much.
+    pub(super) hear: &'a dyn Fn(&str, usize, usize, &CurvePoint) -> ControlFlow<()>,
+}
+
+impl Sum {
+    /// A sum of one tree.
+    pub(super) fn of(first: Trained, site: &Site<'_>) -> Self {
+        let mut posterior = first.posterior;
+        if site.params.noise == NoiseModel::Constant && site.n_trees() > 1 {
+            shrink(
+                &first.pass.stack.first,
+                site.params.shrinkage,
+                &mut posterior,
+            );
+        }
+        Self {
+            pass: first.pass,
+            blocks: vec![posterior],
+            held_out: first.held_out,
+            curve: first.curve,
+        }
+    }
+
+    pub(super) fn n_trees(&self) -> usize {
+        1 + self.pass.stack.n_added
+    }
+
+    /// Means of all weights.
+    fn means(&self) -> Vec<f32> {
+        let blocks = self.blocks.iter();
+        blocks
+            .flat_map(|block| block.mean().iter().copied())
+            .collect()
+    }
+
+    /// The same with one tree more.
+    fn with(&self, added: &Layout, fit: Trained) -> Self {
+        let mut sum = self.clone();
+        sum.pass.law = fit.pass.law;
+        sum.pass.stack.added = *added;
+        sum.pass.stack.n_added += 1;
+        sum.blocks.push(fit.posterior);
+        sum
+    }
+
+    /// Mean log-likelihood of rows under draws of the posterior.
+    fn score(&self, rows: &Coded, key: Key) -> f64 {
+        let draws = draw_weights(&self.blocks, SCORE_DRAWS, key);
+        rows.mean(&score_rows(&self.pass, &draws, rows))
+    }
+}
+
+impl Site<'_> {
+    fn n_trees(&self) -> usize {
+        self.params.n_trees.unwrap_or(MOST_TREES)
+    }
+
+    /// Adds trees: as many as asked for, or as long as held-out rows gain.
+    pub(super) fn grow(&self, start: Sum, key: Key, trials: &mut Vec<Trial>) -> Result<Sum> {
+        let held_out = self.problem.held_out.as_ref();
+        let is_open = self.params.n_trees.is_none();
+        if is_open && held_out.is_none() {
+            return self.grow_blindly(start, key);
+        }
+        let mut best = start.clone();
+        let mut sum = start;
+        while sum.n_trees() < self.n_trees() {
+            let at = sum.n_trees();
+            sum = self.add(&sum, at, key.child(at as u64))?;
+            if let (true, Some(rows)) = (self.params.joint, held_out) {
+                sum.held_out = sum.score(rows, key.child(1000));
+                sum = self.join(
+                    sum,
+                    CORRECTIVE_RUN,
+                    CORRECTIVE_RATE,
+                    key.child(2000 + at as u64),
+                )?;
+            }
+            let Some(rows) = held_out else {
+                best = sum.clone();
+                continue;
+            };
+            sum.held_out = sum.score(rows, key.child(1000));
+            trials.push(Trial {
+                what: format!("{} trees", sum.n_trees()),
+                held_out: sum.held_out,
+            });
+            if !is_open || sum.held_out > best.held_out {
+                best = sum.clone();
+            } else if sum.n_trees() >= best.n_trees() + PATIENCE {
+                break;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Adds a few trees where no rows can judge them.
+    fn grow_blindly(&self, start: Sum, key: Key) -> Result<Sum> {
+        let mut sum = start;
+        for at in 1..=2 {
+            sum = self.add(&sum, at, key.child(at as u64))?;
+        }
+        Ok(sum)
+    }
+
+    /// One tree more, fitted to what the others leave.
+    fn add(&self, sum: &Sum, at: usize, key: Key) -> Result<Sum> {
+        let Problem {
+            train: rows,
+            held_out,
+            ..
+        } = self.problem;
+        let first = sum.pass.stack.first;
+        let added = if sum.pass.stack.n_added > 0 {
+            sum.pass.stack.added
+        } else {
+            Layout {
+                depth: self.params.depth.unwrap_or(ADDED_DEPTH),
+                mixing_levels: 0,
+                ..first
+            }
+        };
+        let drawn = |epoch: usize| {
+            let weights = draw_weights(&sum.blocks, 1, key.child(2).child(epoch as u64));
+            told(&sum.pass, &weights, rows)
+        };
+        let means = sum.means();
+        let given = match self.params.residuals {
+            Residuals::Mean => told(&sum.pass, &means, rows),
+            Residuals::Draw | Residuals::Refreshed => drawn(0),
+        };
+        let rest = rest(&sum.pass, &given, rows);
+        let weights = start::weights(
+            rows,
+            sum.pass.law,
+            Some(&rest),
+            &added,
+            sum.pass.beta,
+            key.child(1),
+        );
+        let with = |rows: &Coded, given: Vec<f32>| Coded {
+            given,
+            ..rows.clone()
+        };
+        let train_rows = with(rows, given);
+        let spare = held_out
+            .as_ref()
+            .map(|rows| with(rows, told(&sum.pass, &means, rows)));
+        let pace = self.pace.part(ADDED_RUN);
+        let job = Job {
+            recipe: self.recipe,
+            pass: Pass {
+                stack: Stack::on_given(first, added),
+                ..sum.pass
+            },
+            train: &train_rows,
+            held_out: spare.as_ref(),
+            start: start_posterior(self.recipe, weights, key.child(3)),
+            pace,
+            is_warm: false,
+            refresh: (self.params.residuals == Residuals::Refreshed).then_some(&drawn),
+        };
+        let stage = format!("tree {}", at + 1);
+        let mut fit = train(&job, key.child(4), &mut |epoch, point| {
+            (self.hear)(&stage, epoch, pace.n_epochs, point)
+        })?;
+        shrink(&added, self.params.shrinkage, &mut fit.posterior);
+        Ok(sum.with(&added, fit))
+    }
+
+    /// Improves the posteriors of all trees together. Of the start and the end the better one on held-out rows is kept.
+    pub(super) fn join(&self, sum: Sum, share: f64, rate: f64, key: Key) -> Result<Sum> {
+        let mut pace = self.pace.part(JOINT_RUN * share);
+        pace.learning_rate *= rate;
+        let job = Job {
+            recipe: self.recipe,
+            pass: sum.pass,
+            train: &self.problem.train,
+            held_out: self.problem.held_out.as_ref(),
+            start: concatenated(&sum.blocks),
+            pace,
+            is_warm: true,
+            refresh: None,
+        };
+        let fit = train(&job, key, &mut |epoch, point| {
+            (self.hear)("all trees together", epoch, pace.n_epochs, point)
+        })?;
+        if self.recipe.early_stopping && sum.held_out > fit.held_out {
+            return Ok(sum);
+        }
+        Ok(Sum {
+            pass: fit.pass,
+            blocks: vec![fit.posterior],
+            held_out: fit.held_out,
+            curve: fit.curve,
+        })
+    }
+}
+
+/// Multiplies what a tree says by a factor.
+fn shrink(layout: &Layout, factor: f64, posterior: &mut LowRank) {
+    let n = posterior.n_weights;
+    let leaves = layout.n_gates() * layout.width()..n;
+    for mean in &mut posterior.values[leaves.clone()] {
+        *mean *= factor as f32;
+    }
+    for log_sd in &mut posterior.values[n + leaves.start..n + leaves.end] {
+        *log_sd += factor.ln() as f32;
+    }
+}
+
+/// One posterior over the weights of several; those that were independent share their low-rank directions from then on.
+fn concatenated(blocks: &[LowRank]) -> LowRank {
+    let rank = blocks.iter().map(|block| block.rank).max().unwrap_or(0);
+    let n_weights = blocks.iter().map(|block| block.n_weights).sum();
+    let mut values = Vec::with_capacity(n_weights * (rank + 2));
+    for block in blocks {
+        values.extend_from_slice(block.mean());
+    }
+    for block in blocks {
+        values.extend_from_slice(block.log_sd());
+    }
+    for column in 0..rank {
+        for block in blocks {
+            let n = block.n_weights;
+            match block.factors().get(column * n..(column + 1) * n) {
+                Some(own) => values.extend_from_slice(own),
+                None => values.extend(std::iter::repeat_n(0.0, n)),
+            }
+        }
+    }
+    LowRank {
+        n_weights,
+        rank,
+        values,
+    }
+}

@@ -1,0 +1,86 @@
+//! What the trees so far say of rows, for the tree that comes next.
+
+use crate::soft::forward::{Activations, ForwardScratch, add_root, given};
+use crate::soft::kernel::Pass;
+use crate::soft::law::Law;
+use crate::soft::packed::{Packed, turn};
+use crate::variational::problem::Coded;
+
+/// Rows asked at once.
+const ROWS: usize = 256;
+
+/// Log weight and channels of every component, row by row, for one set of weights.
+pub(super) fn told(pass: &Pass, weights: &[f32], rows: &Coded) -> Vec<f32> {
+    let stack = &pass.stack;
+    let width = stack.width();
+    let trees: Vec<Packed> = stack
+        .ranges()
+        .map(|(layout, range)| Packed::new(layout, &weights[range]))
+        .collect();
+    let n_told = stack.first.n_components() * (1 + stack.first.n_channels);
+    let widest = stack.trees().map(|layout| layout.n_activations()).max();
+    let mut values = vec![0.0; widest.unwrap_or(0) * ROWS];
+    let mut common = vec![0.0; stack.first.n_channels * ROWS];
+    let mut block = vec![0.0; n_told * ROWS];
+    let mut scratch = ForwardScratch::new(&stack.first);
+    let mut added_scratch = ForwardScratch::new(&stack.added);
+    let mut out = Vec::with_capacity(n_told * rows.n_rows());
+    let mut padded = vec![0.0; ROWS * width];
+    for inputs in rows.inputs.chunks(ROWS * width) {
+        padded[..inputs.len()].copy_from_slice(inputs);
+        let turned = turn(&padded, width);
+        common.fill(0.0);
+        for tree in &trees[1..] {
+            let values = &mut values[..stack.added.n_activations() * ROWS];
+            tree.activate(0, &turned, values);
+            let n_rows = ROWS;
+            let activations = Activations { values, n_rows };
+            add_root(
+                &stack.added,
+                pass.beta,
+                activations,
+                &mut added_scratch,
+                &mut common,
+            );
+        }
+        let values = &mut values[..stack.first.n_activations() * ROWS];
+        trees[0].activate(0, &turned, values);
+        let n_rows = ROWS;
+        let activations = Activations { values, n_rows };
+        given(pass, activations, &common, &mut scratch, &mut block);
+        for row in 0..inputs.len() / width {
+            out.extend(block[row..].iter().step_by(ROWS));
+        }
+    }
+    out
+}
+
+/// What those trees leave of the targets, rows x outputs: residuals of the mean, or class indicators less their probabilities.
+pub(super) fn rest(pass: &Pass, told: &[f32], rows: &Coded) -> Vec<f64> {
+    let first = &pass.stack.first;
+    let (n_components, n_channels) = (first.n_components(), first.n_channels);
+    let mut out = Vec::with_capacity(rows.n_rows());
+    let told = told.chunks_exact(n_components * (1 + n_channels));
+    let mut p = vec![0.0; n_channels];
+    for (told, &target) in told.zip(&rows.target) {
+        let (weights, channels) = told.split_at(n_components);
+        let components = weights.iter().zip(channels.chunks_exact(n_channels));
+        if pass.law != Law::Categorical {
+            let mean = components.map(|(&w, z)| f64::from(w).exp() * f64::from(z[0]));
+            out.push(f64::from(target) - mean.sum::<f64>());
+            continue;
+        }
+        p.fill(0.0);
+        for (&weight, logits) in components {
+            let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let powers = logits.iter().map(|&logit| f64::from(logit - top).exp());
+            let sum: f64 = powers.clone().sum();
+            for (p, power) in p.iter_mut().zip(powers) {
+                *p += f64::from(weight).exp() * power / sum;
+            }
+        }
+        let indicator = |class: usize| f64::from(u8::from(target as usize == class));
+        out.extend(p.iter().enumerate().map(|(class, p)| indicator(class) - p));
+    }
+    out
+}

@@ -1,0 +1,323 @@
+//! Fitting: merge equal rows, set rows aside, choose the first tree, add others, improve all together.
+
+use std::ops::ControlFlow;
+
+use crate::data::dataset::{Dataset, Target};
+use crate::data::encode::Encoder;
+use crate::error::{Error, Result};
+use crate::fit::{Fit, Progress, Run};
+use crate::models::vsgbm::boost::{Site, Sum};
+use crate::models::vsgbm::noise;
+use crate::models::vsgbm::params::{NoiseModel, VsgbmParams};
+use crate::models::vsgbm::posterior::Vsgbm;
+use crate::params::Checked;
+use crate::posterior::{CurvePoint, Posterior, Training, Trial};
+use crate::rng::Key;
+use crate::store::record::Record;
+use crate::variational::choose::{Ground, Ranked, choose, train_one};
+use crate::variational::fitted::{Fitted, draws_key, members_of};
+use crate::variational::problem::{Problem, Scale};
+use crate::variational::recipe::Recipe;
+use crate::variational::spare::{rows_before_merging, set_aside};
+use crate::variational::train::Pace;
+
+/// Length of the run of the first tree, in parts of a full run: others are to come.
+const FIRST_RUN: f64 = 0.5;
+/// Step size of the joint phase, in parts of that of a tree.
+const JOINT_RATE: f64 = 0.5;
+/// Length and step size of a joint phase that goes on from a fitted model, in parts of those of a full run.
+const WARM_RUN: f64 = 0.05;
+const WARM_RATE: f64 = 0.1;
+
+impl Fit for VsgbmParams {
+    type Model = Vsgbm;
+    const GOES_ON: bool = true;
+
+    fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vsgbm> {
+        let whole = data.merged();
+        let recipe = params.recipe();
+        if let Some(record) = run.base {
+            return go_on(params, &recipe, record, (data, &whole), run);
+        }
+        let split = if run.held_out.is_none() {
+            set_aside(&whole, &recipe, run.key.child(1))
+        } else {
+            None
+        };
+        let (train_rows, spare) = match &split {
+            Some((train_rows, spare)) => (train_rows, Some(spare)),
+            None => (&whole, run.held_out),
+        };
+        let ground = Ground {
+            recipe: &recipe,
+            data: train_rows,
+            held_out: spare,
+            n_rows: rows_before_merging(train_rows),
+            scale: Scale::of(train_rows, &recipe),
+            pace: Pace::full(&recipe, train_rows),
+            run,
+        };
+        fit(params, &ground, &whole, data)
+    }
+}
+
+/// A sum, the problem that it solves, and what was tried on the way.
+struct Outcome {
+    problem: Problem,
+    sum: Sum,
+    trials: Vec<Trial>,
+}
+
+fn fit(
+    params: &VsgbmParams,
+    ground: &Ground<'_>,
+    whole: &Dataset,
+    data: &Dataset,
+) -> Result<Vsgbm> {
+    let run = ground.run;
+    let (ranking, mut trials) = choose(ground)?;
+    let n_fits = params.n_fits.min(params.n_members);
+    let outcomes = run.pool.map(n_fits, |at| {
+        let ranked = &ranking[at % ranking.len()];
+        let key = run.key.child(20).child(at as u64);
+        // each fit but the first sets other rows aside, so that together they see all
+        let split = if at > 0 && run.held_out.is_none() {
+            set_aside(whole, ground.recipe, run.key.child(1).child(at as u64))
+        } else {
+            None
+        };
+        let own = split
+            .as_ref()
+            .map_or(*ground, |(train_rows, spare)| Ground {
+                data: train_rows,
+                held_out: Some(spare),
+                ..*ground
+            });
+        one_fit(params, &own, ranked, key)
+    });
+    let outcomes = converged(outcomes)?;
+    trials.extend(outcomes[0].trials.iter().cloned());
+    let what = |(at, outcome): (usize, &Outcome)| {
+        let first = ranking[at % ranking.len()].candidate.describe();
+        format!("{} trees, the first {first}", outcome.sum.n_trees())
+    };
+    let chosen: Vec<String> = outcomes.iter().enumerate().map(what).collect();
+    let training = Training {
+        curve: outcomes[0].sum.curve.clone(),
+        trials,
+        chosen: chosen.join("; "),
+        target_sd: target_sd(data, &ground.scale),
+        ..Training::default()
+    };
+    Ok(assemble(params, outcomes, training, (data, run.key)))
+}
+
+/// The first tree, those that are added, and all together.
+fn one_fit(
+    params: &VsgbmParams,
+    ground: &Ground<'_>,
+    ranked: &Ranked,
+    key: Key,
+) -> Result<Outcome> {
+    let problem = ground.problem(ranked.candidate.encoding);
+    let run = ground.run;
+    let hear = listener(run);
+    let pace = ground.pace.part(FIRST_RUN);
+    let first = train_one(
+        ground,
+        &problem,
+        &ranked.candidate,
+        pace,
+        key,
+        &mut |epoch, point| hear("first tree", epoch, pace.n_epochs, point),
+    )?;
+    let site = Site {
+        params,
+        recipe: ground.recipe,
+        problem: &problem,
+        pace: ground.pace,
+        hear: &hear,
+    };
+    let mut trials = Vec::new();
+    let start = Sum::of(first, &site);
+    let mut sum = site.grow(start, key.child(50), &mut trials)?;
+    if params.joint {
+        sum = site.join(sum, 1.0, JOINT_RATE, key.child(51))?;
+        if problem.held_out.is_some() {
+            trials.push(Trial {
+                what: format!("{} trees together", sum.n_trees()),
+                held_out: sum.held_out,
+            });
+        }
+    }
+    Ok(Outcome {
+        problem,
+        sum,
+        trials,
+    })
+}
+
+/// Tells the run's watch of a stage.
+fn listener<'a>(
+    run: &'a Run<'a>,
+) -> impl Fn(&str, usize, usize, &CurvePoint) -> ControlFlow<()> + 'a {
+    |stage, done, total, point| {
+        run.watch.step(&Progress {
+            stage,
+            done,
+            total,
+            elbo: Some(point.elbo).filter(|elbo| elbo.is_finite()),
+            held_out: point.held_out,
+        })
+    }
+}
+
+/// The fits that did not diverge; an error where all did, or where one was stopped.
+fn converged(fits: Vec<Result<Outcome>>) -> Result<Vec<Outcome>> {
+    let mut kept = Vec::with_capacity(fits.len());
+    let mut failure = None;
+    for fit in fits {
+        match fit {
+            Ok(fit) => kept.push(fit),
+            Err(error @ Error::Diverged { .. }) => failure = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    match failure {
+        Some(error) if kept.is_empty() => Err(error),
+        _ => Ok(kept),
+    }
+}
+
+fn target_sd(data: &Dataset, scale: &Scale) -> Option<f64> {
+    match data.target() {
+        Target::Numeric(_) => Some(scale.standard.scale),
+        Target::Classes(_) => None,
+    }
+}
+
+fn assemble(
+    params: &VsgbmParams,
+    outcomes: Vec<Outcome>,
+    training: Training,
+    (data, key): (&Dataset, Key),
+) -> Vsgbm {
+    let key = key.child(30);
+    let n_fits = outcomes.len();
+    let standard = outcomes[0].problem.scale.standard;
+    let is_constant = params.noise == NoiseModel::Constant && data.schema().classes().is_none();
+    let mut noise = Vec::new();
+    let mut fits: Vec<Fitted> = Vec::with_capacity(n_fits);
+    for (at, outcome) in outcomes.into_iter().enumerate() {
+        let n_draws = members_of(params.n_members, n_fits, at);
+        let key = draws_key(key, at);
+        let Outcome { problem, sum, .. } = outcome;
+        if is_constant {
+            noise.extend(noise::draw(params, &sum, &problem.train, n_draws, key));
+        }
+        let encoder: Encoder = problem.encoder;
+        fits.push(Fitted::new(encoder, sum.pass, sum.blocks, n_draws, key));
+    }
+    Vsgbm {
+        schema: data.schema().clone(),
+        params: params.clone(),
+        training,
+        standard,
+        key,
+        fits,
+        noise,
+    }
+}
+
+/// Goes on from a fitted model: trees that it does not have yet are added, then all are improved together in a short run.
+fn go_on(
+    params: &VsgbmParams,
+    recipe: &Recipe,
+    record: &Record,
+    (data, whole): (&Dataset, &Dataset),
+    run: &Run<'_>,
+) -> Result<Vsgbm> {
+    let base = base(params, record, data)?;
+    let pace = Pace::full(recipe, whole);
+    let hear = listener(run);
+    let grown = run.pool.map(base.fits.len(), |at| {
+        let fit = &base.fits[at];
+        let law = fit.pass.law;
+        let scale = Scale {
+            standard: base.standard,
+            law,
+            n_channels: fit.pass.stack.first.n_channels,
+        };
+        let problem = Problem::encoded(whole, run.held_out, scale, fit.encoder.clone());
+        let site = Site {
+            params,
+            recipe,
+            problem: &problem,
+            pace,
+            hear: &hear,
+        };
+        let key = run.key.child(20).child(at as u64);
+        let sum = Sum {
+            pass: fit.pass,
+            blocks: fit.blocks.clone(),
+            held_out: f64::NAN,
+            curve: Vec::new(),
+        };
+        let before = sum.n_trees();
+        let mut sum = match params.n_trees {
+            Some(n) if n > before => site.grow(sum, key.child(50), &mut Vec::new())?,
+            _ => sum,
+        };
+        let is_longer = sum.n_trees() > before;
+        let (share, rate) = if is_longer {
+            (1.0, JOINT_RATE)
+        } else {
+            (WARM_RUN, WARM_RATE)
+        };
+        if params.joint || !is_longer {
+            sum = site.join(sum, share, rate, key.child(51))?;
+        }
+        let trials = Vec::new();
+        Ok(Outcome {
+            problem,
+            sum,
+            trials,
+        })
+    });
+    let outcomes = converged(grown)?;
+    let training = Training {
+        curve: outcomes[0].sum.curve.clone(),
+        chosen: format!("{} trees, gone on with", outcomes[0].sum.n_trees()),
+        target_sd: base.training.target_sd,
+        ..Training::default()
+    };
+    Ok(assemble(params, outcomes, training, (data, run.key)))
+}
+
+/// A model to go on from, if it can.
+fn base(params: &VsgbmParams, record: &Record, data: &Dataset) -> Result<Vsgbm> {
+    let broken = |problem: String| Err(Error::Parameters(vec![problem]));
+    if record.family != "vsgbm" {
+        return broken(format!(
+            "a `{}` model cannot become a `vsgbm`; go on with the family that it is of",
+            record.family
+        ));
+    }
+    let base = Vsgbm::from_record(record)?;
+    if base.schema() != data.schema() {
+        return Err(Error::Table(
+            "the columns, categories or classes are not those of the model to go on from"
+                .to_owned(),
+        ));
+    }
+    if base.params.noise != params.noise {
+        return broken("`noise` cannot change when training goes on".to_owned());
+    }
+    let most = base.n_trees().into_iter().max().unwrap_or(0);
+    if let Some(n) = params.n_trees.filter(|&n| n < most) {
+        return broken(format!(
+            "`n_trees` = {n} is fewer than the {most} of the model to go on from"
+        ));
+    }
+    Ok(base)
+}

@@ -1,0 +1,162 @@
+//! The parameter table of boosted variational soft trees.
+
+use crate::data::encode::{Rotation, Scaling};
+use crate::params::{choices, params};
+use crate::variational::options::{Leaf, LeafMixing, Prior};
+use crate::variational::recipe::{Noise, Recipe};
+
+choices! {
+    /// What is said of the noise of a number.
+    NoiseModel {
+        /// Its scale is an output of the trees: it depends on the inputs.
+        Varying = "varying",
+        /// One variance for all rows, with an inverse-Gamma posterior.
+        Constant = "constant",
+    }
+}
+
+choices! {
+    /// What of the earlier trees a tree is fitted to.
+    Residuals {
+        /// Their mean weights.
+        Mean = "mean",
+        /// One draw of their weights, the same for the whole run.
+        Draw = "draw",
+        /// A draw of their weights, anew for every pass over the rows.
+        Refreshed = "refreshed",
+    }
+}
+
+choices! {
+    /// How the squared residuals of `n` rows count in the posterior of a constant noise variance.
+    NoiseUpdate {
+        /// `IG(a + n/2, b + r'r/2)`, which Bayes' rule gives.
+        Exact = "exact",
+        /// `IG(a + n, b + r'r)`, as printed.
+        Printed = "printed",
+    }
+}
+
+params! {
+    /// Parameters of boosted variational soft trees.
+    ///
+    #[doc = include_str!("vsgbm.md")]
+    VsgbmParams, across = |params: &VsgbmParams| {
+        if params.noise == NoiseModel::Constant
+            && !matches!(params.leaf_mixing, None | Some(LeafMixing::Blend))
+        {
+            return Some("`noise` = constant needs `leaf_mixing` = blend".to_owned());
+        }
+        let levels = params.mixing_levels?;
+        match (params.leaf_mixing, params.depth) {
+            (Some(LeafMixing::Hybrid), Some(depth)) if levels > depth => {
+                Some(format!("`mixing_levels` = {levels} exceeds `depth` = {depth}"))
+            }
+            (Some(LeafMixing::Hybrid), Some(_)) => None,
+            _ => Some("`mixing_levels` is only used with `leaf_mixing` = hybrid and a given `depth`".to_owned()),
+        }
+    }, {
+        /// Trees; auto: as many as held-out rows ask for, at most 10.
+        n_trees: Option<usize> = None, [1, 1000];
+        /// Levels of gates; auto: of the first tree chosen on held-out rows, of the others 3.
+        depth: Option<usize> = None, [0, 8];
+        /// What stands in a leaf; auto: linear where `depth` or `leaf_mixing` is given, else chosen on held-out rows.
+        leaf: Option<Leaf> = None, [0, 0];
+        /// How the leaves of the first tree become one distribution; auto: chosen on held-out rows.
+        leaf_mixing: Option<LeafMixing> = None, [0, 0];
+        /// Levels of a hybrid first tree that choose a component; auto: half of `depth`, rounded up.
+        mixing_levels: Option<usize> = None, [0, 8];
+        /// What is said of the noise of a number.
+        noise: NoiseModel = NoiseModel::Varying, [0, 0];
+        /// How squared residuals count in the posterior of a constant noise.
+        noise_update: NoiseUpdate = NoiseUpdate::Exact, [0, 0];
+        /// Shape of the inverse-Gamma prior of a constant noise variance.
+        noise_shape: f64 = 3.0, [0.01, 1e6];
+        /// Scale of that prior, in units of the target's variance.
+        noise_rate: f64 = 0.1, [1e-9, 1e6];
+        /// Factor of every tree that is added (with a constant noise, of the first tree too).
+        shrinkage: f64 = 0.5, [0.01, 1.0];
+        /// What of the earlier trees a tree is fitted to.
+        residuals: Residuals = Residuals::Mean, [0, 0];
+        /// Whether the posteriors of all trees are improved together in the end.
+        joint: bool = true, [0, 0];
+        /// Inverse temperature of the gates.
+        beta: f64 = 1.0, [0.01, 100.0];
+        /// Rank of the posterior covariance besides its diagonal (at most the number of weights).
+        rank: usize = 5, [0, 100_000];
+        /// Where the prior variances come from.
+        prior: Prior = Prior::Ard, [0, 0];
+        /// Prior standard deviation of every weight: fixed, or where learning starts.
+        prior_scale: f64 = 0.5, [1e-3, 100.0];
+        /// Weight of the KL term of the ELBO; 1 is Bayes.
+        kl_weight: f64 = 1.0, [0.0, 10.0];
+        /// Peak step size of Adam, decayed to zero by a cosine; auto: 0.01, for classes 0.02.
+        learning_rate: Option<f64> = None, [1e-6, 1.0];
+        /// Rows per step; auto: by the number of rows.
+        batch_size: Option<usize> = None, [1, 1_000_000];
+        /// Passes over the training rows for the first tree; auto: by the number of rows. Each tree that is added has a quarter of
+        /// them, the joint phase as many.
+        n_epochs: Option<usize> = None, [1, 1_000_000];
+        /// Parameter draws per step, antithetic pairs from 2 on; auto: by the number of rows.
+        n_draws: Option<usize> = None, [1, 64];
+        /// Fits whose posteriors are averaged: of the shapes that come near the best, in turn.
+        n_fits: usize = 4, [1, 100];
+        /// Posterior draws kept for prediction.
+        n_members: usize = 100, [1, 10_000];
+        /// Whether to keep the epoch and the number of trees that were best on held-out rows.
+        early_stopping: bool = true, [0, 0];
+        /// Part of the training rows held out where none are given.
+        validation_fraction: f64 = 0.1, [0.01, 0.5];
+        /// Scaling of numeric inputs; auto: chosen on held-out rows.
+        scaling: Option<Scaling> = None, [0, 0];
+        /// Rotation of numeric inputs; auto: chosen on held-out rows.
+        rotation: Option<Rotation> = None, [0, 0];
+        /// Whether the squares of numeric inputs are inputs too; auto: chosen on held-out rows.
+        squares: Option<bool> = None, [0, 0];
+        /// Categories per column that get an input of their own; rarer ones share one.
+        max_categories: usize = 32, [1, 10_000];
+        /// Least standard deviation of a leaf, in units of the target's; auto: 0.001, or half the target's resolution.
+        min_scale: Option<f64> = None, [0.0, 10.0];
+    }
+}
+
+impl VsgbmParams {
+    /// What it tells the fit of its trees.
+    pub(super) fn recipe(&self) -> Recipe {
+        let is_constant = self.noise == NoiseModel::Constant;
+        Recipe {
+            depth: self.depth,
+            leaf: self.leaf,
+            leaf_mixing: if is_constant {
+                Some(LeafMixing::Blend)
+            } else {
+                self.leaf_mixing
+            },
+            mixing_levels: self.mixing_levels,
+            beta: self.beta,
+            rank: self.rank,
+            prior: self.prior,
+            prior_scale: self.prior_scale,
+            kl_weight: self.kl_weight,
+            learning_rate: self.learning_rate,
+            batch_size: self.batch_size,
+            n_epochs: self.n_epochs,
+            n_draws: self.n_draws,
+            early_stopping: self.early_stopping,
+            validation_fraction: self.validation_fraction,
+            scaling: self.scaling,
+            rotation: self.rotation,
+            squares: self.squares,
+            max_categories: self.max_categories,
+            min_scale: self.min_scale,
+            noise: if is_constant {
+                Noise::Constant {
+                    shape: self.noise_shape,
+                    scale: self.noise_rate,
+                }
+            } else {
+                Noise::Varying
+            },
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! One training step and the bare matrix products inside it, for the benches; not part of the library's interface.
+
+use crate::data::column::Column;
+use crate::data::dataset::{Dataset, Target};
+use crate::data::encode::{Encoding, Rotation, Scaling};
+use crate::data::schema::{Schema, Task};
+use crate::data::table::Table;
+use crate::error::Result;
+use crate::numerics::gemm::{Matrix, product, product_transposed};
+use crate::rng::{Key, uniform};
+use crate::soft::kernel::Pass;
+use crate::soft::layout::Layout;
+use crate::soft::stack::Stack;
+use crate::variational::options::Prior;
+use crate::variational::problem::{Problem, Scale};
+use crate::variational::recipe::{Noise, Recipe};
+use crate::variational::train::{Job, Pace, State, start_posterior};
+
+/// Which trees a step moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProbeTrees {
+    /// One, read as a mixture.
+    One,
+    /// One that is added to others, which stay.
+    Added,
+    /// So many together, all read as blends.
+    Together(usize),
+}
+
+/// What is timed.
+#[derive(Debug, Clone, Copy)]
+pub struct ProbeShape {
+    /// Trees, with linear leaves.
+    pub trees: ProbeTrees,
+    /// Inputs.
+    pub n_inputs: usize,
+    /// Rows per step.
+    pub batch: usize,
+    /// Levels of each tree.
+    pub depth: usize,
+    /// Rank of the posterior.
+    pub rank: usize,
+    /// Draws per step.
+    pub n_draws: usize,
+}
+
+impl ProbeShape {
+    fn stack(&self) -> Stack {
+        let blend = Layout {
+            n_inputs: self.n_inputs,
+            depth: self.depth,
+            mixing_levels: 0,
+            n_channels: 2,
+            is_linear: true,
+        };
+        match self.trees {
+            ProbeTrees::One => Stack::single(Layout {
+                mixing_levels: self.depth,
+                ..blend
+            }),
+            ProbeTrees::Added => Stack::on_given(blend, blend),
+            ProbeTrees::Together(n) => Stack {
+                n_added: n.saturating_sub(1),
+                ..Stack::single(blend)
+            },
+        }
+    }
+
+    fn recipe(&self) -> Recipe {
+        Recipe {
+            depth: Some(self.depth),
+            leaf: None,
+            leaf_mixing: None,
+            mixing_levels: None,
+            beta: 1.0,
+            rank: self.rank,
+            prior: Prior::Ard,
+            prior_scale: 0.5,
+            kl_weight: 1.0,
+            learning_rate: None,
+            batch_size: None,
+            n_epochs: None,
+            n_draws: None,
+            early_stopping: false,
+            validation_fraction: 0.1,
+            scaling: None,
+            rotation: None,
+            squares: None,
+            max_categories: 1,
+            min_scale: None,
+            noise: Noise::Varying,
+        }
+    }
+}
+
+/// A model ready for one more step.
+pub struct StepProbe {
+    problem: Problem,
+    state: State,
+    rows: Vec<usize>,
+    stack: Stack,
+    weights: Vec<f32>,
+    activations: Vec<f32>,
+    gradients: Vec<f32>,
+}
+
+impl std::fmt::Debug for StepProbe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StepProbe")
+            .field("stack", &self.stack)
+            .finish_non_exhaustive()
+    }
+}
+
+impl StepProbe {
+    /// Makes data of the shape and a model at its start.
+    ///
+    /// # Errors
+    /// When the shape makes no table.
+    pub fn new(shape: ProbeShape) -> Result<Self> {
+        let data = generated(shape)?;
+        let (recipe, stack) = (shape.recipe(), shape.stack());
+        let encoding = Encoding {
+            scaling: Scaling::Standard,
+            rotation: Rotation::None,
+            squares: false,
+            max_categories: 1,
+        };
+        let mut problem = Problem::new(&data, None, Scale::of(&data, &recipe), encoding);
+        problem.train.given = vec![0.0; stack.n_given() * shape.batch];
+        let key = Key::from_seed(1);
+        let weights = key.child(1).uniforms(stack.n_weights());
+        let weights = weights.iter().map(|&u| u as f32 - 0.5).collect();
+        let job = Job {
+            recipe: &recipe,
+            pass: Pass {
+                stack,
+                law: problem.scale.law,
+                beta: recipe.beta,
+            },
+            train: &problem.train,
+            held_out: None,
+            start: start_posterior(&recipe, weights, key.child(2)),
+            pace: Pace {
+                n_epochs: 1,
+                batch_size: shape.batch,
+                n_draws: shape.n_draws,
+                learning_rate: 0.001,
+            },
+            is_warm: false,
+            refresh: None,
+        };
+        let state = State::new(&job, key);
+        let n_products = shape.n_draws * stack.n_activations();
+        Ok(Self {
+            problem,
+            state,
+            rows: (0..shape.batch).collect(),
+            stack,
+            weights: vec![0.1; n_products * stack.width()],
+            activations: vec![0.1; n_products * shape.batch],
+            gradients: vec![0.0; n_products * stack.width()],
+        })
+    }
+
+    /// One training step: draws, products, fused pass, products, posterior, optimiser.
+    pub fn step(&mut self) -> f64 {
+        self.state.step(&self.problem.train, &self.rows, 1e-3)
+    }
+
+    /// The two products of a step and nothing else.
+    pub fn products(&mut self) -> f32 {
+        let (n_rows, width) = (self.rows.len(), self.stack.width());
+        let inputs = Matrix::new(&self.problem.train.inputs, n_rows, width);
+        let n_products = self.weights.len() / width;
+        product_transposed(
+            &mut self.activations,
+            Matrix::new(&self.weights, n_products, width),
+            inputs,
+        );
+        product(
+            &mut self.gradients,
+            Matrix::new(&self.activations, n_products, n_rows),
+            inputs,
+        );
+        self.gradients[0]
+    }
+}
+
+fn generated(shape: ProbeShape) -> Result<Dataset> {
+    let mut rng = Key::from_seed(0).rng();
+    let mut column = |name: String| {
+        Column::numeric(
+            name,
+            (0..shape.batch)
+                .map(|_| 2.0 * uniform(&mut rng) - 1.0)
+                .collect(),
+        )
+    };
+    let features = Table::new(
+        (0..shape.n_inputs)
+            .map(|input| column(format!("x{input}")))
+            .collect(),
+    )?;
+    let target = (0..shape.batch)
+        .map(|_| 2.0 * uniform(&mut rng) - 1.0)
+        .collect();
+    Dataset::new(
+        Schema::of(&features, "y", Task::Regression),
+        features,
+        Target::Numeric(target),
+        None,
+    )
+}

@@ -1,0 +1,41 @@
+//! What a fit of soft trees is told, whatever its family.
+
+use crate::data::encode::{Rotation, Scaling};
+use crate::variational::options::{Leaf, LeafMixing, Prior};
+
+/// Shape, prior, length of training and encoding; what is `None` is chosen.
+#[derive(Debug, Clone)]
+pub(crate) struct Recipe {
+    pub(crate) depth: Option<usize>,
+    pub(crate) leaf: Option<Leaf>,
+    pub(crate) leaf_mixing: Option<LeafMixing>,
+    pub(crate) mixing_levels: Option<usize>,
+    pub(crate) beta: f64,
+    pub(crate) rank: usize,
+    pub(crate) prior: Prior,
+    pub(crate) prior_scale: f64,
+    pub(crate) kl_weight: f64,
+    pub(crate) learning_rate: Option<f64>,
+    pub(crate) batch_size: Option<usize>,
+    pub(crate) n_epochs: Option<usize>,
+    pub(crate) n_draws: Option<usize>,
+    pub(crate) early_stopping: bool,
+    pub(crate) validation_fraction: f64,
+    pub(crate) scaling: Option<Scaling>,
+    pub(crate) rotation: Option<Rotation>,
+    pub(crate) squares: Option<bool>,
+    pub(crate) max_categories: usize,
+    pub(crate) min_scale: Option<f64>,
+    pub(crate) noise: Noise,
+}
+
+/// What is said of the noise of a number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Noise {
+    /// Its scale is an output of the trees.
+    Varying,
+    /// Its standard deviation is known, in the target's units.
+    Known(f64),
+    /// One unknown variance, with an inverse-Gamma prior of this shape and scale in standard units.
+    Constant { shape: f64, scale: f64 },
+}
