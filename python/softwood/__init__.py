@@ -17,6 +17,8 @@ from softwood._estimators import (
     SGLBRegressor,
     TreeClassifier,
     TreeRegressor,
+    VSGBMClassifier,
+    VSGBMRegressor,
     VSTClassifier,
     VSTRegressor,
 )
@@ -32,6 +34,8 @@ __all__ = [
     "SGLBRegressor",
     "TreeClassifier",
     "TreeRegressor",
+    "VSGBMClassifier",
+    "VSGBMRegressor",
     "VSTClassifier",
     "VSTRegressor",
     "load",

@@ -289,6 +289,346 @@ class VSTClassifier(Classifier):
         self.n_jobs = n_jobs
 
 
+class VSGBMRegressor(Regressor):
+    """Boosted variational soft trees for regression.
+
+    Boosted variational soft trees: a sum of soft trees with a posterior over all weights.
+
+    Where a parameter may be None, the model chooses.
+
+    Parameters
+    ----------
+    n_trees : int or None, default=None
+        Trees; None: as many as held-out rows ask for, at most 10. From 1 to 1000.
+    depth : int or None, default=None
+        Levels of gates; None: of the first tree chosen on held-out rows, of the others 3. From 0 to 8.
+    leaf : {"constant", "linear"} or None, default=None
+        What stands in a leaf; None: linear where `depth` or `leaf_mixing` is given, else chosen on held-out rows.
+    leaf_mixing : {"mixture", "blend", "hybrid"} or None, default=None
+        How the leaves of the first tree become one distribution; None: chosen on held-out rows.
+    mixing_levels : int or None, default=None
+        Levels of a hybrid first tree that choose a component; None: half of `depth`, rounded up. From 0 to 8.
+    noise : {"varying", "constant"}, default="varying"
+        What is said of the noise of a number.
+    noise_update : {"exact", "printed"}, default="exact"
+        How squared residuals count in the posterior of a constant noise.
+    noise_shape : float, default=3.0
+        Shape of the inverse-Gamma prior of a constant noise variance. From 0.01 to 1e+06.
+    noise_rate : float, default=0.1
+        Scale of that prior, in units of the target's variance. From 1e-09 to 1e+06.
+    shrinkage : float, default=0.5
+        Factor of every tree that is added (with a constant noise, of the first tree too). From 0.01 to 1.
+    residuals : {"mean", "draw", "refreshed"}, default="mean"
+        What of the earlier trees a tree is fitted to.
+    joint : bool, default=True
+        Whether the posteriors of all trees are improved together in the end.
+    beta : float, default=1.0
+        Inverse temperature of the gates. From 0.01 to 100.
+    rank : int, default=5
+        Rank of the posterior covariance besides its diagonal (at most the number of weights). From 0 to 100000.
+    prior : {"ard", "kind", "fixed"}, default="ard"
+        Where the prior variances come from.
+    prior_scale : float, default=0.5
+        Prior standard deviation of every weight: fixed, or where learning starts. From 0.001 to 100.
+    kl_weight : float, default=1.0
+        Weight of the KL term of the ELBO; 1 is Bayes. From 0 to 10.
+    learning_rate : float or None, default=None
+        Peak step size of Adam, decayed to zero by a cosine; None: 0.01, for classes 0.02. From 1e-06 to 1.
+    batch_size : int or None, default=None
+        Rows per step; None: by the number of rows. From 1 to 1e+06.
+    n_epochs : int or None, default=None
+        Passes over the training rows for the first tree; None: by the number of rows. Each tree that is added has a
+        quarter of them, the joint phase as many. From 1 to 1e+06.
+    n_draws : int or None, default=None
+        Parameter draws per step, antithetic pairs from 2 on; None: by the number of rows. From 1 to 64.
+    n_fits : int, default=4
+        Fits whose posteriors are averaged: of the shapes that come near the best, in turn. From 1 to 100.
+    n_members : int, default=100
+        Posterior draws kept for prediction. From 1 to 10000.
+    early_stopping : bool, default=True
+        Whether to keep the epoch and the number of trees that were best on held-out rows.
+    validation_fraction : float, default=0.1
+        Part of the training rows held out where none are given. From 0.01 to 0.5.
+    scaling : {"standard", "quantile"} or None, default=None
+        Scaling of numeric inputs; None: chosen on held-out rows.
+    rotation : {"none", "pca", "both"} or None, default=None
+        Rotation of numeric inputs; None: chosen on held-out rows.
+    squares : bool or None, default=None
+        Whether the squares of numeric inputs are inputs too; None: chosen on held-out rows.
+    max_categories : int, default=32
+        Categories per column that get an input of their own; rarer ones share one. From 1 to 10000.
+    min_scale : float or None, default=None
+        Least standard deviation of a leaf, in units of the target's; None: 0.001, or half the target's resolution.
+        From 0 to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of every random number. The same seed, data and version give the same model on any number of threads;
+        an integer means what `--seed` means on the command line.
+    n_jobs : int or None, default=None
+        Threads; None and -1 take one per core.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where the table had names.
+    training_ : dict
+        How the model came about: loss curve, what was tried and what was chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import VSGBMRegressor
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.sin(6 * X[:, 0])
+    >>> model = VSGBMRegressor(n_trees=2, depth=1, n_epochs=5, random_state=0).fit(X, y)
+    >>> model.predict_dist(X).interval(0.9).shape
+    (40, 2)
+    """
+
+    _family = "vsgbm"
+
+    def __init__(
+        self,
+        *,
+        n_trees: int | None = None,
+        depth: int | None = None,
+        leaf: Literal["constant", "linear"] | None = None,
+        leaf_mixing: Literal["mixture", "blend", "hybrid"] | None = None,
+        mixing_levels: int | None = None,
+        noise: Literal["varying", "constant"] = "varying",
+        noise_update: Literal["exact", "printed"] = "exact",
+        noise_shape: float = 3.0,
+        noise_rate: float = 0.1,
+        shrinkage: float = 0.5,
+        residuals: Literal["mean", "draw", "refreshed"] = "mean",
+        joint: bool = True,
+        beta: float = 1.0,
+        rank: int = 5,
+        prior: Literal["ard", "kind", "fixed"] = "ard",
+        prior_scale: float = 0.5,
+        kl_weight: float = 1.0,
+        learning_rate: float | None = None,
+        batch_size: int | None = None,
+        n_epochs: int | None = None,
+        n_draws: int | None = None,
+        n_fits: int = 4,
+        n_members: int = 100,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.1,
+        scaling: Literal["standard", "quantile"] | None = None,
+        rotation: Literal["none", "pca", "both"] | None = None,
+        squares: bool | None = None,
+        max_categories: int = 32,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_trees = n_trees
+        self.depth = depth
+        self.leaf = leaf
+        self.leaf_mixing = leaf_mixing
+        self.mixing_levels = mixing_levels
+        self.noise = noise
+        self.noise_update = noise_update
+        self.noise_shape = noise_shape
+        self.noise_rate = noise_rate
+        self.shrinkage = shrinkage
+        self.residuals = residuals
+        self.joint = joint
+        self.beta = beta
+        self.rank = rank
+        self.prior = prior
+        self.prior_scale = prior_scale
+        self.kl_weight = kl_weight
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.n_epochs = n_epochs
+        self.n_draws = n_draws
+        self.n_fits = n_fits
+        self.n_members = n_members
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.scaling = scaling
+        self.rotation = rotation
+        self.squares = squares
+        self.max_categories = max_categories
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+
+class VSGBMClassifier(Classifier):
+    """Boosted variational soft trees for classification.
+
+    Boosted variational soft trees: a sum of soft trees with a posterior over all weights.
+
+    Where a parameter may be None, the model chooses.
+
+    Parameters
+    ----------
+    n_trees : int or None, default=None
+        Trees; None: as many as held-out rows ask for, at most 10. From 1 to 1000.
+    depth : int or None, default=None
+        Levels of gates; None: of the first tree chosen on held-out rows, of the others 3. From 0 to 8.
+    leaf : {"constant", "linear"} or None, default=None
+        What stands in a leaf; None: linear where `depth` or `leaf_mixing` is given, else chosen on held-out rows.
+    leaf_mixing : {"mixture", "blend", "hybrid"} or None, default=None
+        How the leaves of the first tree become one distribution; None: chosen on held-out rows.
+    mixing_levels : int or None, default=None
+        Levels of a hybrid first tree that choose a component; None: half of `depth`, rounded up. From 0 to 8.
+    noise : {"varying", "constant"}, default="varying"
+        What is said of the noise of a number.
+    noise_update : {"exact", "printed"}, default="exact"
+        How squared residuals count in the posterior of a constant noise.
+    noise_shape : float, default=3.0
+        Shape of the inverse-Gamma prior of a constant noise variance. From 0.01 to 1e+06.
+    noise_rate : float, default=0.1
+        Scale of that prior, in units of the target's variance. From 1e-09 to 1e+06.
+    shrinkage : float, default=0.5
+        Factor of every tree that is added (with a constant noise, of the first tree too). From 0.01 to 1.
+    residuals : {"mean", "draw", "refreshed"}, default="mean"
+        What of the earlier trees a tree is fitted to.
+    joint : bool, default=True
+        Whether the posteriors of all trees are improved together in the end.
+    beta : float, default=1.0
+        Inverse temperature of the gates. From 0.01 to 100.
+    rank : int, default=5
+        Rank of the posterior covariance besides its diagonal (at most the number of weights). From 0 to 100000.
+    prior : {"ard", "kind", "fixed"}, default="ard"
+        Where the prior variances come from.
+    prior_scale : float, default=0.5
+        Prior standard deviation of every weight: fixed, or where learning starts. From 0.001 to 100.
+    kl_weight : float, default=1.0
+        Weight of the KL term of the ELBO; 1 is Bayes. From 0 to 10.
+    learning_rate : float or None, default=None
+        Peak step size of Adam, decayed to zero by a cosine; None: 0.01, for classes 0.02. From 1e-06 to 1.
+    batch_size : int or None, default=None
+        Rows per step; None: by the number of rows. From 1 to 1e+06.
+    n_epochs : int or None, default=None
+        Passes over the training rows for the first tree; None: by the number of rows. Each tree that is added has a
+        quarter of them, the joint phase as many. From 1 to 1e+06.
+    n_draws : int or None, default=None
+        Parameter draws per step, antithetic pairs from 2 on; None: by the number of rows. From 1 to 64.
+    n_fits : int, default=4
+        Fits whose posteriors are averaged: of the shapes that come near the best, in turn. From 1 to 100.
+    n_members : int, default=100
+        Posterior draws kept for prediction. From 1 to 10000.
+    early_stopping : bool, default=True
+        Whether to keep the epoch and the number of trees that were best on held-out rows.
+    validation_fraction : float, default=0.1
+        Part of the training rows held out where none are given. From 0.01 to 0.5.
+    scaling : {"standard", "quantile"} or None, default=None
+        Scaling of numeric inputs; None: chosen on held-out rows.
+    rotation : {"none", "pca", "both"} or None, default=None
+        Rotation of numeric inputs; None: chosen on held-out rows.
+    squares : bool or None, default=None
+        Whether the squares of numeric inputs are inputs too; None: chosen on held-out rows.
+    max_categories : int, default=32
+        Categories per column that get an input of their own; rarer ones share one. From 1 to 10000.
+    min_scale : float or None, default=None
+        Least standard deviation of a leaf, in units of the target's; None: 0.001, or half the target's resolution.
+        From 0 to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of every random number. The same seed, data and version give the same model on any number of threads;
+        an integer means what `--seed` means on the command line.
+    n_jobs : int or None, default=None
+        Threads; None and -1 take one per core.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where the table had names.
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the probabilities.
+    training_ : dict
+        How the model came about: loss curve, what was tried and what was chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import VSGBMClassifier
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.where(X[:, 0] > 0.5, "high", "low")
+    >>> model = VSGBMClassifier(n_trees=2, depth=1, n_epochs=5, random_state=0).fit(X, y)
+    >>> model.classes_.tolist()
+    ['high', 'low']
+    """
+
+    _family = "vsgbm"
+
+    def __init__(
+        self,
+        *,
+        n_trees: int | None = None,
+        depth: int | None = None,
+        leaf: Literal["constant", "linear"] | None = None,
+        leaf_mixing: Literal["mixture", "blend", "hybrid"] | None = None,
+        mixing_levels: int | None = None,
+        noise: Literal["varying", "constant"] = "varying",
+        noise_update: Literal["exact", "printed"] = "exact",
+        noise_shape: float = 3.0,
+        noise_rate: float = 0.1,
+        shrinkage: float = 0.5,
+        residuals: Literal["mean", "draw", "refreshed"] = "mean",
+        joint: bool = True,
+        beta: float = 1.0,
+        rank: int = 5,
+        prior: Literal["ard", "kind", "fixed"] = "ard",
+        prior_scale: float = 0.5,
+        kl_weight: float = 1.0,
+        learning_rate: float | None = None,
+        batch_size: int | None = None,
+        n_epochs: int | None = None,
+        n_draws: int | None = None,
+        n_fits: int = 4,
+        n_members: int = 100,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.1,
+        scaling: Literal["standard", "quantile"] | None = None,
+        rotation: Literal["none", "pca", "both"] | None = None,
+        squares: bool | None = None,
+        max_categories: int = 32,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_trees = n_trees
+        self.depth = depth
+        self.leaf = leaf
+        self.leaf_mixing = leaf_mixing
+        self.mixing_levels = mixing_levels
+        self.noise = noise
+        self.noise_update = noise_update
+        self.noise_shape = noise_shape
+        self.noise_rate = noise_rate
+        self.shrinkage = shrinkage
+        self.residuals = residuals
+        self.joint = joint
+        self.beta = beta
+        self.rank = rank
+        self.prior = prior
+        self.prior_scale = prior_scale
+        self.kl_weight = kl_weight
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.n_epochs = n_epochs
+        self.n_draws = n_draws
+        self.n_fits = n_fits
+        self.n_members = n_members
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.scaling = scaling
+        self.rotation = rotation
+        self.squares = squares
+        self.max_categories = max_categories
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+
 class SGBRegressor(Regressor):
     """Stochastic gradient boosting for regression.
 
