@@ -189,6 +189,9 @@ pub(crate) fn choose(ground: &Ground<'_>) -> Result<(Vec<Ranked>, Vec<Trial>)> {
     }
     if field.len() > 1 {
         field = best(ground, field, 0.1, "choosing", &mut trials)?;
+        if recipe.prefers_blend {
+            field = blends_first(field);
+        }
         field.truncate(3);
     }
     let encodings = encodings(ground, encoding);
@@ -198,8 +201,23 @@ pub(crate) fn choose(ground: &Ground<'_>) -> Result<(Vec<Ranked>, Vec<Trial>)> {
         field.extend(others.map(|encoding| Ranked::new(Candidate { encoding, ..leader })));
         field = best(ground, field, 0.25, "choosing again", &mut trials)?;
         field = near_the_best(field);
+        if recipe.prefers_blend && field.iter().any(Ranked::is_blend) {
+            field.retain(Ranked::is_blend);
+        }
     }
     Ok((field, trials))
+}
+
+/// The blends that come near the best, then the others; each in the order of their scores.
+fn blends_first(field: Vec<Ranked>) -> Vec<Ranked> {
+    let near = near_the_best(field.clone());
+    let is_near_blend = |ranked: &Ranked| {
+        let candidate = &ranked.candidate;
+        ranked.is_blend() && near.iter().any(|near| near.candidate == *candidate)
+    };
+    let (mut blends, others): (Vec<_>, Vec<_>) = field.into_iter().partition(is_near_blend);
+    blends.extend(others);
+    blends
 }
 
 /// The candidates that held-out rows cannot tell from the first, or hardly.
@@ -334,6 +352,10 @@ impl Ranked {
             candidate,
             short_run: None,
         }
+    }
+
+    fn is_blend(&self) -> bool {
+        self.candidate.mixing_levels == 0
     }
 
     /// Held-out log-likelihood of the short run; least where there was none.

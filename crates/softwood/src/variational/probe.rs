@@ -72,6 +72,7 @@ impl ProbeShape {
             leaf: None,
             leaf_mixing: None,
             mixing_levels: None,
+            prefers_blend: false,
             beta: 1.0,
             rank: self.rank,
             prior: Prior::Ard,

@@ -10,6 +10,8 @@ pub(crate) struct Recipe {
     pub(crate) leaf: Option<Leaf>,
     pub(crate) leaf_mixing: Option<LeafMixing>,
     pub(crate) mixing_levels: Option<usize>,
+    /// Whether a blend is taken where held-out rows cannot tell it from the best.
+    pub(crate) prefers_blend: bool,
     pub(crate) beta: f64,
     pub(crate) rank: usize,
     pub(crate) prior: Prior,

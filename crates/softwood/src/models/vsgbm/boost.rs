@@ -56,21 +56,22 @@ pub(super) struct Site<'a> {
 
 impl Sum {
     /// A sum of one tree.
-    pub(super) fn of(first: Trained, site: &Site<'_>) -> Self {
-        let mut posterior = first.posterior;
-        if site.params.noise == NoiseModel::Constant && site.n_trees() > 1 {
-            shrink(
-                &first.pass.stack.first,
-                site.params.shrinkage,
-                &mut posterior,
-            );
-        }
-        Self {
+    pub(super) fn of(first: Trained, site: &Site<'_>, key: Key) -> Self {
+        let is_shrunk = site.params.noise == NoiseModel::Constant && site.n_trees() > 1;
+        let layout = first.pass.stack.first;
+        let mut sum = Self {
             pass: first.pass,
-            blocks: vec![posterior],
+            blocks: vec![first.posterior],
             held_out: first.held_out,
             curve: first.curve,
+        };
+        if is_shrunk {
+            shrink(&layout, site.params.shrinkage, &mut sum.blocks[0]);
+            if let Some(rows) = &site.problem.held_out {
+                sum.held_out = sum.score(rows, key);
+            }
         }
+        sum
     }
 
     pub(super) fn n_trees(&self) -> usize {

@@ -139,7 +139,7 @@ fn one_fit(
         hear: &hear,
     };
     let mut trials = Vec::new();
-    let start = Sum::of(first, &site);
+    let start = Sum::of(first, &site, key.child(49));
     let mut sum = site.grow(start, key.child(50), &mut trials)?;
     if params.joint {
         sum = site.join(sum, 1.0, JOINT_RATE, key.child(51))?;

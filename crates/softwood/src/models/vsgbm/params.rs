@@ -56,7 +56,7 @@ params! {
             _ => Some("`mixing_levels` is only used with `leaf_mixing` = hybrid and a given `depth`".to_owned()),
         }
     }, {
-        /// Trees; auto: as many as held-out rows ask for, at most 10.
+        /// Trees; auto: as many as held-out rows ask for, at most 10 (3 where none are held out).
         n_trees: Option<usize> = None, [1, 1000];
         /// Levels of gates; auto: of the first tree chosen on held-out rows, of the others 3.
         depth: Option<usize> = None, [0, 8];
@@ -133,6 +133,8 @@ impl VsgbmParams {
                 self.leaf_mixing
             },
             mixing_levels: self.mixing_levels,
+            // what is smooth the added trees can follow; components are for noise that is not Normal
+            prefers_blend: true,
             beta: self.beta,
             rank: self.rank,
             prior: self.prior,

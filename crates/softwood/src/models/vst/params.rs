@@ -75,6 +75,7 @@ impl From<&VstParams> for Recipe {
             leaf: params.leaf,
             leaf_mixing: params.leaf_mixing,
             mixing_levels: params.mixing_levels,
+            prefers_blend: false,
             beta: params.beta,
             rank: params.rank,
             prior: params.prior,
