@@ -49,8 +49,8 @@ pub(crate) struct FitArgs {
     #[arg(short, long, value_name = "MODEL", default_value = "model.softwood")]
     pub(crate) output: PathBuf,
     /// Model file to go on from: DATA has its columns and target, and parameters that are not given stay as they were.
-    /// Boosted models get `n_estimators` more trees, or as many of them as --valid asks for. `softwood models NAME` says whether a family
-    /// can go on.
+    /// Boosted models get `n_estimators` more trees, or as many of them as --valid asks for; `vsgbm` wants the old rows too,
+    /// gets the trees that a larger `n_trees` asks for, and a short run of all. `softwood models NAME` says whether a family can go on.
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["categorical", "numeric", "ignore", "task"])]
     pub(crate) resume: Option<PathBuf>,
     /// Rows for early stopping and choices, in place of a part of DATA.
