@@ -906,7 +906,7 @@ class SGLBRegressor(Regressor):
     sampling : {"posterior", "malinin", "split-noise"}, default="posterior"
         Where the noise goes.
     shrink_rate : float or None, default=None
-        Shrinkage of the sum before each tree, times the step size; None: 1/(2 N). From 0 to 1.
+        Shrinkage of the sum before each tree, times the step size; None: 1/(2 N), for classes at least 0.01. From 0 to 1.
     n_members : int, default=10
         Members. From 1 to 1000.
     virtual : bool, default=False
@@ -1041,7 +1041,7 @@ class SGLBClassifier(Classifier):
     sampling : {"posterior", "malinin", "split-noise"}, default="posterior"
         Where the noise goes.
     shrink_rate : float or None, default=None
-        Shrinkage of the sum before each tree, times the step size; None: 1/(2 N). From 0 to 1.
+        Shrinkage of the sum before each tree, times the step size; None: 1/(2 N), for classes at least 0.01. From 0 to 1.
     n_members : int, default=10
         Members. From 1 to 1000.
     virtual : bool, default=False

@@ -68,6 +68,8 @@ pub(crate) struct Ground<'a> {
 
 /// Rounds between two looks at the held-out rows.
 const LOOK_EVERY: usize = 5;
+/// Rounds that a Langevin chain is given at least to do better on the held-out rows.
+const LEAST_PATIENCE: usize = 200;
 
 /// Mean log-likelihoods after some trees; on the held-out rows that of the mixture over the second half of the chain, which
 /// stands for the ensemble that the chain would be a member of.
@@ -108,7 +110,7 @@ pub(crate) fn grow<const L: usize>(
         learner.round(law, ground, first + n_trees - 1)?;
         if n_trees % LOOK_EVERY == 0 || n_trees == settings.n_trees {
             curve.extend(learner.look(law, ground, n_trees));
-            if is_stale(&curve, settings.patience) {
+            if is_stale(&curve, settings) {
                 break;
             }
         }
@@ -125,11 +127,17 @@ pub(crate) fn grow<const L: usize>(
     })
 }
 
-fn is_stale(curve: &[Look], patience: Option<usize>) -> bool {
-    let Some((patience, last)) = patience.zip(curve.last()) else {
+/// Whether no better score is to be hoped for: after some patience, or where a Langevin chain has been past its best for longer
+/// than it took to get there.
+fn is_stale(curve: &[Look], settings: &Settings) -> bool {
+    let (Some(best), Some(last)) = (best_look(curve), curve.last()) else {
         return false;
     };
-    best_look(curve).is_some_and(|best| last.n_trees >= best.n_trees + patience)
+    let patience = settings.patience.or_else(|| {
+        let is_chain = settings.sampling != Sampling::Off;
+        is_chain.then_some(best.n_trees + LEAST_PATIENCE)
+    });
+    patience.is_some_and(|patience| last.n_trees >= best.n_trees + patience)
 }
 
 /// The look at which the held-out score was best; the first of several.

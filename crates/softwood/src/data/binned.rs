@@ -282,6 +282,14 @@ impl Cuts {
         binned
     }
 
+    /// Puts other values into a column of numbers.
+    pub(crate) fn bin_again(&self, column: usize, values: &[f64], binned: &mut Binned) {
+        if let Cut::Number { edges, .. } = &self.columns[column] {
+            let (cells, place) = binned.place_mut(column);
+            bin_values(&Ladder::new(edges), values, cells, place);
+        }
+    }
+
     /// Refuses what a damaged file may hold.
     ///
     /// # Errors

@@ -94,6 +94,37 @@ impl Statistics {
         (renewed, table)
     }
 
+    /// What the training rows would say in another order of them, `order` having their places: calls `each` with a column of
+    /// the table that training sees and its values, for every column that an order changes.
+    pub(crate) fn reordered(
+        &self,
+        sample: &Sample<'_>,
+        order: &[u32],
+        mut each: impl FnMut(usize, &[f64]),
+    ) {
+        let mut more = sample.features.columns().len();
+        for group in &self.groups {
+            let of_rows = |at: usize| sample.rows[at] as usize;
+            let n_rows = sample.rows.len();
+            let index = group.grouping.index(sample.features, n_rows, of_rows);
+            for (at, prior) in self.form.priors.iter().enumerate() {
+                let places = order.iter().map(|&place| place as usize);
+                let rule = (*prior, self.form.strength);
+                let counted = count(sample, at, (&index, group.weight.len()), rule, places);
+                let column = match group.grouping.columns[..] {
+                    [column] if at == 0 => column,
+                    _ => {
+                        more += 1;
+                        more - 1
+                    }
+                };
+                each(column, &counted.seen);
+            }
+            // the weight of a group is the same in any order
+            more += 1;
+        }
+    }
+
     /// A table as trees see it: columns that are grouped by alone are replaced by their first statistic, all other statistics
     /// follow after the last column.
     pub(crate) fn apply(
@@ -141,7 +172,7 @@ impl Statistics {
         let mut sources: Vec<Vec<usize>> = (0..n_features).map(|column| vec![column]).collect();
         for group in &self.groups {
             let columns = &group.grouping.columns;
-            let n = self.n_values(group) - usize::from(columns.len() == 1);
+            let n = self.n_values() - usize::from(columns.len() == 1);
             sources.extend(std::iter::repeat_n(columns.clone(), n));
         }
         sources
@@ -159,9 +190,9 @@ impl Statistics {
         kinds
     }
 
-    /// Columns that a grouping gives: a statistic per target, and for a single column the weight of its category.
-    fn n_values(&self, group: &Group) -> usize {
-        self.form.priors.len() + usize::from(group.grouping.columns.len() == 1)
+    /// Columns that a grouping gives: a statistic per target, and the weight of the group.
+    fn n_values(&self) -> usize {
+        self.form.priors.len() + 1
     }
 
     /// Metadata and arrays for a record.
@@ -286,15 +317,9 @@ impl Group {
                     .collect()
             })
             .collect();
-        if self.grouping.columns.len() == 1 {
-            let weight = |at: usize| self.weight[at];
-            values.push(
-                index
-                    .iter()
-                    .map(|&group| known(group, &weight, 0.0))
-                    .collect(),
-            );
-        }
+        let weight = |at: usize| self.weight[at];
+        let weights = index.iter().map(|&group| known(group, &weight, 0.0));
+        values.push(weights.collect());
         values
     }
 }
@@ -309,35 +334,54 @@ fn ordered(
 ) -> (Group, Vec<Vec<f64>>) {
     let n_groups = grouping.keys.len();
     let mut values = Vec::with_capacity(priors.len() + 1);
-    let mut sums = Vec::with_capacity(priors.len());
-    let mut weight = Vec::new();
-    for (target, &prior) in sample.targets.iter().zip(priors) {
-        let mut sum = vec![0.0; n_groups];
-        weight = vec![0.0; n_groups];
-        let mut seen = Vec::with_capacity(index.len());
-        for ((&group, &row), &w) in index.iter().zip(sample.rows).zip(sample.weights) {
-            if group == NO_GROUP {
-                seen.push(prior);
-                continue;
-            }
-            let at = group as usize;
-            seen.push((sum[at] + strength * prior) / (weight[at] + strength));
-            sum[at] += w * target[row as usize];
-            weight[at] += w;
-        }
-        values.push(seen);
-        sums.push(sum);
-    }
-    if grouping.columns.len() == 1 {
-        let of = |&group: &u32| weight.get(group as usize).copied().unwrap_or(0.0);
-        values.push(index.iter().map(of).collect());
-    }
-    let group = Group {
+    let mut group = Group {
         grouping,
-        weight,
-        sums,
+        weight: Vec::new(),
+        sums: Vec::with_capacity(priors.len()),
     };
+    for (at, &prior) in priors.iter().enumerate() {
+        let rule = (prior, strength);
+        let counted = count(sample, at, (index, n_groups), rule, 0..index.len());
+        values.push(counted.seen);
+        group.sums.push(counted.sums);
+        group.weight = counted.weight;
+    }
+    let weight = |&at: &u32| group.weight.get(at as usize).copied().unwrap_or(0.0);
+    values.push(index.iter().map(weight).collect());
     (group, values)
+}
+
+/// One target of rows that were counted one after the other.
+struct Counted {
+    /// What each row saw of those before it.
+    seen: Vec<f64>,
+    sums: Vec<f64>,
+    weight: Vec<f64>,
+}
+
+/// Counts rows in the order of `places`, given the group of each.
+fn count(
+    sample: &Sample<'_>,
+    target: usize,
+    (index, n_groups): (&[u32], usize),
+    (prior, strength): (f64, f64),
+    places: impl Iterator<Item = usize>,
+) -> Counted {
+    let target = &sample.targets[target];
+    let (mut sums, mut weight) = (vec![0.0; n_groups], vec![0.0; n_groups]);
+    let mut seen = vec![prior; index.len()];
+    for place in places {
+        let group = index[place];
+        if group == NO_GROUP {
+            continue;
+        }
+        let at = group as usize;
+        let (row, w) = (sample.rows[place], sample.weights[place]);
+        seen[place] = (sums[at] + strength * prior) / (weight[at] + strength);
+        sums[at] += w * target[row as usize];
+        weight[at] += w;
+    }
+    Counted { seen, sums, weight }
 }
 
 #[cfg(test)]
@@ -416,5 +460,46 @@ mod tests {
             words[0] = 99;
         }
         assert!(Statistics::decode(&record, &[Some(7)]).is_err());
+    }
+
+    #[test]
+    fn another_order_moves_the_columns_that_depend_on_it_and_only_those() {
+        let a = ["p", "q", "p", "q", "p", "p"].map(Some);
+        let b = ["u", "u", "u", "v", "u", "v"].map(Some);
+        let features = Table::new(vec![
+            Column::categorical("a", &a),
+            Column::numeric("x", vec![0.0; 6]),
+            Column::categorical("b", &b),
+        ])
+        .unwrap();
+        let targets = [
+            vec![1.0, 0.0, 0.0, 1.0, 1.0, 0.0],
+            vec![0.0, 1.0, 1.0, 0.0, 0.0, 1.0],
+        ];
+        let sample = Sample {
+            features: &features,
+            rows: &[0, 1, 2, 3, 4, 5],
+            weights: &[1.0; 6],
+            targets: &targets,
+        };
+        let pool = Pool::new(1).unwrap();
+        let sets = [vec![0], vec![2], vec![0, 2]];
+        let (statistics, seen) = Statistics::fit(&sample, &sets, &pool);
+        let mut changed = Vec::new();
+        statistics.reordered(&sample, &[0, 1, 2, 3, 4, 5], |column, values| {
+            assert_eq!(numbers(&seen, column), values);
+            changed.push(column);
+        });
+        // columns 4, 6 and 9 are weights
+        assert_eq!(changed, [0, 3, 2, 5, 7, 8]);
+        assert_eq!(numbers(&seen, 9), [3.0, 1.0, 3.0, 1.0, 3.0, 1.0]);
+        statistics.reordered(&sample, &[5, 4, 3, 2, 1, 0], |column, values| {
+            if column == 7 {
+                // the last row of a pair now sees nothing, the first sees all others
+                let prior = 0.5;
+                assert_eq!(values[4..], [prior, prior]);
+                assert_eq!(values[..1], [(1.0 + prior) / 3.0]);
+            }
+        });
     }
 }

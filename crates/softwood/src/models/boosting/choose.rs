@@ -101,11 +101,11 @@ pub(super) fn choose(
         Some(true) => together(true).unwrap_or_else(|| singles.clone()),
         _ => singles.clone(),
     };
-    let mut best = contest.hold(&first, &candidates, training)?;
+    let (mut best, scores) = contest.hold(&first, &candidates, training)?;
     if recipe.interactions.is_none()
         && let Some(plan) = together(true)
     {
-        let (tried, others): (Vec<_>, Vec<_>) = candidates
+        let (tried, others): (Vec<_>, Vec<_>) = hopeful(&candidates, &scores)
             .iter()
             .partition(|&&candidate| candidate == (best.learning_rate, best.max_depth));
         // sets that do not help one candidate are not tried with the others
@@ -113,7 +113,7 @@ pub(super) fn choose(
             if candidates.is_empty() {
                 break;
             }
-            let again = contest.hold(&plan, &candidates, training)?;
+            let (again, _) = contest.hold(&plan, &candidates, training)?;
             let is_better = again.held_out > best.held_out;
             if is_better {
                 best = again;
@@ -143,6 +143,15 @@ fn candidates(recipe: &Recipe<'_>, before: Option<Before<'_>>) -> Vec<(f64, usiz
         .iter()
         .flat_map(|&rate| depths.iter().map(move |&depth| (rate, depth)));
     pairs.collect()
+}
+
+/// The candidates but for the third of them that did worst.
+fn hopeful(candidates: &[(f64, usize)], scores: &[f64]) -> Vec<(f64, usize)> {
+    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+    order.truncate(candidates.len() - candidates.len() / 3);
+    order.sort_unstable();
+    order.iter().map(|&at| candidates[at]).collect()
 }
 
 /// Rows that are set aside to choose by.
@@ -187,13 +196,13 @@ impl Contest<'_> {
         (material.columns(&view, &train), train, judge)
     }
 
-    /// The best of the candidates under a plan.
+    /// The best of the candidates under a plan, and the scores of all.
     fn hold(
         &self,
         plan: &Plan,
         candidates: &[(f64, usize)],
         training: &mut Training,
-    ) -> Result<Chosen> {
+    ) -> Result<(Chosen, Vec<f64>)> {
         let (columns, train, judge) = self.prepare(plan);
         let n = candidates.len();
         let alone = Pool::new(1)?;
@@ -204,40 +213,41 @@ impl Contest<'_> {
             pool: if n > 1 { &alone } else { self.run.pool },
         };
         let runs = self.run.pool.map(n, |at| {
-            let (rate, depth) = candidates[at];
-            let settings = self.recipe.settings(rate, depth, train.total_weight());
+            let law = self.material.law;
+            let settings = self
+                .recipe
+                .settings(law, candidates[at], train.total_weight());
             let base = self.before.map(|before| before.chain);
             let key = self.run.key.child(10);
-            self.material
-                .law
-                .grow(&ground, &settings, base, key, &mut |done, held_out| {
-                    self.run.watch.step(&Progress {
-                        stage: "choosing",
-                        done: at * settings.n_trees + done,
-                        total: n * settings.n_trees,
-                        elbo: None,
-                        held_out,
-                    })
+            law.grow(&ground, &settings, base, key, &mut |done, held_out| {
+                self.run.watch.step(&Progress {
+                    stage: "choosing",
+                    done: at * settings.n_trees + done,
+                    total: n * settings.n_trees,
+                    elbo: None,
+                    held_out,
                 })
+            })
         });
         best(plan, candidates, runs, training)
     }
 }
 
-/// The candidate that held-out rows like best.
+/// The candidate that held-out rows like best, and the scores of all.
 fn best(
     plan: &Plan,
     candidates: &[(f64, usize)],
     runs: Vec<Result<Learned>>,
     training: &mut Training,
-) -> Result<Chosen> {
+) -> Result<(Chosen, Vec<f64>)> {
     let mut best: Option<Chosen> = None;
+    let mut scores = vec![f64::NEG_INFINITY; candidates.len()];
     let most = training
         .trials
         .iter()
         .map(|trial| trial.held_out)
         .fold(f64::NEG_INFINITY, f64::max);
-    for (&(learning_rate, max_depth), run) in candidates.iter().zip(runs) {
+    for (at, (&(learning_rate, max_depth), run)) in candidates.iter().zip(runs).enumerate() {
         let Learned { curve, .. } = match run {
             Err(Error::Diverged { .. }) => continue,
             other => other?,
@@ -245,6 +255,7 @@ fn best(
         let Some(look) = best_look(&curve) else {
             continue;
         };
+        scores[at] = look.held_out;
         let what = format!(
             "depth {max_depth}, learning rate {learning_rate}, {} trees{}",
             look.n_trees,
@@ -272,10 +283,11 @@ fn best(
             });
         }
     }
-    best.ok_or(Error::Diverged {
+    let best = best.ok_or(Error::Diverged {
         step: 0,
         what: "every combination of step size and depth".to_owned(),
-    })
+    })?;
+    Ok((best, scores))
 }
 
 fn point(look: &Look) -> CurvePoint {

@@ -11,6 +11,9 @@ use crate::likelihood::normal::Normal;
 use crate::likelihood::squared::Squared;
 use crate::rng::Key;
 
+/// Least shrinkage for classes: what the trees seldom look at is drawn towards nothing, as by a prior.
+const CLASS_SHRINK_RATE: f64 = 0.01;
+
 /// What the raw outputs mean.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "law", rename_all = "lowercase")]
@@ -64,6 +67,15 @@ impl Law {
                     ))),
                 }
             }
+        }
+    }
+
+    /// What the sum of a Langevin chain shrinks by before each tree, times the step size, unless told.
+    pub(super) fn shrink_rate(self, total_weight: f64) -> f64 {
+        let least = 0.5 / total_weight;
+        match self {
+            Self::Normal { .. } | Self::Squared { .. } => least,
+            Self::Binary | Self::Multiclass { .. } => least.max(CLASS_SHRINK_RATE),
         }
     }
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::boost::chain::Chain;
 use crate::boost::learner::{Ground, Learned, Sampling};
+use crate::data::binned::Binned;
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
@@ -15,9 +16,11 @@ use crate::models::boosting::params::{SgbParams, SglbParams};
 use crate::models::boosting::posterior::Boosted;
 use crate::models::boosting::prepare::{LEAST_SCALE, Material, Prepared};
 use crate::models::boosting::recipe::Recipe;
+use crate::models::boosting::view::Rows;
 use crate::par::Pool;
 use crate::params::Checked;
 use crate::posterior::{Posterior, Training};
+use crate::rng::Key;
 use crate::store::record::Record;
 
 impl Fit for SgbParams {
@@ -70,10 +73,21 @@ fn fit(recipe: &Recipe<'_>, params: Value, data: &Dataset, run: &Run<'_>) -> Res
     let some_rows = view.bin_rows(data.features(), Ensemble::rows(&material.distinct.rows));
     // what only the choice needed is not kept through the longest part
     let (standard, law) = (material.standard, material.law);
-    drop(material);
+    let Material {
+        distinct, targets, ..
+    } = material;
+    let distinct = view.has_statistics().then_some(distinct);
+    let own_order: &OwnOrder<'_> = &|at, key| {
+        let distinct = distinct.as_ref().filter(|_| at > 0)?;
+        let rows = Rows {
+            numbers: &distinct.rows,
+            weights: &distinct.weights,
+        };
+        view.reordered(data.features(), (rows, &whole.binned), &targets, key)
+    };
     let earlier = base.as_ref().map(|base| &base.chains[..]);
-    let (mut chains, dispersion) =
-        chains(recipe, law, (&columns, &whole), (&chosen, earlier), run)?;
+    let ground = (&columns, &whole, own_order);
+    let (mut chains, dispersion) = chains(recipe, law, ground, (&chosen, earlier), run)?;
     if recipe.sampling == Sampling::Off && base.is_none() {
         // no noise accounts for what was learned by heart
         for chain in &mut chains {
@@ -155,28 +169,35 @@ fn base(recipe: &Recipe<'_>, params: &Value, record: &Record, data: &Dataset) ->
     Ok(base)
 }
 
+/// Rows in the bins of a chain's own order of them; none for those that all have.
+type OwnOrder<'a> = dyn Fn(usize, Key) -> Option<Binned> + Sync + 'a;
+
 /// All chains, and the mean residual variance of the training rows.
 fn chains(
     recipe: &Recipe<'_>,
     law: Law,
-    (columns, whole): (&Columns, &Prepared),
+    (columns, whole, own_order): (&Columns, &Prepared, &OwnOrder<'_>),
     (chosen, earlier): (&Chosen, Option<&[Chain]>),
     run: &Run<'_>,
 ) -> Result<(Vec<Chain>, f64)> {
     let n = recipe.members.chains;
-    let mut settings =
-        recipe.settings(chosen.learning_rate, chosen.max_depth, whole.total_weight());
+    let how = (chosen.learning_rate, chosen.max_depth);
+    let mut settings = recipe.settings(law, how, whole.total_weight());
     settings.n_trees = chosen.n_trees;
     settings.patience = None;
     let alone = Pool::new(1)?;
-    let ground = Ground {
-        train: whole.sample(),
-        held_out: None,
-        columns,
-        pool: if n > 1 { &alone } else { run.pool },
-    };
     let chains = run.pool.map(n, |at| {
         let key = run.key.child(20).child(at as u64);
+        // what earlier rows say is partly chance: each chain meets other chances
+        let own = own_order(at, run.key.child(30).child(at as u64));
+        let mut train = whole.sample();
+        train.binned = own.as_ref().unwrap_or(train.binned);
+        let ground = Ground {
+            train,
+            held_out: None,
+            columns,
+            pool: if n > 1 { &alone } else { run.pool },
+        };
         let base = earlier.map(|chains| &chains[at]);
         law.grow(&ground, &settings, base, key, &mut |done, held_out| {
             run.watch.step(&Progress {

@@ -142,7 +142,7 @@ params! {
         class_weight: Option<ClassWeight> = None, [0.0, 1e6];
         /// Where the noise goes.
         sampling: NoiseMode = NoiseMode::Posterior, [0, 0];
-        /// Shrinkage of the sum before each tree, times the step size; auto: 1/(2 N).
+        /// Shrinkage of the sum before each tree, times the step size; auto: 1/(2 N), for classes at least 0.01.
         shrink_rate: Option<f64> = None, [0.0, 1.0];
         /// Members.
         n_members: usize = 10, [1, 1000];

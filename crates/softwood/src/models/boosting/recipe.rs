@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::boost::learner::{Sampling, Settings};
 use crate::hard::growth::{Growth, Limits};
+use crate::models::boosting::head::Law;
 use crate::models::boosting::params::{RegressionHead, SgbParams, SglbParams};
 use crate::params::{ClassWeight, Directions};
 
@@ -115,8 +116,8 @@ impl Recipe<'_> {
     /// Settings of a chain on rows of this total weight.
     pub(super) fn settings(
         &self,
-        learning_rate: f64,
-        max_depth: usize,
+        law: Law,
+        (learning_rate, max_depth): (f64, usize),
         total_weight: f64,
     ) -> Settings {
         Settings {
@@ -136,7 +137,7 @@ impl Recipe<'_> {
             subsample: self.subsample,
             colsample: self.colsample,
             sampling: self.sampling,
-            shrink_rate: self.shrink_rate.unwrap_or(0.5 / total_weight),
+            shrink_rate: self.shrink_rate.unwrap_or(law.shrink_rate(total_weight)),
             patience: self.patience,
         }
     }

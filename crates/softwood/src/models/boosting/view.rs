@@ -11,6 +11,7 @@ use crate::data::statistics::{MOST_TARGETS, Sample, Statistics};
 use crate::data::table::{self, Table};
 use crate::error::Result;
 use crate::par::Pool;
+use crate::rng::{Key, shuffle};
 use crate::store::record::{Numbers, Record};
 
 /// Most levels of a column that is split into sets of categories; where there are more, it becomes a statistic.
@@ -173,6 +174,31 @@ impl View {
         };
         let binned = view.cuts.bin_range(&table.rows(0..table.n_rows()));
         (view, binned)
+    }
+
+    /// Whether any column depends on the target.
+    pub(super) fn has_statistics(&self) -> bool {
+        self.statistics.is_some()
+    }
+
+    /// The training rows, of which `binned` has one order, in the bins that a random other order gives them; none where no
+    /// column depends on the order.
+    pub(super) fn reordered(
+        &self,
+        features: &Table,
+        (rows, binned): (Rows<'_>, &Binned),
+        targets: &Targets,
+        key: Key,
+    ) -> Option<Binned> {
+        let statistics = self.statistics.as_ref()?;
+        let mut order: Vec<u32> = (0..rows.numbers.len() as u32).collect();
+        shuffle(&mut key.rng(), &mut order);
+        let mut binned = binned.clone();
+        let sample = targets.sample(features, rows);
+        statistics.reordered(&sample, &order, |column, values| {
+            self.cuts.bin_again(column, values, &mut binned);
+        });
+        Some(binned)
     }
 
     /// Rows that were not trained on.
