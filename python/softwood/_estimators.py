@@ -299,7 +299,7 @@ class VSGBMRegressor(Regressor):
     Parameters
     ----------
     n_trees : int or None, default=None
-        Trees; None: as many as held-out rows ask for, at most 10. From 1 to 1000.
+        Trees; None: as many as held-out rows ask for, at most 10 (3 where none are held out). From 1 to 1000.
     depth : int or None, default=None
         Levels of gates; None: of the first tree chosen on held-out rows, of the others 3. From 0 to 8.
     leaf : {"constant", "linear"} or None, default=None
@@ -468,7 +468,7 @@ class VSGBMClassifier(Classifier):
     Parameters
     ----------
     n_trees : int or None, default=None
-        Trees; None: as many as held-out rows ask for, at most 10. From 1 to 1000.
+        Trees; None: as many as held-out rows ask for, at most 10 (3 where none are held out). From 1 to 1000.
     depth : int or None, default=None
         Levels of gates; None: of the first tree chosen on held-out rows, of the others 3. From 0 to 8.
     leaf : {"constant", "linear"} or None, default=None
@@ -906,7 +906,8 @@ class SGLBRegressor(Regressor):
     sampling : {"posterior", "malinin", "split-noise"}, default="posterior"
         Where the noise goes.
     shrink_rate : float or None, default=None
-        Shrinkage of the sum before each tree, times the step size; None: 1/(2 N), for classes at least 0.01. From 0 to 1.
+        Shrinkage of the sum before each tree, times the step size; None: 1/(2 N), for classes at least 0.01. From 0
+        to 1.
     n_members : int, default=10
         Members. From 1 to 1000.
     virtual : bool, default=False
@@ -1041,7 +1042,8 @@ class SGLBClassifier(Classifier):
     sampling : {"posterior", "malinin", "split-noise"}, default="posterior"
         Where the noise goes.
     shrink_rate : float or None, default=None
-        Shrinkage of the sum before each tree, times the step size; None: 1/(2 N), for classes at least 0.01. From 0 to 1.
+        Shrinkage of the sum before each tree, times the step size; None: 1/(2 N), for classes at least 0.01. From 0
+        to 1.
     n_members : int, default=10
         Members. From 1 to 1000.
     virtual : bool, default=False
