@@ -104,8 +104,8 @@ class Estimator(BaseEstimator):
     ) -> Self:
         """Train the fitted model further, in place.
 
-        Boosted hard trees get `n_estimators` more trees, or as many of them as `X_val` and `y_val` ask for. Boosted soft trees
-        want the old rows too: they get the trees that a larger `n_trees` asks for, and a short run of all trees together.
+        Boosted hard trees get `n_estimators` more trees, or as many of them as `X_val` and `y_val` ask for. Boosted
+        soft trees want the old rows too: they get the trees that a larger `n_trees` asks for, and a short run of all.
 
         Parameters
         ----------
