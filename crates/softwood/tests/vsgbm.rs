@@ -150,7 +150,7 @@ fn intervals_are_right_where_the_noise_is_small_and_where_it_is_large() {
     assert!(constant[1] > 0.95 && constant[4] < 0.85, "{constant:?}");
 }
 
-/// Counts passes over the rows, each by the number of trees that a step of it moves.
+/// Counts passes over the rows.
 #[derive(Debug, Default)]
 struct Count(AtomicUsize);
 
@@ -199,7 +199,7 @@ fn going_on_with_some_rows_more_is_cheap_and_loses_nothing() {
 fn more_trees_can_be_added_and_no_others_taken() {
     let pool = Pool::new(2).unwrap();
     let data = with_target(&mixed(1, 150), "y");
-    let few = json!({"n_epochs": 10, "n_trees": 2, "depth": 2, "n_fits": 1, "n_members": 10});
+    let few = json!({"n_epochs": 10, "n_trees": 2, "depth": 2, "n_fits": 2, "n_members": 10});
     let record = fit(Family::Vsgbm, &few, &data, 1).record();
     let go_on = |more: Value| {
         let mut params = few.clone();
@@ -215,6 +215,7 @@ fn more_trees_can_be_added_and_no_others_taken() {
     for (change, word) in [
         (json!({"n_trees": 1}), "fewer"),
         (json!({"noise": "constant"}), "noise"),
+        (json!({"n_members": 1}), "fits"),
     ] {
         let message = go_on(change).err().unwrap().to_string();
         assert!(message.contains(word), "{message}");

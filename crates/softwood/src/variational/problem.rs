@@ -77,6 +77,11 @@ impl Scale {
         }
     }
 
+    /// Standard deviation of the training target; none for classes.
+    pub(crate) fn target_sd(&self) -> Option<f64> {
+        (self.law != Law::Categorical).then_some(self.standard.scale)
+    }
+
     fn code(&self, data: &Dataset, encoder: &Encoder) -> Coded {
         let target = match data.target() {
             Target::Numeric(values) => values

@@ -199,6 +199,26 @@ pub(crate) fn train(job: &Job<'_>, key: Key, hear: Hear<'_>) -> Result<Trained> 
     })
 }
 
+/// The fits that did not diverge; an error where all did, or where one was stopped.
+///
+/// # Errors
+/// As said.
+pub(crate) fn converged<T>(fits: Vec<Result<T>>) -> Result<Vec<T>> {
+    let mut kept = Vec::with_capacity(fits.len());
+    let mut failure = None;
+    for fit in fits {
+        match fit {
+            Ok(fit) => kept.push(fit),
+            Err(error @ Error::Diverged { .. }) => failure = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    match failure {
+        Some(error) if kept.is_empty() => Err(error),
+        _ => Ok(kept),
+    }
+}
+
 /// Where held-out rows were foretold best.
 struct Best {
     held_out: f64,

@@ -23,11 +23,10 @@ const MOST_TREES: usize = 10;
 const PATIENCE: usize = 3;
 /// Levels of the trees that are added, where that is left open.
 const ADDED_DEPTH: usize = 3;
-/// Length of the run of an added tree and of the joint phase, in parts of a full run.
+/// Length of the run of an added tree, in parts of a full run.
 const ADDED_RUN: f64 = 0.15;
-const JOINT_RUN: f64 = 1.0;
-/// Length and step size of the joint run after each tree, in parts of those of the last one: trees are counted by what they are
-/// worth together.
+/// Length and step size of the joint run after each tree, in parts of those of a full run of one tree: trees are counted by
+/// what they are worth together.
 const CORRECTIVE_RUN: f64 = 0.1;
 const CORRECTIVE_RATE: f64 = 0.5;
 /// Draws by which held-out rows are scored.
@@ -223,7 +222,7 @@ impl Site<'_> {
 
     /// Improves the posteriors of all trees together. Of the start and the end the better one on held-out rows is kept.
     pub(super) fn join(&self, sum: Sum, share: f64, rate: f64, key: Key) -> Result<Sum> {
-        let mut pace = self.pace.part(JOINT_RUN * share);
+        let mut pace = self.pace.part(share);
         pace.learning_rate *= rate;
         let job = Job {
             recipe: self.recipe,

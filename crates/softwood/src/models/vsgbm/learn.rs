@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::data::dataset::{Dataset, Target};
+use crate::data::dataset::Dataset;
 use crate::data::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
@@ -19,7 +19,7 @@ use crate::variational::fitted::{Fitted, draws_key, members_of};
 use crate::variational::problem::{Problem, Scale};
 use crate::variational::recipe::Recipe;
 use crate::variational::spare::{rows_before_merging, set_aside};
-use crate::variational::train::Pace;
+use crate::variational::train::{Pace, converged};
 
 /// Length of the run of the first tree, in parts of a full run: others are to come.
 const FIRST_RUN: f64 = 0.5;
@@ -65,6 +65,8 @@ impl Fit for VsgbmParams {
 struct Outcome {
     problem: Problem,
     sum: Sum,
+    /// As a user reads it.
+    what: String,
     trials: Vec<Trial>,
 }
 
@@ -97,16 +99,12 @@ fn fit(
     });
     let outcomes = converged(outcomes)?;
     trials.extend(outcomes[0].trials.iter().cloned());
-    let what = |(at, outcome): (usize, &Outcome)| {
-        let first = ranking[at % ranking.len()].candidate.describe();
-        format!("{} trees, the first {first}", outcome.sum.n_trees())
-    };
-    let chosen: Vec<String> = outcomes.iter().enumerate().map(what).collect();
+    let chosen: Vec<&str> = outcomes.iter().map(|outcome| &*outcome.what).collect();
     let training = Training {
         curve: outcomes[0].sum.curve.clone(),
         trials,
         chosen: chosen.join("; "),
-        target_sd: target_sd(data, &ground.scale),
+        target_sd: ground.scale.target_sd(),
         ..Training::default()
     };
     Ok(assemble(params, outcomes, training, (data, run.key)))
@@ -150,7 +148,9 @@ fn one_fit(
             });
         }
     }
+    let first = ranked.candidate.describe();
     Ok(Outcome {
+        what: format!("{} trees, the first {first}", sum.n_trees()),
         problem,
         sum,
         trials,
@@ -169,30 +169,6 @@ fn listener<'a>(
             elbo: Some(point.elbo).filter(|elbo| elbo.is_finite()),
             held_out: point.held_out,
         })
-    }
-}
-
-/// The fits that did not diverge; an error where all did, or where one was stopped.
-fn converged(fits: Vec<Result<Outcome>>) -> Result<Vec<Outcome>> {
-    let mut kept = Vec::with_capacity(fits.len());
-    let mut failure = None;
-    for fit in fits {
-        match fit {
-            Ok(fit) => kept.push(fit),
-            Err(error @ Error::Diverged { .. }) => failure = Some(error),
-            Err(error) => return Err(error),
-        }
-    }
-    match failure {
-        Some(error) if kept.is_empty() => Err(error),
-        _ => Ok(kept),
-    }
-}
-
-fn target_sd(data: &Dataset, scale: &Scale) -> Option<f64> {
-    match data.target() {
-        Target::Numeric(_) => Some(scale.standard.scale),
-        Target::Classes(_) => None,
     }
 }
 
@@ -277,17 +253,17 @@ fn go_on(
         if params.joint || !is_longer {
             sum = site.join(sum, share, rate, key.child(51))?;
         }
-        let trials = Vec::new();
         Ok(Outcome {
+            what: format!("{} trees, gone on with", sum.n_trees()),
             problem,
             sum,
-            trials,
+            trials: Vec::new(),
         })
     });
     let outcomes = converged(grown)?;
     let training = Training {
         curve: outcomes[0].sum.curve.clone(),
-        chosen: format!("{} trees, gone on with", outcomes[0].sum.n_trees()),
+        chosen: outcomes[0].what.clone(),
         target_sd: base.training.target_sd,
         ..Training::default()
     };
@@ -312,6 +288,13 @@ fn base(params: &VsgbmParams, record: &Record, data: &Dataset) -> Result<Vsgbm> 
     }
     if base.params.noise != params.noise {
         return broken("`noise` cannot change when training goes on".to_owned());
+    }
+    let n_fits = base.fits.len();
+    if params.n_members < n_fits {
+        return broken(format!(
+            "`n_members` = {} is fewer than the {n_fits} fits of the model to go on from",
+            params.n_members
+        ));
     }
     let most = base.n_trees().into_iter().max().unwrap_or(0);
     if let Some(n) = params.n_trees.filter(|&n| n < most) {

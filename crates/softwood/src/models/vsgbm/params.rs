@@ -94,8 +94,8 @@ params! {
         learning_rate: Option<f64> = None, [1e-6, 1.0];
         /// Rows per step; auto: by the number of rows.
         batch_size: Option<usize> = None, [1, 1_000_000];
-        /// Passes over the training rows for the first tree; auto: by the number of rows. Each tree that is added has a quarter of
-        /// them, the joint phase as many.
+        /// Passes over the training rows in the last run of all trees; auto: by the number of rows. The first tree has half of them,
+        /// each tree that is added 0.15 of them by itself and a tenth with the others.
         n_epochs: Option<usize> = None, [1, 1_000_000];
         /// Parameter draws per step, antithetic pairs from 2 on; auto: by the number of rows.
         n_draws: Option<usize> = None, [1, 64];

@@ -1,8 +1,8 @@
 //! Fitting: merge equal rows, set rows aside, choose a shape, train the winner.
 
-use crate::data::dataset::{Dataset, Target};
+use crate::data::dataset::Dataset;
 use crate::data::encode::Encoder;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fit::{Fit, Progress, Run};
 use crate::models::vst::params::VstParams;
 use crate::models::vst::posterior::Vst;
@@ -13,7 +13,7 @@ use crate::variational::fitted::{Fitted, draws_key, members_of};
 use crate::variational::problem::Scale;
 use crate::variational::recipe::Recipe;
 use crate::variational::spare::{rows_before_merging, set_aside};
-use crate::variational::train::{Pace, Trained};
+use crate::variational::train::{Pace, Trained, converged};
 
 impl Fit for VstParams {
     type Model = Vst;
@@ -80,15 +80,11 @@ fn fit(params: &VstParams, ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
     });
     let fits = converged(fits)?;
     let n_fits = fits.len();
-    let target_sd = match data.target() {
-        Target::Numeric(_) => Some(ground.scale.standard.scale),
-        Target::Classes(_) => None,
-    };
     let training = Training {
         curve: fits[0].1.curve.clone(),
         trials,
         chosen: describe(&ranking, n_fits),
-        target_sd,
+        target_sd: ground.scale.target_sd(),
         ..Training::default()
     };
     let key = run.key.child(30);
@@ -110,23 +106,6 @@ fn fit(params: &VstParams, ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
         key,
         trees: fits.into_iter().enumerate().map(tree).collect(),
     })
-}
-
-/// The fits that did not diverge; an error where all did, or where one was stopped.
-fn converged(fits: Vec<Result<(Encoder, Trained)>>) -> Result<Vec<(Encoder, Trained)>> {
-    let mut kept = Vec::with_capacity(fits.len());
-    let mut failure = None;
-    for fit in fits {
-        match fit {
-            Ok(fit) => kept.push(fit),
-            Err(error @ Error::Diverged { .. }) => failure = Some(error),
-            Err(error) => return Err(error),
-        }
-    }
-    match failure {
-        Some(error) if kept.is_empty() => Err(error),
-        _ => Ok(kept),
-    }
 }
 
 /// The candidates that are fitted, as a user reads them.
