@@ -337,8 +337,8 @@ class VSGBMRegressor(Regressor):
     batch_size : int or None, default=None
         Rows per step; None: by the number of rows. From 1 to 1e+06.
     n_epochs : int or None, default=None
-        Passes over the training rows for the first tree; None: by the number of rows. Each tree that is added has a
-        quarter of them, the joint phase as many. From 1 to 1e+06.
+        Passes over the training rows in the last run of all trees; None: by the number of rows. The first tree has
+        half of them, each tree that is added 0.15 of them by itself and a tenth with the others. From 1 to 1e+06.
     n_draws : int or None, default=None
         Parameter draws per step, antithetic pairs from 2 on; None: by the number of rows. From 1 to 64.
     n_fits : int, default=4
@@ -506,8 +506,8 @@ class VSGBMClassifier(Classifier):
     batch_size : int or None, default=None
         Rows per step; None: by the number of rows. From 1 to 1e+06.
     n_epochs : int or None, default=None
-        Passes over the training rows for the first tree; None: by the number of rows. Each tree that is added has a
-        quarter of them, the joint phase as many. From 1 to 1e+06.
+        Passes over the training rows in the last run of all trees; None: by the number of rows. The first tree has
+        half of them, each tree that is added 0.15 of them by itself and a tenth with the others. From 1 to 1e+06.
     n_draws : int or None, default=None
         Parameter draws per step, antithetic pairs from 2 on; None: by the number of rows. From 1 to 64.
     n_fits : int, default=4
