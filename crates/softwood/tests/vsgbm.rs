@@ -30,7 +30,8 @@ fn fixed(more: &Value) -> Value {
 fn one_tree_is_the_soft_tree() {
     for target in ["y", "two", "three"] {
         let data = with_target(&mixed(1, 200), target);
-        let one = fixed(&json!({"n_epochs": 20, "n_trees": 1, "joint": false}));
+        let one =
+            fixed(&json!({"n_epochs": 20, "n_trees": 1, "joint": false, "calm_start": false}));
         let one = fit(Family::Vsgbm, &one, &data, 3);
         let tree = fit(Family::Vst, &fixed(&json!({"n_epochs": 10})), &data, 3);
         let rows = mixed(2, 50);

@@ -13,10 +13,12 @@ use crate::soft::kernel::Pass;
 use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;
 use crate::variational::options::{Leaf, LeafMixing};
+use crate::variational::pace::Pace;
 use crate::variational::problem::{Problem, Scale};
 use crate::variational::recipe::Recipe;
 use crate::variational::start;
-use crate::variational::train::{Hear, Job, Pace, Trained, start_posterior, train};
+use crate::variational::state::start_posterior;
+use crate::variational::train::{Hear, Job, Trained, train};
 
 /// A shape and an encoding.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -2,10 +2,14 @@
 
 pub(crate) mod choose;
 pub(crate) mod fitted;
+pub(crate) mod groups;
 pub(crate) mod options;
+pub(crate) mod pace;
 pub(crate) mod probe;
 pub(crate) mod problem;
 pub(crate) mod recipe;
+pub(crate) mod rows;
 pub(crate) mod spare;
 pub(crate) mod start;
+pub(crate) mod state;
 pub(crate) mod train;

@@ -12,9 +12,11 @@ use crate::soft::kernel::Pass;
 use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;
 use crate::variational::options::Prior;
+use crate::variational::pace::Pace;
 use crate::variational::problem::{Problem, Scale};
 use crate::variational::recipe::{Noise, Recipe};
-use crate::variational::train::{Job, Pace, State, start_posterior};
+use crate::variational::state::{State, start_posterior};
+use crate::variational::train::Job;
 
 /// Which trees a step moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +75,7 @@ impl ProbeShape {
             leaf_mixing: None,
             mixing_levels: None,
             prefers_blend: false,
+            calm_start: false,
             beta: 1.0,
             rank: self.rank,
             prior: Prior::Ard,

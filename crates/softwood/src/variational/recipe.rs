@@ -29,6 +29,8 @@ pub(crate) struct Recipe {
     pub(crate) max_categories: usize,
     pub(crate) min_scale: Option<f64>,
     pub(crate) noise: Noise,
+    /// Whether a noise that depends on the inputs begins as one for all rows.
+    pub(crate) calm_start: bool,
 }
 
 /// What is said of the noise of a number.

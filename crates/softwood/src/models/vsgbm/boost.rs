@@ -12,10 +12,13 @@ use crate::soft::kernel::Pass;
 use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;
 use crate::variational::fitted::draw_weights;
+use crate::variational::pace::Pace;
 use crate::variational::problem::{Coded, Problem};
 use crate::variational::recipe::Recipe;
+use crate::variational::rows::score_rows;
 use crate::variational::start;
-use crate::variational::train::{Job, Pace, Trained, score_rows, start_posterior, train};
+use crate::variational::state::start_posterior;
+use crate::variational::train::{Job, Trained, train};
 
 /// Most trees where their number is left open.
 const MOST_TREES: usize = 10;

@@ -16,10 +16,11 @@ use crate::rng::Key;
 use crate::store::record::Record;
 use crate::variational::choose::{Ground, Ranked, choose, train_one};
 use crate::variational::fitted::{Fitted, draws_key, members_of};
+use crate::variational::pace::Pace;
 use crate::variational::problem::{Problem, Scale};
 use crate::variational::recipe::Recipe;
 use crate::variational::spare::{rows_before_merging, set_aside};
-use crate::variational::train::{Pace, converged};
+use crate::variational::train::converged;
 
 /// Length of the run of the first tree, in parts of a full run: others are to come.
 const FIRST_RUN: f64 = 0.5;

@@ -68,6 +68,8 @@ params! {
         mixing_levels: Option<usize> = None, [0, 8];
         /// What is said of the noise of a number.
         noise: NoiseModel = NoiseModel::Varying, [0, 0];
+        /// Whether a varying noise begins as one for all rows and is set free when the mean is there (where the first tree is a blend).
+        calm_start: bool = true, [0, 0];
         /// How squared residuals count in the posterior of a constant noise.
         noise_update: NoiseUpdate = NoiseUpdate::Exact, [0, 0];
         /// Shape of the inverse-Gamma prior of a constant noise variance.
@@ -151,6 +153,7 @@ impl VsgbmParams {
             squares: self.squares,
             max_categories: self.max_categories,
             min_scale: self.min_scale,
+            calm_start: self.calm_start,
             noise: if is_constant {
                 Noise::Constant {
                     shape: self.noise_shape,

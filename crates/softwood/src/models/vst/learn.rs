@@ -10,10 +10,11 @@ use crate::params::Checked;
 use crate::posterior::Training;
 use crate::variational::choose::{Ground, Ranked, choose, train_one};
 use crate::variational::fitted::{Fitted, draws_key, members_of};
+use crate::variational::pace::Pace;
 use crate::variational::problem::Scale;
 use crate::variational::recipe::Recipe;
 use crate::variational::spare::{rows_before_merging, set_aside};
-use crate::variational::train::{Pace, Trained, converged};
+use crate::variational::train::{Trained, converged};
 
 impl Fit for VstParams {
     type Model = Vst;

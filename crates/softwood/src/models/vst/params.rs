@@ -76,6 +76,7 @@ impl From<&VstParams> for Recipe {
             leaf_mixing: params.leaf_mixing,
             mixing_levels: params.mixing_levels,
             prefers_blend: false,
+            calm_start: false,
             beta: params.beta,
             rank: params.rank,
             prior: params.prior,

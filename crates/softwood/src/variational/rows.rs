@@ -1,0 +1,86 @@
+//! Rows side by side for the kernel, and their scores.
+
+use crate::numerics::real::LANES;
+use crate::soft::kernel::Pass;
+use crate::soft::stack::Stack;
+use crate::soft::tree::{Batch, Workspace, row_scores};
+use crate::variational::problem::Coded;
+
+/// Least log-likelihood of a held-out row.
+const WORST_SCORE: f64 = -1e30;
+/// Rows scored at once.
+const SCORE_ROWS: usize = 256;
+
+/// Log-likelihood of each row under draws of the weights, in standard units.
+pub(crate) fn score_rows(pass: &Pass, draws: &[f32], rows: &Coded) -> Vec<f64> {
+    let n_draws = draws.len() / pass.stack.n_weights();
+    let mut gathered = Gathered::new(SCORE_ROWS, &pass.stack);
+    let mut room = Workspace::new(pass, SCORE_ROWS, n_draws);
+    let order: Vec<usize> = (0..rows.n_rows()).collect();
+    let mut scores = Vec::with_capacity(rows.n_rows());
+    for chunk in order.chunks(SCORE_ROWS) {
+        let batch = gathered.gather(rows, &rows.given, chunk);
+        row_scores(pass, &batch, draws, &mut room);
+        let stride = batch.target.len();
+        for at in 0..chunk.len() {
+            // a row far beyond every draw overflows single precision: the worst score, but a number
+            let score = |draw: usize| f64::from(room.scores[draw * stride + at]).max(WORST_SCORE);
+            let top = (0..n_draws).map(score).fold(f64::NEG_INFINITY, f64::max);
+            let mean = (0..n_draws)
+                .map(|draw| (score(draw) - top).exp())
+                .sum::<f64>()
+                / n_draws as f64;
+            scores.push(top + mean.ln());
+        }
+    }
+    scores
+}
+
+/// Rows of a batch, copied side by side; padding rows have weight 0.
+pub(crate) struct Gathered {
+    inputs: Vec<f32>,
+    target: Vec<f32>,
+    weight: Vec<f32>,
+    given: Vec<f32>,
+    width: usize,
+    n_given: usize,
+}
+
+impl Gathered {
+    pub(crate) fn new(max_rows: usize, stack: &Stack) -> Self {
+        let rows = max_rows.next_multiple_of(LANES);
+        let (width, n_given) = (stack.width(), stack.n_given());
+        Self {
+            inputs: vec![0.0; rows * width],
+            target: vec![0.0; rows],
+            weight: vec![0.0; rows],
+            given: vec![0.0; rows * n_given],
+            width,
+            n_given,
+        }
+    }
+
+    /// The rows of these numbers; `given` is what earlier trees say of all rows, row by row.
+    pub(crate) fn gather(&mut self, from: &Coded, given: &[f32], rows: &[usize]) -> Batch<'_, f32> {
+        let padded = rows.len().next_multiple_of(LANES);
+        for (at, &row) in rows.iter().enumerate() {
+            let source = &from.inputs[row * self.width..(row + 1) * self.width];
+            self.inputs[at * self.width..(at + 1) * self.width].copy_from_slice(source);
+            self.target[at] = from.target[row];
+            self.weight[at] = from.weight[row];
+            if self.n_given > 0 {
+                let source = &given[row * self.n_given..(row + 1) * self.n_given];
+                for (place, value) in self.given[at..].iter_mut().step_by(padded).zip(source) {
+                    *place = *value;
+                }
+            }
+        }
+        self.weight[rows.len()..padded].fill(0.0);
+        Batch {
+            inputs: &self.inputs[..padded * self.width],
+            target: &self.target[..padded],
+            weight: &self.weight[..padded],
+            given: &self.given[..padded * self.n_given],
+        }
+    }
+}

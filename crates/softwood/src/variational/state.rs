@@ -1,0 +1,250 @@
+//! What one step does: draw weights, ask the kernel for slopes, pull them back to the posterior, and move it.
+
+use crate::infer::adam::Adam;
+use crate::infer::lowrank::{LossScale, LowRank, Sampler};
+use crate::infer::prior::Groups;
+use crate::numerics::gaussian::Gaussian;
+use crate::numerics::real::{LANES, inverse_softplus};
+use crate::posterior::CurvePoint;
+use crate::rng::Key;
+use crate::soft::kernel::Pass;
+use crate::soft::law::{HALF_LN_TWO_PI, Law};
+use crate::soft::tree::{Workspace, log_likelihood};
+use crate::variational::groups::groups;
+use crate::variational::problem::Coded;
+use crate::variational::recipe::{Noise, Recipe};
+use crate::variational::rows::{Gathered, score_rows};
+use crate::variational::train::Job;
+
+/// Spread of the posterior at the start, for a prior scale of one or more.
+const START_SD: f64 = 0.05;
+/// Spread of the low-rank part at the start, relative to the diagonal; zero would be a saddle.
+const START_CORRELATION: f64 = 0.1;
+/// Least scale above its floor when it is set free: a softplus is flat below.
+const LEAST_FREE_SCALE: f64 = 1e-3;
+/// Part of a run over which the KL term grows to its full weight. At full weight from the start, weights that have not
+/// found their use yet are pressed to zero, and the learned prior keeps them there.
+pub(crate) const WARM_UP: f64 = 0.5;
+/// Part of a run before the prior is learned, for the same reason.
+const PRIOR_FROM: f64 = 0.1;
+/// Steps between two looks at the prior.
+const PRIOR_EVERY: usize = 8;
+/// Draws by which held-out rows are scored.
+const SCORE_DRAWS: usize = 32;
+
+/// What is known beforehand of the variance of a noise that is one for all rows: an inverse-Gamma law, and the least standard deviation.
+#[derive(Debug, Clone, Copy)]
+struct OneNoise {
+    shape: f64,
+    scale: f64,
+    least: f64,
+}
+
+impl OneNoise {
+    /// That of a run, if there is such a noise in it or at its beginning.
+    fn of(job: &Job<'_>) -> Option<Self> {
+        match (job.recipe.noise, job.pass.law) {
+            (Noise::Constant { shape, scale }, _) => Some(Self {
+                shape,
+                scale,
+                least: 0.0,
+            }),
+            (_, Law::Normal { floor }) if job.begins_calm() => Some(Self {
+                shape: 0.0,
+                scale: 0.0,
+                least: floor + LEAST_FREE_SCALE,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The mode of its posterior after residuals of this number and sum of squares.
+    fn sd(self, n: f64, squares: f64) -> f64 {
+        let variance = (self.scale + 0.5 * squares) / (self.shape + 0.5 * n + 1.0);
+        variance.sqrt().max(self.least)
+    }
+}
+
+/// Everything a step touches; nothing is allocated inside a step.
+pub(crate) struct State {
+    pub(crate) pass: Pass,
+    pub(crate) posterior: LowRank,
+    sampler: Sampler,
+    adam: Adam,
+    groups: Option<Groups>,
+    precision: Vec<f32>,
+    moments: Vec<f32>,
+    gaussian: Gaussian,
+    room: Workspace<f32>,
+    slopes: Vec<f32>,
+    batch: Gathered,
+    /// What earlier trees say in this epoch, if that changes.
+    pub(crate) given: Vec<f32>,
+    kl_weight: f64,
+    one_noise: Option<OneNoise>,
+    /// Part of the KL term that counts, and whether the prior is learned, at this point of the run.
+    warmth: f64,
+    learns_prior: bool,
+    n_draws: usize,
+    n_steps: usize,
+}
+
+impl State {
+    pub(crate) fn new(job: &Job<'_>, key: Key) -> Self {
+        let (mut pass, recipe, pace) = (job.pass, job.recipe, &job.pace);
+        if job.begins_calm() {
+            pass.law = Law::KnownNoise { sd: 1.0 };
+        }
+        let stack = &pass.stack;
+        let n_weights = stack.n_weights();
+        let batch_rows = pace
+            .batch_size
+            .min(job.train.n_rows())
+            .next_multiple_of(LANES);
+        let posterior = job.start.clone();
+        Self {
+            sampler: Sampler::new(&posterior, pace.n_draws),
+            adam: Adam::new(posterior.values.len()),
+            groups: groups(recipe, stack, pass.law),
+            precision: vec![(1.0 / recipe.prior_scale.powi(2)) as f32; n_weights],
+            moments: vec![0.0; n_weights],
+            gaussian: Gaussian::new(key.child(2)),
+            room: Workspace::new(&pass, batch_rows, pace.n_draws),
+            slopes: vec![0.0; pace.n_draws * n_weights],
+            batch: Gathered::new(batch_rows, stack),
+            given: Vec::new(),
+            kl_weight: recipe.kl_weight,
+            one_noise: OneNoise::of(job),
+            warmth: 1.0,
+            learns_prior: true,
+            n_draws: pace.n_draws,
+            n_steps: 0,
+            posterior,
+            pass,
+        }
+    }
+
+    /// Sets what depends on the part of the run that is done.
+    pub(crate) fn warm_up(&mut self, progress: f64) {
+        self.warmth = (progress / WARM_UP).min(1.0);
+        self.learns_prior = progress >= PRIOR_FROM;
+    }
+
+    /// One step on the rows given; the mean over draws of their weighted log-likelihood.
+    pub(crate) fn step(&mut self, train: &Coded, rows: &[usize], learning_rate: f32) -> f64 {
+        if let Some(groups) = &self.groups
+            && self.learns_prior
+            && self.n_steps.is_multiple_of(PRIOR_EVERY)
+        {
+            self.posterior.second_moments(&mut self.moments);
+            groups.learn(&self.moments, &mut self.precision);
+        }
+        self.n_steps += 1;
+        self.sampler.draw(&self.posterior, &mut self.gaussian);
+        let given = if self.given.is_empty() {
+            &train.given
+        } else {
+            &self.given
+        };
+        let batch = self.batch.gather(train, given, rows);
+        let sum = log_likelihood(
+            &self.pass,
+            &batch,
+            &self.sampler.draws,
+            &mut self.slopes,
+            &mut self.room,
+        );
+        // sum_i w_i ll_i is estimated by n/B times the batch's; the loss is the ELBO per unit of weight
+        let total = train.total_weight;
+        let share = train.n_rows() as f64 / (rows.len() as f64 * total);
+        let scale = LossScale {
+            likelihood: (share / self.n_draws as f64) as f32,
+            kl: (self.warmth * self.kl_weight / total) as f32,
+        };
+        self.sampler
+            .pull_back(&self.posterior, &self.slopes, &self.precision, scale);
+        self.adam.step(
+            &mut self.posterior.values,
+            &self.sampler.gradient,
+            learning_rate,
+        );
+        sum / self.n_draws as f64
+    }
+
+    /// Sets a noise that is one for all rows to the mode of its posterior, given the squared residuals of the last epoch, which its score tells.
+    pub(crate) fn learn_noise(&mut self, total_weight: f64, score: f64) {
+        if let (Some(noise), Law::KnownNoise { sd }) = (self.one_noise, self.pass.law) {
+            let squares = -2.0 * sd * sd * (score + total_weight * (sd.ln() + HALF_LN_TWO_PI));
+            let sd = noise.sd(total_weight, squares.max(0.0));
+            self.pass.law = Law::KnownNoise { sd };
+        }
+    }
+
+    /// Lets the scale depend on the inputs from now on, starting from the noise that was one for all; nothing where it does already,
+    /// or never will.
+    pub(crate) fn free_noise(&mut self, law: Law) {
+        let (Law::KnownNoise { sd }, Law::Normal { floor }) = (self.pass.law, law) else {
+            return;
+        };
+        self.pass.law = law;
+        let layout = self.pass.stack.first;
+        let raw = inverse_softplus((sd - floor).max(LEAST_FREE_SCALE)) as f32;
+        let (means, spreads) = self.posterior.values.split_at_mut(layout.n_weights());
+        for leaf in 0..layout.n_leaves() {
+            let range = layout.leaf(1, leaf);
+            // the KL term alone has moved these
+            means[range.clone()].fill(0.0);
+            means[range.end - 1] = raw;
+            spreads[range].fill(START_SD.ln() as f32);
+        }
+    }
+
+    /// Where training stands, and the log-likelihood of each held-out row.
+    pub(crate) fn look(
+        &self,
+        job: &Job<'_>,
+        epoch: usize,
+        score: f64,
+        key: Key,
+    ) -> (CurvePoint, Vec<f64>) {
+        let kl = self.posterior.kl(&self.precision);
+        let elbo = (score - self.kl_weight * kl) / job.train.total_weight;
+        let draws = draws_of(&self.posterior, SCORE_DRAWS, key);
+        let scores = job
+            .held_out
+            .map(|rows| score_rows(&self.pass, &draws, rows));
+        let held_out = (job.held_out)
+            .zip(scores.as_ref())
+            .map(|(rows, scores)| rows.mean(scores));
+        let point = CurvePoint {
+            epoch,
+            elbo,
+            held_out,
+        };
+        (point, scores.unwrap_or_default())
+    }
+}
+
+/// A posterior around the weights given, narrow and hardly correlated.
+pub(crate) fn start_posterior(recipe: &Recipe, mut weights: Vec<f32>, key: Key) -> LowRank {
+    let n_weights = weights.len();
+    let rank = recipe.rank.min(n_weights);
+    let sd = START_SD * recipe.prior_scale.min(1.0);
+    weights.resize(2 * n_weights, sd.ln() as f32);
+    let mut factors = vec![0.0; rank * n_weights];
+    Gaussian::new(key).fill(&mut factors);
+    let spread = (START_CORRELATION / (rank as f64).sqrt()) as f32;
+    weights.extend(factors.iter().map(|factor| spread * factor));
+    LowRank {
+        n_weights,
+        rank,
+        values: weights,
+    }
+}
+
+/// Draws of a posterior, one after the other.
+pub(crate) fn draws_of(posterior: &LowRank, n_draws: usize, key: Key) -> Vec<f32> {
+    let mut sampler = Sampler::new(posterior, n_draws);
+    sampler.draw(posterior, &mut Gaussian::new(key));
+    sampler.draws
+}
