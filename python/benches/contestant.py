@@ -161,6 +161,8 @@ CONTESTANTS: dict[str, Callable[[Problem], dict[str, float]]] = {
     "ngboost": ngboost,
     "sglb": softwood,
     "sglb-virtual": lambda data: softwood(data, virtual=True, n_members=N_VIRTUAL),
+    "sglb-scores": lambda data: softwood(data, sampling="split-noise"),
+    "sglb-scores-virtual": lambda data: softwood(data, sampling="split-noise", virtual=True, n_members=N_VIRTUAL),
     "sglb-ten": lambda data: softwood(data, n_members=10),
     "squared": lambda data: softwood(data, "SGBRegressor", head="squared"),
 }

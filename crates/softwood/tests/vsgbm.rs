@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use problems::{answers, fit, mixed, normals, numbers, uniforms, with_target};
 use serde_json::{Value, json};
 use softwood::{
-    Column, Dataset, Distribution, Family, Fit, Key, NoiseModel, NoiseUpdate, Pool, Posterior,
-    Progress, Residuals, Roles, Run, Table, VsgbmParams, Watch, score,
+    Column, Dataset, Distribution, Family, Fit, Key, LeafMixing, NoiseModel, NoiseUpdate, Pool,
+    Posterior, Progress, Residuals, Roles, Run, Table, VsgbmParams, Watch, score,
 };
 
 /// One shape, with nothing to choose and nothing held out.
@@ -107,6 +107,73 @@ fn a_constant_noise_is_drawn_with_the_trees() {
     let restored = Family::restore(&model.record()).unwrap();
     let rows = waves(Key::from_seed(3), 40, |_| 0.3);
     assert_eq!(answers(&model, &rows), answers(&*restored, &rows));
+}
+
+/// Standard deviations of the noise of rows with little and with much of it.
+fn noise_at_both_ends(params: &VsgbmParams, run: &Run<'_>) -> [f64; 2] {
+    let train = waves(Key::from_seed(2), 600, |b| 0.05 + 0.6 * b);
+    let model = learn(params, &dataset(&train), run);
+    let n = 20;
+    let a: Vec<f64> = (0..n).map(|at| f64::from(at) / f64::from(n)).collect();
+    [0.1, 0.9].map(|b| {
+        let columns = [("a", a.clone()), ("b", vec![b; a.len()])];
+        let columns = columns.map(|(name, values)| Column::numeric(name, values));
+        let table = Table::new(columns.into()).unwrap();
+        let answer = Distribution::new(&model, &table, run.pool).unwrap();
+        let variance = answer.uncertainty().unwrap().data;
+        (variance.iter().sum::<f64>() / a.len() as f64).sqrt()
+    })
+}
+
+/// A run that begins with one noise for all rows ends with one for each, however short it is.
+#[test]
+fn a_calm_start_sets_the_noise_free() {
+    let pool = Pool::new(2).unwrap();
+    let run = Run::new(Key::from_seed(1), &pool);
+    let params = VsgbmParams {
+        n_trees: Some(1),
+        depth: Some(2),
+        leaf_mixing: Some(LeafMixing::Blend),
+        joint: false,
+        n_epochs: Some(200),
+        n_fits: 1,
+        ..VsgbmParams::default()
+    };
+    let [little, much] = noise_at_both_ends(&params, &run);
+    assert!(much > 2.5 * little, "{little} {much}");
+    for n_epochs in 1..4 {
+        let short = VsgbmParams {
+            n_epochs: Some(n_epochs),
+            early_stopping: false,
+            ..params.clone()
+        };
+        let data = dataset(&waves(Key::from_seed(3), 60, |_| 0.3));
+        let model = learn(&short, &data, &run);
+        let law = &model.record().meta["fits"][0]["law"];
+        assert!(law["Normal"].is_object(), "{law}");
+    }
+}
+
+/// Held-out rows with twice the noise of the training rows make all scales wider.
+#[test]
+fn widths_are_those_that_held_out_rows_show() {
+    let pool = Pool::new(2).unwrap();
+    let noisy = dataset(&waves(Key::from_seed(8), 400, |b| 0.1 + 1.2 * b));
+    let mut run = Run::new(Key::from_seed(1), &pool);
+    run.held_out = Some(&noisy);
+    let params = |recalibrate: bool| VsgbmParams {
+        n_trees: Some(2),
+        depth: Some(2),
+        n_epochs: Some(100),
+        n_fits: 1,
+        early_stopping: false,
+        recalibrate,
+        ..VsgbmParams::default()
+    };
+    let [_, plain] = noise_at_both_ends(&params(false), &run);
+    let [_, wide] = noise_at_both_ends(&params(true), &run);
+    let ratio = wide / plain;
+    assert!(ratio > 1.3 && ratio < 1.7, "{ratio}");
 }
 
 /// Shares of new rows inside their 90% intervals: overall, then in each quarter of the noise.

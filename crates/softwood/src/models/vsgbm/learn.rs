@@ -10,9 +10,11 @@ use crate::models::vsgbm::boost::{Site, Sum};
 use crate::models::vsgbm::noise;
 use crate::models::vsgbm::params::{NoiseModel, VsgbmParams};
 use crate::models::vsgbm::posterior::Vsgbm;
+use crate::models::vsgbm::spread;
 use crate::params::Checked;
 use crate::posterior::{CurvePoint, Posterior, Training, Trial};
 use crate::rng::Key;
+use crate::soft::law::Law;
 use crate::store::record::Record;
 use crate::variational::choose::{Ground, Ranked, choose, train_one};
 use crate::variational::fitted::{Fitted, draws_key, members_of};
@@ -69,6 +71,8 @@ struct Outcome {
     /// As a user reads it.
     what: String,
     trials: Vec<Trial>,
+    /// Rows that it has not seen, where its noise is held against them.
+    spare: Option<Dataset>,
 }
 
 fn fit(
@@ -96,9 +100,13 @@ fn fit(
                 held_out: Some(spare),
                 ..*ground
             });
-        one_fit(params, &own, ranked, key)
+        let mut outcome = one_fit(params, &own, ranked, key)?;
+        if params.recalibrate && matches!(ground.scale.law, Law::Normal { .. }) {
+            outcome.spare = own.held_out.cloned();
+        }
+        Ok(outcome)
     });
-    let outcomes = converged(outcomes)?;
+    let mut outcomes = converged(outcomes)?;
     trials.extend(outcomes[0].trials.iter().cloned());
     let chosen: Vec<&str> = outcomes.iter().map(|outcome| &*outcome.what).collect();
     let training = Training {
@@ -108,7 +116,12 @@ fn fit(
         target_sd: ground.scale.target_sd(),
         ..Training::default()
     };
-    Ok(assemble(params, outcomes, training, (data, run.key)))
+    let spare: Vec<Option<Dataset>> = (outcomes.iter_mut())
+        .map(|outcome| outcome.spare.take())
+        .collect();
+    let mut model = assemble(params, outcomes, training, (data, run.key));
+    model.spread = spread::learn(&model.fits, &spare, &model.standard);
+    Ok(model)
 }
 
 /// The first tree, those that are added, and all together.
@@ -155,6 +168,7 @@ fn one_fit(
         problem,
         sum,
         trials,
+        spare: None,
     })
 }
 
@@ -203,6 +217,7 @@ fn assemble(
         key,
         fits,
         noise,
+        spread: 1.0,
     }
 }
 
@@ -259,6 +274,7 @@ fn go_on(
             problem,
             sum,
             trials: Vec::new(),
+            spare: None,
         })
     });
     let outcomes = converged(grown)?;
@@ -268,7 +284,11 @@ fn go_on(
         target_sd: base.training.target_sd,
         ..Training::default()
     };
-    Ok(assemble(params, outcomes, training, (data, run.key)))
+    let model = assemble(params, outcomes, training, (data, run.key));
+    Ok(Vsgbm {
+        spread: base.spread,
+        ..model
+    })
 }
 
 /// A model to go on from, if it can.

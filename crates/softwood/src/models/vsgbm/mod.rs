@@ -6,6 +6,7 @@ mod learn;
 mod noise;
 mod params;
 mod posterior;
+mod spread;
 
 pub use params::{NoiseModel, NoiseUpdate, Residuals, VsgbmParams};
 pub use posterior::Vsgbm;

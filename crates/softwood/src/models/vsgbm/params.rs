@@ -70,6 +70,8 @@ params! {
         noise: NoiseModel = NoiseModel::Varying, [0, 0];
         /// Whether a varying noise begins as one for all rows and is set free when the mean is there (where the first tree is a blend).
         calm_start: bool = true, [0, 0];
+        /// Whether a varying noise is made as wide as held-out rows show it, less what averaging the fits takes away.
+        recalibrate: bool = true, [0, 0];
         /// How squared residuals count in the posterior of a constant noise.
         noise_update: NoiseUpdate = NoiseUpdate::Exact, [0, 0];
         /// Shape of the inverse-Gamma prior of a constant noise variance.

@@ -7,6 +7,7 @@ use crate::data::standardise::Standard;
 use crate::data::table::Rows;
 use crate::error::{Error, Result};
 use crate::models::vsgbm::params::{NoiseModel, VsgbmParams};
+use crate::models::vsgbm::spread::scaled;
 use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
@@ -24,6 +25,8 @@ pub struct Vsgbm {
     pub(super) fits: Vec<Fitted>,
     /// Standard deviation of a constant noise under each member, in standard units; empty where the noise varies.
     pub(super) noise: Vec<f64>,
+    /// Factor of the standard deviations of a varying noise.
+    pub(super) spread: f64,
 }
 
 impl Vsgbm {
@@ -72,6 +75,10 @@ impl Vsgbm {
         if noise.iter().any(|sd| !sd.is_finite() || *sd <= 0.0) {
             return Err(Error::Format("a noise is no positive number".to_owned()));
         }
+        let spread: f64 = record.part("spread")?;
+        if !(spread.is_finite() && spread > 0.0) {
+            return Err(Error::Format("the spread is no positive number".to_owned()));
+        }
         Ok(Self {
             schema,
             params,
@@ -80,6 +87,7 @@ impl Vsgbm {
             key,
             fits,
             noise,
+            spread,
         })
     }
 }
@@ -111,7 +119,14 @@ impl Posterior for Vsgbm {
         let mut first = 0;
         for fit in &self.fits {
             fit.fill(rows, first, out);
-            first += fit.n_draws();
+            let filled = first..first + fit.n_draws();
+            first = filled.end;
+            if self.spread != 1.0 {
+                let places = out.at(filled.start, 0)..out.at(filled.end, 0);
+                for sd in &mut out.sd[places] {
+                    *sd = scaled(*sd, self.spread, fit.pass.law);
+                }
+            }
         }
         for (member, &sd) in self.noise.iter().enumerate() {
             let range = out.at(member, 0)..out.at(member + 1, 0);
@@ -128,7 +143,7 @@ impl Posterior for Vsgbm {
         let headers: Vec<Header> = self.fits.iter().map(Fitted::header).collect();
         let meta = json!({
             "schema": self.schema, "params": self.params, "training": self.training,
-            "standard": self.standard, "key": self.key, "fits": headers,
+            "standard": self.standard, "key": self.key, "fits": headers, "spread": self.spread,
         });
         let fits = self.fits.iter().enumerate();
         let mut arrays: Vec<(String, Numbers)> = fits
