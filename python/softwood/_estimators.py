@@ -310,6 +310,11 @@ class VSGBMRegressor(Regressor):
         Levels of a hybrid first tree that choose a component; None: half of `depth`, rounded up. From 0 to 8.
     noise : {"varying", "constant"}, default="varying"
         What is said of the noise of a number.
+    calm_start : bool, default=True
+        Whether a varying noise begins as one for all rows and is set free when the mean is there (where the first
+        tree is a blend).
+    recalibrate : bool, default=True
+        Whether a varying noise is made as wide as held-out rows show it, less what averaging the fits takes away.
     noise_update : {"exact", "printed"}, default="exact"
         How squared residuals count in the posterior of a constant noise.
     noise_shape : float, default=3.0
@@ -397,6 +402,8 @@ class VSGBMRegressor(Regressor):
         leaf_mixing: Literal["mixture", "blend", "hybrid"] | None = None,
         mixing_levels: int | None = None,
         noise: Literal["varying", "constant"] = "varying",
+        calm_start: bool = True,
+        recalibrate: bool = True,
         noise_update: Literal["exact", "printed"] = "exact",
         noise_shape: float = 3.0,
         noise_rate: float = 0.1,
@@ -430,6 +437,8 @@ class VSGBMRegressor(Regressor):
         self.leaf_mixing = leaf_mixing
         self.mixing_levels = mixing_levels
         self.noise = noise
+        self.calm_start = calm_start
+        self.recalibrate = recalibrate
         self.noise_update = noise_update
         self.noise_shape = noise_shape
         self.noise_rate = noise_rate
@@ -479,6 +488,11 @@ class VSGBMClassifier(Classifier):
         Levels of a hybrid first tree that choose a component; None: half of `depth`, rounded up. From 0 to 8.
     noise : {"varying", "constant"}, default="varying"
         What is said of the noise of a number.
+    calm_start : bool, default=True
+        Whether a varying noise begins as one for all rows and is set free when the mean is there (where the first
+        tree is a blend).
+    recalibrate : bool, default=True
+        Whether a varying noise is made as wide as held-out rows show it, less what averaging the fits takes away.
     noise_update : {"exact", "printed"}, default="exact"
         How squared residuals count in the posterior of a constant noise.
     noise_shape : float, default=3.0
@@ -568,6 +582,8 @@ class VSGBMClassifier(Classifier):
         leaf_mixing: Literal["mixture", "blend", "hybrid"] | None = None,
         mixing_levels: int | None = None,
         noise: Literal["varying", "constant"] = "varying",
+        calm_start: bool = True,
+        recalibrate: bool = True,
         noise_update: Literal["exact", "printed"] = "exact",
         noise_shape: float = 3.0,
         noise_rate: float = 0.1,
@@ -601,6 +617,8 @@ class VSGBMClassifier(Classifier):
         self.leaf_mixing = leaf_mixing
         self.mixing_levels = mixing_levels
         self.noise = noise
+        self.calm_start = calm_start
+        self.recalibrate = recalibrate
         self.noise_update = noise_update
         self.noise_shape = noise_shape
         self.noise_rate = noise_rate
