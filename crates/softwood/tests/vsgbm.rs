@@ -39,6 +39,26 @@ fn one_tree_is_the_soft_tree() {
     }
 }
 
+/// As published, a tree has a mean alone, and the noise is one for all rows.
+#[test]
+fn one_tree_with_a_constant_noise_is_its_mean() {
+    let data = with_target(&mixed(1, 200), "y");
+    let one = json!({"n_epochs": 20, "n_trees": 1, "joint": false, "noise": "constant"});
+    let model = fit(Family::Vsgbm, &fixed(&one), &data, 3);
+    let pool = Pool::new(1).unwrap();
+    let answer = Distribution::new(&*model, &mixed(2, 50), &pool).unwrap();
+    let noise = answer.uncertainty().unwrap().data;
+    let record = model.record();
+    let stack = &record.meta["fits"][0]["stack"];
+    assert_eq!(
+        (&stack["first"]["n_channels"], &stack["n_added"]),
+        (&json!(1), &json!(0))
+    );
+    for variance in &noise {
+        assert!((variance / noise[0] - 1.0).abs() < 1e-9, "{noise:?}");
+    }
+}
+
 /// `y = sin(4 a) + b^2 + noise`, its standard deviation given by `b`.
 fn waves(key: Key, n: usize, sd: fn(f64) -> f64) -> Table {
     let (a, b) = (uniforms(key.child(0), n), uniforms(key.child(1), n));
@@ -263,6 +283,50 @@ fn going_on_with_some_rows_more_is_cheap_and_loses_nothing() {
     assert!(gone_on > anew - 0.02, "{gone_on} {anew}");
 }
 
+/// With too few rows to hold any out, nothing judges a joint run; without one the noise is not far from what it is.
+#[test]
+fn a_few_rows_do_not_drown_in_noise() {
+    let pool = Pool::new(2).unwrap();
+    let train = waves(Key::from_seed(9), 38, |_| 0.2);
+    let run = Run::new(Key::from_seed(1), &pool);
+    let model = learn(&VsgbmParams::default(), &dataset(&train), &run);
+    let test = waves(Key::from_seed(10), 500, |_| 0.2);
+    let answer = Distribution::new(&model, &test, &pool).unwrap();
+    let variance = answer.uncertainty().unwrap().data;
+    let sd = (variance.iter().sum::<f64>() / 500.0).sqrt();
+    assert!(sd < 0.5, "{sd}");
+}
+
+/// A tree more on nearly the same rows, with nothing held out, leaves the widths as they are.
+#[test]
+fn going_on_with_a_tree_more_keeps_the_noise() {
+    let pool = Pool::new(2).unwrap();
+    let sd: fn(f64) -> f64 = |b| 0.05 + 0.6 * b;
+    let all = dataset(&waves(Key::from_seed(11), 303, sd));
+    let rows: Vec<usize> = (0..300).collect();
+    let params = VsgbmParams {
+        n_fits: 1,
+        ..VsgbmParams::default()
+    };
+    let run = Run::new(Key::from_seed(12), &pool);
+    let first = learn(&params, &all.take(&rows), &run);
+    let more = VsgbmParams {
+        n_trees: Some(first.n_trees()[0] + 1),
+        ..params
+    };
+    let record = first.record();
+    let mut run = Run::new(Key::from_seed(13), &pool);
+    run.base = Some(&record);
+    let second = learn(&more, &all, &run);
+    let test = waves(Key::from_seed(14), 4000, sd);
+    let noise = |model: &softwood::Vsgbm| {
+        let answer = Distribution::new(model, &test, &pool).unwrap();
+        answer.uncertainty().unwrap().data.iter().sum::<f64>() / 4000.0
+    };
+    let ratio = noise(&second) / noise(&first);
+    assert!((ratio - 1.0).abs() < 0.15, "{ratio}");
+}
+
 #[test]
 fn more_trees_can_be_added_and_no_others_taken() {
     let pool = Pool::new(2).unwrap();
@@ -283,6 +347,7 @@ fn more_trees_can_be_added_and_no_others_taken() {
     for (change, word) in [
         (json!({"n_trees": 1}), "fewer"),
         (json!({"noise": "constant"}), "noise"),
+        (json!({"depth": 3}), "depth"),
         (json!({"n_members": 1}), "fits"),
     ] {
         let message = go_on(change).err().unwrap().to_string();

@@ -153,6 +153,7 @@ pub(crate) fn train_one(
         start,
         pace,
         is_warm: false,
+        keeps_scale: false,
         refresh: None,
     };
     train(&job, key, hear)

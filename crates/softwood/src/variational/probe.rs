@@ -152,6 +152,7 @@ impl StepProbe {
                 learning_rate: 0.001,
             },
             is_warm: false,
+            keeps_scale: false,
             refresh: None,
         };
         let state = State::new(&job, key);

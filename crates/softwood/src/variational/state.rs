@@ -1,5 +1,7 @@
 //! What one step does: draw weights, ask the kernel for slopes, pull them back to the posterior, and move it.
 
+use std::ops::Range;
+
 use crate::infer::adam::Adam;
 use crate::infer::lowrank::{LossScale, LowRank, Sampler};
 use crate::infer::prior::Groups;
@@ -82,6 +84,8 @@ pub(crate) struct State {
     pub(crate) given: Vec<f32>,
     kl_weight: f64,
     one_noise: Option<OneNoise>,
+    /// Weights that stay as they are.
+    kept: Vec<Range<usize>>,
     /// Part of the KL term that counts, and whether the prior is learned, at this point of the run.
     warmth: f64,
     learns_prior: bool,
@@ -115,6 +119,7 @@ impl State {
             given: Vec::new(),
             kl_weight: recipe.kl_weight,
             one_noise: OneNoise::of(job),
+            kept: kept(job),
             warmth: 1.0,
             learns_prior: true,
             n_draws: pace.n_draws,
@@ -163,6 +168,15 @@ impl State {
         };
         self.sampler
             .pull_back(&self.posterior, &self.slopes, &self.precision, scale);
+        for gradient in self
+            .sampler
+            .gradient
+            .chunks_exact_mut(self.posterior.n_weights)
+        {
+            for range in &self.kept {
+                gradient[range.clone()].fill(0.0);
+            }
+        }
         self.adam.step(
             &mut self.posterior.values,
             &self.sampler.gradient,
@@ -223,6 +237,21 @@ impl State {
         };
         (point, scores.unwrap_or_default())
     }
+}
+
+/// The leaves of the scale channel of all trees, where a run leaves them alone.
+fn kept(job: &Job<'_>) -> Vec<Range<usize>> {
+    if !job.keeps_scale || !matches!(job.pass.law, Law::Normal { .. }) {
+        return Vec::new();
+    }
+    let trees = job.pass.stack.ranges();
+    let leaves = trees.flat_map(|(layout, range)| {
+        (0..layout.n_leaves()).map(move |leaf| {
+            let leaf = layout.leaf(1, leaf);
+            range.start + leaf.start..range.start + leaf.end
+        })
+    });
+    leaves.collect()
 }
 
 /// A posterior around the weights given, narrow and hardly correlated.

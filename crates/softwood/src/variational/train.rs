@@ -23,6 +23,8 @@ pub(crate) struct Job<'a> {
     pub(crate) pace: Pace,
     /// Whether the start is a fitted posterior: then the KL term counts in full at once.
     pub(crate) is_warm: bool,
+    /// Whether the scale channel stays as it is.
+    pub(crate) keeps_scale: bool,
     /// What earlier trees say, drawn anew for every epoch; none where it stays as the rows have it.
     pub(crate) refresh: Option<&'a dyn Fn(usize) -> Vec<f32>>,
 }

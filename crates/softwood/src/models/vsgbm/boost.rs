@@ -5,10 +5,12 @@ use std::ops::ControlFlow;
 use crate::error::Result;
 use crate::infer::lowrank::LowRank;
 use crate::models::vsgbm::given::{rest, told};
-use crate::models::vsgbm::params::{NoiseModel, Residuals, VsgbmParams};
+use crate::models::vsgbm::noise::{self, InverseGamma};
+use crate::models::vsgbm::params::{NoiseModel, NoiseUpdate, Residuals, VsgbmParams};
 use crate::posterior::{CurvePoint, Trial};
 use crate::rng::Key;
 use crate::soft::kernel::Pass;
+use crate::soft::law::Law;
 use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;
 use crate::variational::fitted::draw_weights;
@@ -69,11 +71,22 @@ impl Sum {
         };
         if is_shrunk {
             shrink(&layout, site.params.shrinkage, &mut sum.blocks[0]);
-            if let Some(rows) = &site.problem.held_out {
-                sum.held_out = sum.score(rows, key);
-            }
+            sum.settle_noise(site);
+            sum = sum.judged(site.problem, key);
         }
         sum
+    }
+
+    /// Sets a constant noise to what the trees leave as they are now: a tree that was shrunk leaves more than it did in training.
+    fn settle_noise(&mut self, site: &Site<'_>) {
+        if let Law::KnownNoise { .. } = self.pass.law {
+            let rows = &site.problem.train;
+            let squares = noise::squares(&self.pass, &self.means(), rows);
+            let prior = InverseGamma::prior(site.params);
+            let posterior = prior.after(rows.total_weight, squares, NoiseUpdate::Exact);
+            let sd = posterior.mode().sqrt();
+            self.pass.law = Law::KnownNoise { sd };
+        }
     }
 
     pub(super) fn n_trees(&self) -> usize {
@@ -96,6 +109,13 @@ impl Sum {
         sum.pass.stack.n_added += 1;
         sum.blocks.push(fit.posterior);
         sum
+    }
+
+    /// The same with what it says of held-out rows, if there are any.
+    pub(super) fn judged(self, problem: &Problem, key: Key) -> Self {
+        let held_out = problem.held_out.as_ref();
+        let held_out = held_out.map_or(f64::NAN, |rows| self.score(rows, key));
+        Self { held_out, ..self }
     }
 
     /// Mean log-likelihood of rows under draws of the posterior.
@@ -213,6 +233,7 @@ impl Site<'_> {
             start: start_posterior(self.recipe, weights, key.child(3)),
             pace,
             is_warm: false,
+            keeps_scale: false,
             refresh: (self.params.residuals == Residuals::Refreshed).then_some(&drawn),
         };
         let stage = format!("tree {}", at + 1);
@@ -220,10 +241,13 @@ impl Site<'_> {
             (self.hear)(&stage, epoch, pace.n_epochs, point)
         })?;
         shrink(&added, self.params.shrinkage, &mut fit.posterior);
-        Ok(sum.with(&added, fit))
+        let mut sum = sum.with(&added, fit);
+        sum.settle_noise(self);
+        Ok(sum)
     }
 
-    /// Improves the posteriors of all trees together. Of the start and the end the better one on held-out rows is kept.
+    /// Improves the posteriors of all trees together. Of the start and the end the better one on held-out rows is kept; where there are
+    /// none, scales stay as they are: nothing would tell that they take for noise what the KL term keeps from the mean.
     pub(super) fn join(&self, sum: Sum, share: f64, rate: f64, key: Key) -> Result<Sum> {
         let mut pace = self.pace.part(share);
         pace.learning_rate *= rate;
@@ -235,12 +259,13 @@ impl Site<'_> {
             start: concatenated(&sum.blocks),
             pace,
             is_warm: true,
+            keeps_scale: self.problem.held_out.is_none(),
             refresh: None,
         };
         let fit = train(&job, key, &mut |epoch, point| {
             (self.hear)("all trees together", epoch, pace.n_epochs, point)
         })?;
-        if self.recipe.early_stopping && sum.held_out > fit.held_out {
+        if sum.held_out > fit.held_out {
             return Ok(sum);
         }
         Ok(Sum {

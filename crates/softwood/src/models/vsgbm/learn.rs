@@ -2,6 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use serde_json::json;
+
 use crate::data::dataset::Dataset;
 use crate::data::encode::Encoder;
 use crate::error::{Error, Result};
@@ -31,6 +33,25 @@ const JOINT_RATE: f64 = 0.5;
 /// Length and step size of a joint phase that goes on from a fitted model, in parts of those of a full run.
 const WARM_RUN: f64 = 0.05;
 const WARM_RATE: f64 = 0.1;
+
+/// Parameters that stay when training goes on.
+const FIXED: &[&str] = &[
+    "depth",
+    "leaf",
+    "leaf_mixing",
+    "mixing_levels",
+    "noise",
+    "calm_start",
+    "recalibrate",
+    "beta",
+    "rank",
+    "n_fits",
+    "scaling",
+    "rotation",
+    "squares",
+    "max_categories",
+    "min_scale",
+];
 
 impl Fit for VsgbmParams {
     type Model = Vsgbm;
@@ -120,7 +141,13 @@ fn fit(
         .map(|outcome| outcome.spare.take())
         .collect();
     let mut model = assemble(params, outcomes, training, (data, run.key));
-    model.spread = spread::learn(&model.fits, &spare, &model.standard);
+    let share = if run.held_out.is_some() {
+        1.0 / model.fits.len() as f64
+    } else {
+        1.0
+    };
+    let key = run.key.child(31);
+    model.spread = spread::learn(&model.fits, &spare, share, (&model.standard, key));
     Ok(model)
 }
 
@@ -153,14 +180,13 @@ fn one_fit(
     let mut trials = Vec::new();
     let start = Sum::of(first, &site, key.child(49));
     let mut sum = site.grow(start, key.child(50), &mut trials)?;
-    if params.joint {
+    // without rows that judge it a long run of all trees does more harm than good
+    if params.joint && problem.held_out.is_some() {
         sum = site.join(sum, 1.0, JOINT_RATE, key.child(51))?;
-        if problem.held_out.is_some() {
-            trials.push(Trial {
-                what: format!("{} trees together", sum.n_trees()),
-                held_out: sum.held_out,
-            });
-        }
+        trials.push(Trial {
+            what: format!("{} trees together", sum.n_trees()),
+            held_out: sum.held_out,
+        });
     }
     let first = ranked.candidate.describe();
     Ok(Outcome {
@@ -255,13 +281,14 @@ fn go_on(
             held_out: f64::NAN,
             curve: Vec::new(),
         };
+        let sum = sum.judged(&problem, key.child(48));
         let before = sum.n_trees();
         let mut sum = match params.n_trees {
             Some(n) if n > before => site.grow(sum, key.child(50), &mut Vec::new())?,
             _ => sum,
         };
         let is_longer = sum.n_trees() > before;
-        let (share, rate) = if is_longer {
+        let (share, rate) = if is_longer && run.held_out.is_some() {
             (1.0, JOINT_RATE)
         } else {
             (WARM_RUN, WARM_RATE)
@@ -307,8 +334,12 @@ fn base(params: &VsgbmParams, record: &Record, data: &Dataset) -> Result<Vsgbm> 
                 .to_owned(),
         ));
     }
-    if base.params.noise != params.noise {
-        return broken("`noise` cannot change when training goes on".to_owned());
+    let (before, now) = (json!(base.params), json!(params));
+    if let Some(name) = FIXED.iter().find(|&&name| before[name] != now[name]) {
+        return broken(format!(
+            "`{name}` cannot change when training goes on: the model has {}, not {}",
+            before[name], now[name]
+        ));
     }
     let n_fits = base.fits.len();
     if params.n_members < n_fits {

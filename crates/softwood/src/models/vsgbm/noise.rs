@@ -5,6 +5,7 @@ use crate::models::vsgbm::given::{rest, told};
 use crate::models::vsgbm::params::{NoiseUpdate, VsgbmParams};
 use crate::numerics::gamma::gamma;
 use crate::rng::Key;
+use crate::soft::kernel::Pass;
 use crate::variational::fitted::draw_weights;
 use crate::variational::problem::Coded;
 
@@ -28,6 +29,18 @@ impl InverseGamma {
         }
     }
 
+    /// That of a constant noise before any rows, in standard units.
+    pub(super) fn prior(params: &VsgbmParams) -> Self {
+        Self {
+            shape: params.noise_shape,
+            scale: params.noise_rate,
+        }
+    }
+
+    pub(super) fn mode(self) -> f64 {
+        self.scale / (self.shape + 1.0)
+    }
+
     pub(super) fn draw(self, key: Key) -> f64 {
         self.scale / gamma(self.shape, key)
     }
@@ -41,21 +54,23 @@ pub(super) fn draw(
     n_draws: usize,
     key: Key,
 ) -> Vec<f64> {
-    let prior = InverseGamma {
-        shape: params.noise_shape,
-        scale: params.noise_rate,
-    };
+    let prior = InverseGamma::prior(params);
     let draws = draw_weights(&sum.blocks, n_draws, key);
     let draws = draws.chunks_exact(sum.pass.stack.n_weights()).enumerate();
     draws
         .map(|(at, weights)| {
-            let residuals = rest(&sum.pass, &told(&sum.pass, weights, rows), rows);
-            let squares = residuals.iter().zip(&rows.weight);
-            let squares = squares.map(|(r, &w)| f64::from(w) * r * r).sum();
+            let squares = squares(&sum.pass, weights, rows);
             let posterior = prior.after(rows.total_weight, squares, params.noise_update);
             posterior.draw(key.child(2).child(at as u64)).sqrt()
         })
         .collect()
+}
+
+/// Weighted sum of the squares that trees of these weights leave.
+pub(super) fn squares(pass: &Pass, weights: &[f32], rows: &Coded) -> f64 {
+    let residuals = rest(pass, &told(pass, weights, rows), rows);
+    let squares = residuals.iter().zip(&rows.weight);
+    squares.map(|(r, &w)| f64::from(w) * r * r).sum()
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ params! {
         shrinkage: f64 = 0.5, [0.01, 1.0];
         /// What of the earlier trees a tree is fitted to.
         residuals: Residuals = Residuals::Mean, [0, 0];
-        /// Whether the posteriors of all trees are improved together in the end.
+        /// Whether the posteriors of all trees are improved together, where held-out rows can judge it.
         joint: bool = true, [0, 0];
         /// Inverse temperature of the gates.
         beta: f64 = 1.0, [0.01, 100.0];
@@ -99,7 +99,7 @@ params! {
         /// Rows per step; auto: by the number of rows.
         batch_size: Option<usize> = None, [1, 1_000_000];
         /// Passes over the training rows in the last run of all trees; auto: by the number of rows. The first tree has half of them,
-        /// each tree that is added 0.15 of them by itself and a tenth with the others.
+        /// each tree that is added 0.15 of them by itself and (with `joint`) a tenth with the others.
         n_epochs: Option<usize> = None, [1, 1_000_000];
         /// Parameter draws per step, antithetic pairs from 2 on; auto: by the number of rows.
         n_draws: Option<usize> = None, [1, 64];
@@ -107,7 +107,7 @@ params! {
         n_fits: usize = 4, [1, 100];
         /// Posterior draws kept for prediction.
         n_members: usize = 100, [1, 10_000];
-        /// Whether to keep the epoch and the number of trees that were best on held-out rows.
+        /// Whether to keep the epoch of a run that was best on held-out rows.
         early_stopping: bool = true, [0, 0];
         /// Part of the training rows held out where none are given.
         validation_fraction: f64 = 0.1, [0.01, 0.5];

@@ -7,7 +7,7 @@ use crate::data::standardise::Standard;
 use crate::data::table::Rows;
 use crate::error::{Error, Result};
 use crate::models::vsgbm::params::{NoiseModel, VsgbmParams};
-use crate::models::vsgbm::spread::scaled;
+use crate::models::vsgbm::spread;
 use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
@@ -25,7 +25,7 @@ pub struct Vsgbm {
     pub(super) fits: Vec<Fitted>,
     /// Standard deviation of a constant noise under each member, in standard units; empty where the noise varies.
     pub(super) noise: Vec<f64>,
-    /// Factor of the standard deviations of a varying noise.
+    /// Factor of the standard deviations of a varying noise, besides what averaging takes from each row.
     pub(super) spread: f64,
 }
 
@@ -45,6 +45,12 @@ impl Vsgbm {
     pub fn noise(&self) -> Vec<f64> {
         let scale = self.standard.scale;
         self.noise.iter().map(|sd| sd * scale).collect()
+    }
+
+    /// Whether the widths of its noise are made to fit the average of its fits.
+    fn is_recalibrated(&self) -> bool {
+        let is_varying = self.schema.classes().is_none() && self.noise.is_empty();
+        is_varying && self.params.recalibrate
     }
 
     /// Builds the model from its record.
@@ -75,15 +81,19 @@ impl Vsgbm {
         if noise.iter().any(|sd| !sd.is_finite() || *sd <= 0.0) {
             return Err(Error::Format("a noise is no positive number".to_owned()));
         }
+        let standard: Standard = record.part("standard")?;
+        if !(standard.shift.is_finite() && standard.scale.is_finite() && standard.scale > 0.0) {
+            return Err(Error::Format("impossible units of the target".to_owned()));
+        }
         let spread: f64 = record.part("spread")?;
         if !(spread.is_finite() && spread > 0.0) {
-            return Err(Error::Format("the spread is no positive number".to_owned()));
+            return Err(Error::Format(format!("an impossible spread: {spread}")));
         }
         Ok(Self {
             schema,
             params,
             training: record.part("training")?,
-            standard: record.part("standard")?,
+            standard,
             key,
             fits,
             noise,
@@ -119,14 +129,10 @@ impl Posterior for Vsgbm {
         let mut first = 0;
         for fit in &self.fits {
             fit.fill(rows, first, out);
-            let filled = first..first + fit.n_draws();
-            first = filled.end;
-            if self.spread != 1.0 {
-                let places = out.at(filled.start, 0)..out.at(filled.end, 0);
-                for sd in &mut out.sd[places] {
-                    *sd = scaled(*sd, self.spread, fit.pass.law);
-                }
-            }
+            first += fit.n_draws();
+        }
+        if self.is_recalibrated() {
+            spread::apply(&self.fits, self.spread, out);
         }
         for (member, &sd) in self.noise.iter().enumerate() {
             let range = out.at(member, 0)..out.at(member + 1, 0);

@@ -2,61 +2,148 @@
 //!
 //! Fits with means `m_j` that are right by themselves err by `(y - m_j)^2`. Their average errs by less, exactly
 //! `(y - mean m_j)^2 = mean (y - m_j)^2 - B` with `B = var m_j`; yet the mixture of their distributions is wider by `B` than each of them.
-//! What is too much, `2 B`, was counted as noise by every fit, and is taken from the noise.
+//! What is too much, `2 B`, was counted as noise by every fit, and is taken from the noise of the row: its variance `S` becomes
+//! `S^2 / (S + 2 B)`, which is `S - 2 B` to first order and never negative.
 
 use crate::data::dataset::{Dataset, Target};
 use crate::data::standardise::Standard;
 use crate::predictive::block::{Block, Head};
+use crate::rng::Key;
 use crate::soft::law::Law;
 use crate::variational::fitted::Fitted;
 
-/// Most held-out rows of a fit that are looked at.
-const MOST_ROWS: usize = 1000;
+/// Most held-out rows of a fit that are looked at, and most draws of the fit by which they are judged.
+const MOST_ROWS: usize = 500;
+const MOST_DRAWS: usize = 32;
 /// Rows by which the factor of each fit by itself leans to one.
-const PULL: f64 = 50.0;
+const PULL: f64 = 100.0;
 /// Greatest logarithm of that factor, up or down.
 const MOST: f64 = 0.5;
 /// Steps of the search, each of which keeps 0.618 of the range.
 const N_STEPS: usize = 12;
+/// Least part of a noise variance that averaging leaves: where fits disagree by more than their noise, that is not what each of them
+/// took for noise.
+const LEAST_LEFT: f64 = 0.5;
 
-/// The factor of all standard deviations; one where nothing is held out. `spare` has the rows that each fit has not seen.
-pub(super) fn learn(fits: &[Fitted], spare: &[Option<Dataset>], standard: &Standard) -> f64 {
+/// The factor of all standard deviations that suits each fit by itself; one where nothing is held out. `spare` has the rows held out from each
+/// fit, `share` what a row counts: rows that are held out from all fits are seen once for each.
+pub(super) fn learn(
+    fits: &[Fitted],
+    spare: &[Option<Dataset>],
+    share: f64,
+    (standard, key): (&Standard, Key),
+) -> f64 {
     let mut terms = Vec::new();
-    let mut averaging = (0.0, 0.0);
-    for (at, rows) in spare.iter().enumerate() {
-        let Some(rows) = rows else { continue };
-        let rows = some_of(rows);
-        let answers: Vec<Answer> = fits.iter().map(|fit| Answer::new(fit, &rows)).collect();
-        let Target::Numeric(target) = rows.target() else {
-            return 1.0;
+    for (at, (fit, rows)) in fits.iter().zip(spare).enumerate() {
+        let Some(rows) = rows.as_ref().map(some_of) else {
+            continue;
         };
+        let Target::Numeric(target) = rows.target() else {
+            continue;
+        };
+        let answer = Answer::new(fit, &rows, key.child(at as u64));
         for (row, &y) in target.iter().enumerate() {
-            let weight = rows.weights().map_or(1.0, |weights| weights[row]);
-            terms.push((weight, answers[at].deviations(row, standard.apply(y))));
-            averaging.0 += weight;
-            averaging.1 += weight * lost_by_averaging(&answers, row);
+            let weight = share * rows.weights().map_or(1.0, |weights| weights[row]);
+            terms.push((weight, answer.deviations(row, standard.apply(y))));
         }
     }
     if terms.is_empty() {
         return 1.0;
     }
-    let alone = best(|log_factor| {
+    let factor = best(|log_factor| {
         let factor = f64::exp(log_factor);
         let scores = terms
             .iter()
             .map(|(weight, row)| weight * log_density(row, factor));
         scores.sum::<f64>() - PULL * log_factor * log_factor
     });
-    // the noise that averaging takes away is relative to that of each fit as it should be
-    (alone + 0.5 * averaging.1 / averaging.0).exp()
+    factor.exp()
 }
 
-/// Standard deviation of a component after the factor; never below the least that the law allows.
-pub(super) fn scaled(sd: f64, factor: f64, law: Law) -> f64 {
+/// Multiplies the standard deviations of all members by a factor, and by what averaging leaves of the noise of each row.
+pub(super) fn apply(fits: &[Fitted], factor: f64, out: &mut Block) {
+    let mut left = left_by_averaging(fits, out);
+    for left in &mut left {
+        *left = factor * left.sqrt();
+    }
+    let mut first = 0;
+    for fit in fits {
+        let places = out.at(first, 0)..out.at(first + fit.n_draws(), 0);
+        for sds in out.sd[places].chunks_exact_mut(out.stride) {
+            for (sd, &factor) in sds.iter_mut().zip(&left) {
+                *sd = scaled(*sd, factor, fit.pass.law);
+            }
+        }
+        first += fit.n_draws();
+    }
+}
+
+/// Standard deviation of a component after a factor; never below the least that the law allows.
+fn scaled(sd: f64, factor: f64, law: Law) -> f64 {
     match law {
         Law::Normal { floor } => (factor * sd).max(floor.min(sd)),
         Law::KnownNoise { .. } | Law::Categorical => sd,
     }
+}
+
+/// The part of the noise variance of each row that is left after averaging, `S / (S + 2 B)`.
+fn left_by_averaging(fits: &[Fitted], out: &Block) -> Vec<f64> {
+    let n_fits = fits.len() as f64;
+    let zeros = || vec![0.0; out.stride];
+    let (mut sum, mut squares, mut noise) = (zeros(), zeros(), zeros());
+    let mut first = 0;
+    for fit in fits {
+        let share = 1.0 / fit.n_draws() as f64;
+        let mut of_fit = zeros();
+        for member in first..first + fit.n_draws() {
+            let (mean, variance) = moments(out, member);
+            for row in 0..out.stride {
+                of_fit[row] += share * mean[row];
+                noise[row] += share * variance[row] / n_fits;
+            }
+        }
+        for row in 0..out.stride {
+            sum[row] += of_fit[row] / n_fits;
+            squares[row] += of_fit[row] * of_fit[row] / n_fits;
+        }
+        first += fit.n_draws();
+    }
+    let rows = 0..out.stride;
+    rows.map(|row| left(noise[row], squares[row] - sum[row] * sum[row]))
+        .collect()
+}
+
+fn left(noise: f64, between: f64) -> f64 {
+    let part = noise / (noise + 2.0 * between.max(0.0));
+    // padding rows have no noise
+    if part.is_nan() {
+        1.0
+    } else {
+        part.max(LEAST_LEFT)
+    }
+}
+
+/// Mean and variance of a member on every row.
+fn moments(block: &Block, member: usize) -> (Vec<f64>, Vec<f64>) {
+    let (mut mean, mut square) = (vec![0.0; block.stride], vec![0.0; block.stride]);
+    for component in 0..block.n_components() {
+        let start = block.at(member, component);
+        for row in 0..block.stride {
+            let (weight, m, sd) = (
+                block.weight[start + row],
+                block.mean[start + row],
+                block.sd[start + row],
+            );
+            if weight > 0.0 {
+                mean[row] += weight * m;
+                square[row] += weight * (sd * sd + m * m);
+            }
+        }
+    }
+    for (square, mean) in square.iter_mut().zip(&mean) {
+        *square -= mean * mean;
+    }
+    (mean, square)
 }
 
 /// At most [`MOST_ROWS`] rows, evenly over all.
@@ -80,61 +167,39 @@ struct Deviations {
 }
 
 impl Answer {
-    fn new(fit: &Fitted, rows: &Dataset) -> Self {
+    fn new(fit: &Fitted, rows: &Dataset, key: Key) -> Self {
+        let n_draws = fit.n_draws().min(MOST_DRAWS);
+        let some = Fitted::new(
+            fit.encoder.clone(),
+            fit.pass,
+            fit.blocks.clone(),
+            n_draws,
+            key,
+        );
         let components = fit.n_components();
         let n_rows = rows.n_rows();
-        let mut block = Block::new(Head::Normal { components }, fit.n_draws(), n_rows);
-        fit.fill(&rows.features().rows(0..n_rows), 0, &mut block);
+        let mut block = Block::new(Head::Normal { components }, n_draws, n_rows);
+        some.fill(&rows.features().rows(0..n_rows), 0, &mut block);
         Self {
             block,
             law: fit.pass.law,
         }
     }
 
-    /// Weight, mean and standard deviation of every component of every draw on a row.
-    fn components(&self, row: usize) -> impl Iterator<Item = [f64; 3]> {
-        let block = &self.block;
-        let n = block.n_members * block.n_components();
-        (0..n).map(move |component| {
-            let at = component * block.stride + row;
-            let weight = block.weight[at] / block.n_members as f64;
-            [weight, block.mean[at], block.sd[at]]
-        })
-    }
-
-    fn mean(&self, row: usize) -> f64 {
-        let parts = self.components(row);
-        parts.map(|[weight, mean, _]| weight * mean).sum()
-    }
-
-    /// Mean variance of the noise.
-    fn noise(&self, row: usize) -> f64 {
-        let parts = self.components(row);
-        parts.map(|[weight, _, sd]| weight * sd * sd).sum()
-    }
-
     fn deviations(&self, row: usize, target: f64) -> Deviations {
-        let parts = self.components(row).filter(|part| part[0] > 0.0);
+        let block = &self.block;
+        let places = (0..block.n_members * block.n_components()).map(|at| at * block.stride + row);
+        let used = places.filter(|&at| block.weight[at] > 0.0);
         Deviations {
-            components: parts
-                .map(|[weight, mean, sd]| [weight.ln(), (target - mean).powi(2), sd])
+            components: used
+                .map(|at| {
+                    let log_weight = (block.weight[at] / block.n_members as f64).ln();
+                    [log_weight, (target - block.mean[at]).powi(2), block.sd[at]]
+                })
                 .collect(),
             law: self.law,
         }
     }
-}
-
-/// Logarithm of the part of the noise variance that is left after averaging, `ln (S / (S + 2 B))`: to first order `1 - 2 B / S`, and
-/// positive wherever the fits disagree by more than their noise.
-fn lost_by_averaging(answers: &[Answer], row: usize) -> f64 {
-    let n = answers.len() as f64;
-    let means = answers.iter().map(|answer| answer.mean(row));
-    let (sum, squares) = means.fold((0.0, 0.0), |(sum, squares), mean| {
-        (sum + mean, squares + mean * mean)
-    });
-    let between = (squares / n - (sum / n).powi(2)).max(0.0);
-    let noise = answers.iter().map(|answer| answer.noise(row)).sum::<f64>() / n;
-    -(2.0 * between / noise).ln_1p()
 }
 
 /// Log density of a row's target, but for a constant, after the factor.
@@ -143,13 +208,13 @@ fn log_density(row: &Deviations, factor: f64) -> f64 {
         let sd = scaled(sd, factor, row.law);
         log_weight - sd.ln() - 0.5 * square / (sd * sd)
     };
-    let top = (row.components.iter())
-        .map(term)
-        .fold(f64::NEG_INFINITY, f64::max);
-    let sum: f64 = (row.components.iter())
-        .map(|part| (term(part) - top).exp())
-        .sum();
-    top + sum.ln()
+    let terms: Vec<f64> = row.components.iter().map(term).collect();
+    let top = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    top + terms
+        .iter()
+        .map(|term| (term - top).exp())
+        .sum::<f64>()
+        .ln()
 }
 
 /// Where a function with one top has it, between `-MOST` and `MOST`: a golden-section search.
@@ -178,6 +243,7 @@ fn best(score: impl Fn(f64) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use softwood_testkit::close;
 
     #[test]
     fn the_search_finds_the_top() {
@@ -198,12 +264,34 @@ mod tests {
         }
     }
 
+    /// The part that is left makes up for what the fits disagree about, to first order, and stays bounded.
+    #[test]
+    fn averaging_takes_twice_the_variance_between_fits() {
+        let found = [0.0, 0.01, 100.0].map(|between| left(1.0, between));
+        close(&found, &[1.0, 0.98, LEAST_LEFT], 5e-4);
+    }
+
+    /// Two narrow components far apart are noise, however narrow they are.
+    #[test]
+    fn components_apart_count_as_noise() {
+        let mut block = Block::new(Head::Normal { components: 2 }, 1, 1);
+        for (component, mean) in [-1.0, 1.0].into_iter().enumerate() {
+            let at = block.at(0, component);
+            (block.weight[at], block.mean[at], block.sd[at]) = (0.5, mean, 0.1);
+        }
+        let (mean, variance) = moments(&block, 0);
+        assert!(mean[0].abs() < 1e-12 && (variance[0] - 1.01).abs() < 1e-12);
+    }
+
     #[test]
     fn no_scale_falls_below_the_floor() {
         let law = Law::Normal { floor: 0.5 };
-        assert_eq!(scaled(0.55, 0.8, law), 0.5);
-        assert_eq!(scaled(2.0, 0.8, law), 1.6);
+        close(
+            &[0.55, 2.0].map(|sd| scaled(sd, 0.8, law)),
+            &[0.5, 1.6],
+            1e-12,
+        );
         let constant = Law::KnownNoise { sd: 0.3 };
-        assert_eq!(scaled(0.3, 0.8, constant), 0.3);
+        close(&[scaled(0.3, 0.8, constant)], &[0.3], 1e-12);
     }
 }
