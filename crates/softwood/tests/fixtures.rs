@@ -87,7 +87,7 @@ fn numbers(value: &Value) -> Vec<f64> {
 
 #[test]
 fn released_models_predict_what_they_did() {
-    for name in ["vst-1", "vst-1-classes"] {
+    for name in ["vst-1", "vst-1-classes", "vsgbm-1"] {
         let path = fixture(&format!("{name}.softwood"));
         assert!(fs::metadata(&path).unwrap().len() < 100_000);
         let found = answers(read_model(&path).unwrap().as_ref());
@@ -118,9 +118,15 @@ fn write() {
         return;
     }
     fs::create_dir_all(fixture("")).unwrap();
-    for (name, classify) in [("vst-1", false), ("vst-1-classes", true)] {
-        let params = json!({"depth": 2, "leaf_mixing": "hybrid", "n_epochs": 40, "n_members": 5, "n_fits": 1,
-                            "scaling": "quantile", "rotation": "none", "rank": 2});
+    let one = json!({"depth": 2, "leaf_mixing": "hybrid", "n_epochs": 40, "n_members": 5, "n_fits": 1,
+                     "scaling": "quantile", "rotation": "none", "rank": 2});
+    let sum = json!({"depth": 2, "leaf_mixing": "blend", "n_epochs": 40, "n_members": 5, "n_fits": 2, "n_trees": 3,
+                     "scaling": "quantile", "rotation": "none", "rank": 2});
+    for (name, family, params, classify) in [
+        ("vst-1", Family::Vst, &one, false),
+        ("vst-1-classes", Family::Vst, &one, true),
+        ("vsgbm-1", Family::Vsgbm, &sum, false),
+    ] {
         let pool = Pool::new(1).unwrap();
         let run = Run {
             key: Key::from_seed(1),
@@ -129,7 +135,7 @@ fn write() {
             held_out: None,
             base: None,
         };
-        let model = Family::Vst.fit(&params, &training(classify), &run).unwrap();
+        let model = family.fit(params, &training(classify), &run).unwrap();
         write_model(&fixture(&format!("{name}.softwood")), &model.record()).unwrap();
         let expected = serde_json::to_string_pretty(&answers(model.as_ref())).unwrap();
         fs::write(fixture(&format!("{name}.json")), expected + "\n").unwrap();
