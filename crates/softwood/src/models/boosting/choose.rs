@@ -1,7 +1,8 @@
 //! Choosing step size, depth, length of the chains and what to make of categories, on held-out rows.
 
 use crate::boost::chain::Chain;
-use crate::boost::learner::{Ground, Learned, Look, best_look};
+use crate::boost::learner::{Ground, Learned, Look, Sample, Sampling, best_look};
+use crate::data::binned::Binned;
 use crate::data::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};
@@ -17,6 +18,8 @@ const LEAST_ROWS_TO_SPLIT: usize = 40;
 /// Step sizes and depths that are tried.
 const RATES: [f64; 2] = [0.03, 0.1];
 const DEPTHS: [usize; 3] = [3, 4, 6];
+/// Most chains that are grown to judge one of them.
+const MOST_CHAINS: usize = 2;
 /// Where nothing is held out to choose by.
 const SAFE: (f64, usize) = (0.03, 4);
 
@@ -176,7 +179,16 @@ struct Contest<'a> {
 }
 
 impl Contest<'_> {
-    fn prepare(&self, plan: &Plan) -> (Columns, Prepared, Prepared) {
+    /// Chains that judge each candidate. Members differ, and a mixture of several bears more noise than one: a single chain would
+    /// ask for trees that are too plain. Members of one chain are judged by one.
+    fn n_chains(&self) -> usize {
+        match self.recipe.sampling {
+            Sampling::Off => 1,
+            _ => self.recipe.members.chains.min(MOST_CHAINS),
+        }
+    }
+
+    fn prepare(&self, plan: &Plan) -> (Columns, Prepared, Prepared, Vec<Option<Binned>>) {
         let (material, pool) = (self.material, self.run.pool);
         let (view, train) = match self.before {
             Some(before) => material.train_on(self.train, before.view, pool),
@@ -193,7 +205,14 @@ impl Contest<'_> {
             }
             None => material.judge(material.data, self.spare, &view),
         };
-        (material.columns(&view, &train), train, judge)
+        let others = (1..self.n_chains())
+            .map(|at| {
+                let rows = (self.train, &train.binned);
+                let key = self.run.key.child(31).child(at as u64);
+                view.reordered(material.data.features(), rows, &material.targets, key)
+            })
+            .collect();
+        (material.columns(&view, &train), train, judge, others)
     }
 
     /// The best of the candidates under a plan, and the scores of all.
@@ -203,7 +222,14 @@ impl Contest<'_> {
         candidates: &[(f64, usize)],
         training: &mut Training,
     ) -> Result<(Chosen, Vec<f64>)> {
-        let (columns, train, judge) = self.prepare(plan);
+        let (columns, train, judge, others) = self.prepare(plan);
+        let beside: Vec<Sample<'_>> = others
+            .iter()
+            .map(|own| Sample {
+                binned: own.as_ref().unwrap_or(&train.binned),
+                ..train.sample()
+            })
+            .collect();
         let n = candidates.len();
         let alone = Pool::new(1)?;
         let ground = Ground {
@@ -211,6 +237,7 @@ impl Contest<'_> {
             held_out: Some(judge.sample()),
             columns: &columns,
             pool: if n > 1 { &alone } else { self.run.pool },
+            beside: &beside,
         };
         let runs = self.run.pool.map(n, |at| {
             let law = self.material.law;
