@@ -234,7 +234,7 @@ impl<const L: usize> Learner<L> {
                 densities
             })
             .collect();
-        self.window.push(mixture(chains.iter()));
+        self.window.push(mixture(&chains.iter()));
         let mixture = self.window.mixture();
         let train = &ground.train;
         let mut densities = vec![0.0; train.target.len()];

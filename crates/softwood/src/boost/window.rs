@@ -41,12 +41,14 @@ impl Window {
 
     /// Log-likelihood of each row under the even mixture of the looks.
     pub(crate) fn mixture(&self) -> Vec<f64> {
-        mixture(self.looks.iter())
+        mixture(&self.looks.iter())
     }
 }
 
 /// Log-likelihood of each row under the even mixture of laws, given its log-likelihoods under each.
-pub(crate) fn mixture<'a>(laws: impl ExactSizeIterator<Item = &'a Vec<f64>> + Clone) -> Vec<f64> {
+pub(crate) fn mixture<'a>(
+    laws: &(impl ExactSizeIterator<Item = &'a Vec<f64>> + Clone),
+) -> Vec<f64> {
     let n_rows = laws.clone().next().map_or(0, Vec::len);
     let n = laws.len() as f64;
     let of_row = |row: usize| {

@@ -70,7 +70,7 @@ fn digit(value: f64) -> Option<u64> {
         return Some(2 * WHOLE as u64 - 1);
     }
     let is_name = value.abs() < WHOLE && value.fract() == 0.0;
-    is_name.then(|| (value + WHOLE - 1.0) as u64)
+    is_name.then_some((value + WHOLE - 1.0) as u64)
 }
 
 /// The values of a numeric column at some rows, if they are at most `most` whole numbers: ascending, missing cells left out.

@@ -7,6 +7,7 @@ use crate::data::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};
 use crate::hard::candidate::Columns;
+use crate::models::boosting::head::Law;
 use crate::models::boosting::prepare::{Material, Prepared};
 use crate::models::boosting::recipe::Recipe;
 use crate::models::boosting::view::{Plan, Rows, View};
@@ -19,7 +20,7 @@ const LEAST_ROWS_TO_SPLIT: usize = 40;
 const RATES: [f64; 2] = [0.03, 0.1];
 const DEPTHS: [usize; 3] = [3, 4, 6];
 /// Most chains that are grown to judge one of them.
-const MOST_CHAINS: usize = 2;
+const MOST_CHAINS: usize = 3;
 /// Where nothing is held out to choose by.
 const SAFE: (f64, usize) = (0.03, 4);
 
@@ -148,11 +149,11 @@ fn candidates(recipe: &Recipe<'_>, before: Option<Before<'_>>) -> Vec<(f64, usiz
     pairs.collect()
 }
 
-/// The candidates but for the third of them that did worst.
+/// The better half of the candidates.
 fn hopeful(candidates: &[(f64, usize)], scores: &[f64]) -> Vec<(f64, usize)> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-    order.truncate(candidates.len() - candidates.len() / 3);
+    order.truncate(candidates.len().div_ceil(2));
     order.sort_unstable();
     order.iter().map(|&at| candidates[at]).collect()
 }
@@ -179,12 +180,15 @@ struct Contest<'a> {
 }
 
 impl Contest<'_> {
-    /// Chains that judge each candidate. Members differ, and a mixture of several bears more noise than one: a single chain would
-    /// ask for trees that are too plain. Members of one chain are judged by one.
+    /// Chains that judge each candidate. A mixture of several members bears more noise than one chain, which would ask for class
+    /// trees that are too plain. Members of one chain are judged by one, and so are Normal laws: there the bolder trees
+    /// that several ask for leave intervals too narrow.
     fn n_chains(&self) -> usize {
-        match self.recipe.sampling {
-            Sampling::Off => 1,
-            _ => self.recipe.members.chains.min(MOST_CHAINS),
+        let is_of_classes = matches!(self.material.law, Law::Binary | Law::Multiclass { .. });
+        if is_of_classes && self.recipe.sampling != Sampling::Off {
+            self.recipe.members.chains.min(MOST_CHAINS)
+        } else {
+            1
         }
     }
 
