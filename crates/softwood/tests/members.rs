@@ -212,3 +212,30 @@ fn members_differ_about_combinations_never_seen() {
     let seen = found[..3].iter().copied().fold(0.0, f64::max);
     assert!(found[3] > 3.0 * seen, "{found:?}");
 }
+
+#[test]
+fn settings_of_classes_are_judged_by_several_chains_where_members_are_chains() {
+    for target in TARGETS {
+        let data = with_target(&mixed(3, 300), target);
+        let scores = |more: &Value| -> Vec<f64> {
+            let mut params = json!({"n_estimators": 100});
+            for (name, value) in more.as_object().unwrap() {
+                params[name] = value.clone();
+            }
+            let model = fit(Family::Sglb, &params, &data, 2);
+            let trials = model.training().trials.iter();
+            trials.map(|trial| trial.held_out).collect()
+        };
+        let one = scores(&json!({"n_members": 1}));
+        let several = scores(&json!({"n_members": 5}));
+        assert_eq!(one, scores(&json!({"n_members": 5, "virtual": true})));
+        assert_eq!(several, scores(&json!({"n_members": 6})));
+        if target == "y" {
+            assert_eq!(one, several);
+            continue;
+        }
+        // the mean of what several say is nearer to the truth than one of them
+        let (of_one, of_several): (f64, f64) = (one.iter().sum(), several.iter().sum());
+        assert!(of_several > of_one, "{target}: {one:?} {several:?}");
+    }
+}

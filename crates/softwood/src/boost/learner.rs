@@ -6,7 +6,7 @@ use multiversion::multiversion;
 
 use crate::boost::chain::{Chain, Tree};
 use crate::boost::ordered::{Leaf, Ordered};
-use crate::boost::window::Window;
+use crate::boost::window::{Window, mixture};
 use crate::data::binned::Binned;
 use crate::error::{Error, Result};
 use crate::hard::candidate::{Columns, Noise};
@@ -64,6 +64,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) held_out: Option<Sample<'a>>,
     pub(crate) columns: &'a Columns,
     pub(crate) pool: &'a Pool,
+    /// The training rows as further chains see them, which grow beside the first for the sake of the held-out score alone.
+    pub(crate) beside: &'a [Sample<'a>],
 }
 
 /// Rounds between two looks at the held-out rows.
@@ -71,8 +73,11 @@ const LOOK_EVERY: usize = 5;
 /// Rounds that a Langevin chain is given at least to do better on the held-out rows.
 const LEAST_PATIENCE: usize = 200;
 
-/// Mean log-likelihoods after some trees; on the held-out rows that of the mixture over the second half of the chain, which
-/// stands for the ensemble that the chain would be a member of.
+/// Streams of the chains beside the first one, after those of its rounds.
+const BESIDE: u64 = 1 << 32;
+
+/// Mean log-likelihoods after some trees; on the held-out rows that of the mixture over the second half of the chain and of
+/// those beside it, which stands for the ensemble that the chain would be a member of.
 #[derive(Debug, Clone)]
 pub(crate) struct Look {
     pub(crate) n_trees: usize,
@@ -101,15 +106,27 @@ pub(crate) fn grow<const L: usize>(
     watch: &mut dyn FnMut(usize, Option<f64>) -> ControlFlow<()>,
 ) -> Result<Learned> {
     let mut learner = Learner::new(law, ground, *settings, base, key);
+    let mut beside: Vec<(Ground<'_>, Learner<L>)> = (0..)
+        .zip(ground.beside)
+        .map(|(at, &train)| {
+            let ground = Ground { train, ..*ground };
+            let key = key.child(BESIDE + at);
+            (ground, Learner::new(law, &ground, *settings, base, key))
+        })
+        .collect();
     let mut curve: Vec<Look> = Vec::new();
     let first = base.map_or(0, |base| base.trees.len());
     if first > 0 {
-        curve.extend(learner.look(law, ground, 0));
+        curve.extend(learner.look(law, ground, 0, &beside));
     }
     for n_trees in 1..=settings.n_trees {
-        learner.round(law, ground, first + n_trees - 1)?;
+        let round = first + n_trees - 1;
+        learner.round(law, ground, round)?;
+        for (ground, learner) in &mut beside {
+            learner.round(law, ground, round)?;
+        }
         if n_trees % LOOK_EVERY == 0 || n_trees == settings.n_trees {
-            curve.extend(learner.look(law, ground, n_trees));
+            curve.extend(learner.look(law, ground, n_trees, &beside));
             if is_stale(&curve, settings) {
                 break;
             }
@@ -198,11 +215,26 @@ impl<const L: usize> Learner<L> {
         }
     }
 
-    fn look(&mut self, law: &impl Law<L>, ground: &Ground<'_>, n_trees: usize) -> Option<Look> {
+    fn look(
+        &mut self,
+        law: &impl Law<L>,
+        ground: &Ground<'_>,
+        n_trees: usize,
+        beside: &[(Ground<'_>, Self)],
+    ) -> Option<Look> {
         let (held_out, raw) = (ground.held_out.as_ref()?, self.held_out.as_ref()?);
-        let mut densities = vec![0.0; held_out.target.len()];
-        law.log_densities(raw, held_out.target, &mut densities);
-        self.window.push(densities);
+        let others = beside
+            .iter()
+            .filter_map(|(_, other)| other.held_out.as_ref());
+        let chains: Vec<Vec<f64>> = std::iter::once(raw)
+            .chain(others)
+            .map(|raw| {
+                let mut densities = vec![0.0; held_out.target.len()];
+                law.log_densities(raw, held_out.target, &mut densities);
+                densities
+            })
+            .collect();
+        self.window.push(mixture(&chains.iter()));
         let mixture = self.window.mixture();
         let train = &ground.train;
         let mut densities = vec![0.0; train.target.len()];

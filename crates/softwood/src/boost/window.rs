@@ -41,16 +41,23 @@ impl Window {
 
     /// Log-likelihood of each row under the even mixture of the looks.
     pub(crate) fn mixture(&self) -> Vec<f64> {
-        let n_rows = self.looks.back().map_or(0, Vec::len);
-        let n = self.looks.len() as f64;
-        let of_row = |row: usize| {
-            let values = || self.looks.iter().map(|look| look[row]);
-            let largest = values().fold(f64::NEG_INFINITY, f64::max);
-            let sum: f64 = values().map(|value| (value - largest).exp()).sum();
-            largest + (sum / n).ln()
-        };
-        (0..n_rows).map(of_row).collect()
+        mixture(&self.looks.iter())
     }
+}
+
+/// Log-likelihood of each row under the even mixture of laws, given its log-likelihoods under each.
+pub(crate) fn mixture<'a>(
+    laws: &(impl ExactSizeIterator<Item = &'a Vec<f64>> + Clone),
+) -> Vec<f64> {
+    let n_rows = laws.clone().next().map_or(0, Vec::len);
+    let n = laws.len() as f64;
+    let of_row = |row: usize| {
+        let values = || laws.clone().map(|law| law[row]);
+        let largest = values().fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = values().map(|value| (value - largest).exp()).sum();
+        largest + (sum / n).ln()
+    };
+    (0..n_rows).map(of_row).collect()
 }
 
 #[cfg(test)]

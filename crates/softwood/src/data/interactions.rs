@@ -1,20 +1,17 @@
-//! Which categorical columns say more about the target together than each alone.
+//! Which categorical columns, and whole numbers of few values with them, say more about the target together than each alone.
 //!
-//! For a set of columns take the residuals that the best sum of the statistics of its parts leaves, and predict each by the mean
-//! residual of the earlier rows of its group: `m`. What that gains in squared error is `sum w (r m - m^2/2)`, below zero
-//! where the groups say nothing, since no row sees itself. A set must gain beyond chance.
+//! Sets are taken one after the other. Of a set, each row is foretold by the mean residual `m` of the earlier rows of its group; with
+//! the best slope that gains `(sum w r m)^2 / (2 sum w m^2)` in squared error. What the best set foretells is taken off the residuals
+//! `r` before the next is looked for, so that of several names for one thing only the first counts. The columns themselves
+//! are taken off before any set.
 
-use crate::data::column::Values;
-use crate::data::grouping::Grouping;
-use crate::data::statistics::{STRENGTH, Sample};
-use crate::data::table::Table;
+use crate::data::column::{Column, Values};
+use crate::data::grouping::{Grouping, few_whole_numbers};
+use crate::data::statistics::Sample;
 use crate::par::Pool;
 
-/// Most pairs and triples that are kept.
-const MOST_PAIRS: usize = 16;
-const MOST_TRIPLES: usize = 8;
-/// Pairs that triples are made of.
-const SEEDS: usize = 8;
+/// Most sets that are kept.
+const MOST_SETS: usize = 24;
 /// Rows that are looked at, and cells in all.
 const MOST_ROWS: usize = 50_000;
 const MOST_CELLS: usize = 10_000_000;
@@ -22,15 +19,17 @@ const MOST_CELLS: usize = 10_000_000;
 const FEWEST_ROWS: usize = 500;
 /// Rows of no residual that every group starts with.
 const CAUTION: f64 = 5.0;
-/// Part of the diagonal that is added to it.
-const RIDGE: f64 = 1e-3;
 /// Standard errors that a gain must lie above nothing.
-const LEAST_Z: f64 = 3.0;
+const LEAST_Z: f64 = 4.0;
+/// Times that each column and set is taken off, since columns overlap and means of few rows are drawn towards zero.
+const SWEEPS: usize = 2;
+/// Numeric columns of so many whole numbers stand beside categories: a month may say with a place what neither says alone.
+const WHOLE_NUMBERS: std::ops::RangeInclusive<usize> = 3..=64;
 
-/// Sets of two or three categorical columns, the best first, one of each pair being among `many`: trees part few levels by
-/// themselves.
+/// Sets of two or three columns, the best first, one of each pair being among `many`: trees part few levels by themselves. A
+/// triple stands after a pair of its columns.
 pub(crate) fn interactions(sample: &Sample<'_>, many: &[usize], pool: &Pool) -> Vec<Vec<usize>> {
-    let categories = categories(sample.features);
+    let categories = categories(sample);
     let n_pairs = categories.len() * categories.len().saturating_sub(1) / 2;
     if n_pairs == 0 || n_pairs > MOST_CELLS / FEWEST_ROWS {
         return Vec::new();
@@ -41,148 +40,204 @@ pub(crate) fn interactions(sample: &Sample<'_>, many: &[usize], pool: &Pool) -> 
         weights: &sample.weights[..n_rows],
         ..*sample
     };
-    let single = pool.map(categories.len(), |at| {
-        statistics(&sample, &categories[at..=at])
-    });
-    let pairs: Vec<(usize, usize)> = (0..categories.len())
-        .flat_map(|a| (a + 1..categories.len()).map(move |b| (a, b)))
-        .filter(|&(a, b)| many.contains(&categories[a]) || many.contains(&categories[b]))
-        .collect();
-    let gains = pool.map(pairs.len(), |at| {
-        let (a, b) = pairs[at];
-        let set = vec![categories[a], categories[b]];
-        let gain = gain_over(
-            &sample,
-            &set,
-            &residuals(&sample, &[&single[a], &single[b]]),
-        )?;
-        Some((gain, set))
-    });
-    let pairs = best(gains, MOST_PAIRS);
-    let mut sets: Vec<(Vec<usize>, &Vec<usize>)> = Vec::new();
-    for (_, pair) in pairs.iter().take(SEEDS) {
-        for &column in categories.iter().filter(|column| !pair.contains(column)) {
-            let mut set = pair.clone();
-            set.push(column);
-            set.sort_unstable();
-            if sets.iter().all(|(known, _)| *known != set) {
-                sets.push((set, pair));
-            }
+    let mut left = Left::of(&sample);
+    for _ in 0..SWEEPS {
+        for &column in &categories {
+            left.take_off(&[column]);
         }
     }
-    let gains = pool.map(sets.len(), |at| {
-        let (set, pair) = &sets[at];
-        let last = set.iter().copied().find(|column| !pair.contains(column))?;
-        let parts = [&statistics(&sample, pair), &statistics(&sample, &[last])];
-        let gain = gain_over(&sample, set, &residuals(&sample, &parts))?;
-        Some((gain, set.clone()))
+    let pairs = categories.iter().enumerate().flat_map(|(at, &a)| {
+        let later = categories[at + 1..].iter();
+        later.map(move |&b| vec![a, b])
     });
-    let triples = best(gains, MOST_TRIPLES);
-    pairs
-        .into_iter()
-        .chain(triples)
-        .map(|(_, set)| set)
-        .collect()
+    let pairs = pairs.filter(|pair| pair.iter().any(|column| many.contains(column)));
+    let mut line = left.line(pairs.collect(), 0, pool);
+    let mut found: Vec<Vec<usize>> = Vec::new();
+    while found.len() < MOST_SETS {
+        let Some(set) = left.next(&mut line, found.len()) else {
+            break;
+        };
+        for _ in 0..SWEEPS {
+            left.take_off(&set);
+        }
+        let triples: Vec<Vec<usize>> = triples(&set, &categories)
+            .filter(|triple| line.iter().all(|hope| hope.set != *triple))
+            .filter(|triple| !found.contains(triple))
+            .collect();
+        found.push(set);
+        line.extend(left.line(triples, found.len(), pool));
+    }
+    found
 }
 
-fn categories(features: &Table) -> Vec<usize> {
-    let columns = features.columns().iter().enumerate();
+/// A pair and one column more, for each of the columns.
+fn triples(set: &[usize], columns: &[usize]) -> impl Iterator<Item = Vec<usize>> {
+    let more = columns.iter().filter(move |column| !set.contains(column));
+    let triples = more.map(move |&column| {
+        let mut triple = [set, &[column]].concat();
+        triple.sort_unstable();
+        triple
+    });
+    triples.filter(|triple| triple.len() == 3)
+}
+
+/// Columns of names: categories, and whole numbers of few values.
+fn categories(sample: &Sample<'_>) -> Vec<usize> {
+    let is_of_names = |column: &Column| match &column.values {
+        Values::Categorical { levels, .. } => levels.len() > 1,
+        Values::Numeric(values) => {
+            let rows = sample.rows.iter().map(|&row| row as usize);
+            few_whole_numbers(values, rows, *WHOLE_NUMBERS.end())
+                .is_some_and(|seen| WHOLE_NUMBERS.contains(&seen.len()))
+        }
+    };
+    let columns = sample.features.columns().iter().enumerate();
     columns
-        .filter(|(_, column)| matches!(&column.values, Values::Categorical { levels, .. } if levels.len() > 1))
+        .filter(|(_, column)| is_of_names(column))
         .map(|(at, _)| at)
         .collect()
 }
 
-fn best(gains: Vec<Option<(f64, Vec<usize>)>>, most: usize) -> Vec<(f64, Vec<usize>)> {
-    let mut found: Vec<(f64, Vec<usize>)> = gains.into_iter().flatten().collect();
-    found.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    found.truncate(most);
-    found
+/// A set that may be taken, and what it gained when so many others had been.
+struct Hope {
+    set: Vec<usize>,
+    gain: f64,
+    n_taken: usize,
 }
 
-/// The targets of a sample, less their means.
-fn centred(sample: &Sample<'_>, target: &[f64]) -> Vec<f64> {
-    let values: Vec<f64> = sample
-        .rows
-        .iter()
-        .map(|&row| target[row as usize])
-        .collect();
-    let total: f64 = sample.weights.iter().sum();
-    let mean = dot(&values, &vec![1.0; values.len()], sample.weights) / total;
-    values.iter().map(|value| value - mean).collect()
+/// What is left of each target by row of the sample, after what earlier rows say.
+struct Left<'a> {
+    sample: &'a Sample<'a>,
+    residuals: Vec<Vec<f64>>,
 }
 
-fn dot(a: &[f64], b: &[f64], weights: &[f64]) -> f64 {
-    let terms = a.iter().zip(b).zip(weights);
-    terms.map(|((a, b), weight)| a * b * weight).sum()
+/// What a set foretells of each residual, with the best slope.
+struct Foretold {
+    means: Vec<Vec<f64>>,
+    slope: f64,
+    gain: f64,
+    /// Gain in standard errors.
+    z: f64,
 }
 
-/// What earlier rows say of each target, by row of the sample; nothing where the columns cannot be grouped.
-fn statistics(sample: &Sample<'_>, columns: &[usize]) -> Vec<Vec<f64>> {
-    let found = Grouping::of(sample.features, columns, sample.rows);
-    let total: f64 = sample.weights.iter().sum();
-    let strength = STRENGTH * total / sample.rows.len() as f64;
-    let of_target = |target: &Vec<f64>| {
-        let centred = centred(sample, target);
-        match &found {
-            Some((grouping, index)) => {
-                earlier_means(&centred, sample.weights, grouping, index, strength)
-            }
-            None => vec![0.0; centred.len()],
-        }
-    };
-    sample.targets.iter().map(of_target).collect()
-}
-
-/// What the best sum of two statistics leaves of each target.
-fn residuals(sample: &Sample<'_>, [a, b]: &[&Vec<Vec<f64>>; 2]) -> Vec<Vec<f64>> {
-    let weights = sample.weights;
-    let of_target = |(at, target): (usize, &Vec<f64>)| {
-        let y = centred(sample, target);
-        let (a, b) = (&a[at], &b[at]);
-        let (aa, ab, bb) = (dot(a, a, weights), dot(a, b, weights), dot(b, b, weights));
-        let (ay, by) = (dot(a, &y, weights), dot(b, &y, weights));
-        // a little is added to the diagonal: two names of one thing share the slope
-        let ridge = RIDGE * (aa + bb) + f64::MIN_POSITIVE;
-        let (aa, bb) = (aa + ridge, bb + ridge);
-        let determinant = aa * bb - ab * ab;
-        let slopes = (
-            (bb * ay - ab * by) / determinant,
-            (aa * by - ab * ay) / determinant,
-        );
-        let rows = y.iter().zip(a).zip(b);
-        rows.map(|((y, a), b)| y - slopes.0 * a - slopes.1 * b)
-            .collect()
-    };
-    sample.targets.iter().enumerate().map(of_target).collect()
-}
-
-/// What a set gains over these residuals; none where it is no gain.
-fn gain_over(sample: &Sample<'_>, set: &[usize], residuals: &[Vec<f64>]) -> Option<f64> {
-    let (grouping, index) = Grouping::of(sample.features, set, sample.rows)?;
-    let total: f64 = sample.weights.iter().sum();
-    let caution = CAUTION * total / sample.rows.len() as f64;
-    let (mut gain, mut product, mut square) = (0.0, 0.0, 0.0);
-    for residual in residuals {
-        let means = earlier_means(residual, sample.weights, &grouping, &index, caution);
-        for ((r, m), w) in residual.iter().zip(means).zip(sample.weights) {
-            gain += w * (r * m - 0.5 * m * m);
-            product += w * r * m;
-            square += (w * r * m).powi(2);
+impl<'a> Left<'a> {
+    fn of(sample: &'a Sample<'a>) -> Self {
+        let total: f64 = sample.weights.iter().sum();
+        let centred = |target: &Vec<f64>| {
+            let values = sample.rows.iter().map(|&row| target[row as usize]);
+            let weighted = values.clone().zip(sample.weights);
+            let mean = weighted.map(|(value, weight)| value * weight).sum::<f64>() / total;
+            values.map(|value| value - mean).collect()
+        };
+        Self {
+            sample,
+            residuals: sample.targets.iter().map(centred).collect(),
         }
     }
-    (gain > 0.0 && product > LEAST_Z * square.sqrt()).then_some(gain)
+
+    /// None where the columns cannot be grouped.
+    fn foretell(&self, set: &[usize]) -> Option<Foretold> {
+        let sample = self.sample;
+        let (grouping, index) = Grouping::of(sample.features, set, sample.rows)?;
+        let total: f64 = sample.weights.iter().sum();
+        let caution = CAUTION * total / sample.rows.len() as f64;
+        let means: Vec<Vec<f64>> = self
+            .residuals
+            .iter()
+            .map(|residual| {
+                earlier_means(
+                    residual,
+                    sample.weights,
+                    (&index, grouping.keys.len()),
+                    caution,
+                )
+            })
+            .collect();
+        let (mut product, mut error, mut square) = (0.0, 0.0, f64::MIN_POSITIVE);
+        for (residual, means) in self.residuals.iter().zip(&means) {
+            for ((r, m), w) in residual.iter().zip(means).zip(sample.weights) {
+                product += w * r * m;
+                error += (w * r * m).powi(2);
+                square += w * m * m;
+            }
+        }
+        Some(Foretold {
+            means,
+            slope: product / square,
+            gain: 0.5 * product * product / square,
+            z: product / error.sqrt().max(f64::MIN_POSITIVE),
+        })
+    }
+
+    /// What a set gains, where it is beyond chance.
+    fn gain(&self, set: &[usize]) -> Option<f64> {
+        let foretold = self.foretell(set)?;
+        (foretold.z > LEAST_Z).then_some(foretold.gain)
+    }
+
+    fn take_off(&mut self, set: &[usize]) {
+        let Some(foretold) = self.foretell(set) else {
+            return;
+        };
+        for (residual, means) in self.residuals.iter_mut().zip(&foretold.means) {
+            for (r, m) in residual.iter_mut().zip(means) {
+                *r -= foretold.slope * m;
+            }
+        }
+    }
+
+    /// Those of the sets that gain.
+    fn line(&self, sets: Vec<Vec<usize>>, n_taken: usize, pool: &Pool) -> Vec<Hope> {
+        let gains = pool.map(sets.len(), |at| self.gain(&sets[at]));
+        let hopes = sets.into_iter().zip(gains);
+        hopes
+            .filter_map(|(set, gain)| {
+                Some(Hope {
+                    set,
+                    gain: gain?,
+                    n_taken,
+                })
+            })
+            .collect()
+    }
+
+    /// The set that gains most. What a set gained once is taken for a bound of what it gains now, so few are looked at again.
+    fn next(&self, line: &mut Vec<Hope>, n_taken: usize) -> Option<Vec<usize>> {
+        loop {
+            let first = (0..line.len()).reduce(|best, at| {
+                let order = line[at].gain.total_cmp(&line[best].gain);
+                if order
+                    .then_with(|| line[best].set.cmp(&line[at].set))
+                    .is_gt()
+                {
+                    at
+                } else {
+                    best
+                }
+            })?;
+            let hope = line.swap_remove(first);
+            if hope.n_taken == n_taken {
+                return Some(hope.set);
+            }
+            if let Some(gain) = self.gain(&hope.set) {
+                line.push(Hope {
+                    gain,
+                    n_taken,
+                    ..hope
+                });
+            }
+        }
+    }
 }
 
 /// Mean of the earlier rows of each row's group, drawn towards zero.
 fn earlier_means(
     values: &[f64],
     weights: &[f64],
-    grouping: &Grouping,
-    index: &[u32],
+    (index, n_groups): (&[u32], usize),
     strength: f64,
 ) -> Vec<f64> {
-    let mut sums = vec![(0.0, strength); grouping.keys.len()];
+    let mut sums = vec![(0.0, strength); n_groups];
     let rows = values.iter().zip(weights).zip(index);
     rows.map(|((value, weight), &group)| {
         let Some((sum, total)) = sums.get_mut(group as usize) else {
@@ -199,7 +254,7 @@ fn earlier_means(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::column::Column;
+    use crate::data::table::Table;
     use crate::rng::{Key, below, uniform};
 
     /// Three columns of 20 levels; the target is told by the first two together and by neither alone.
@@ -254,5 +309,39 @@ mod tests {
             .map(|(a, b)| f64::from(a + b) + 30.0 * (uniform(&mut rng) - 0.5));
         let sum = sum.collect();
         assert_eq!(found(sum), Vec::<Vec<usize>>::new());
+    }
+
+    #[test]
+    fn whole_numbers_are_names_and_fractions_are_not() {
+        let (features, target) = table(6000);
+        let codes = |at: usize| match &features.columns()[at].values {
+            Values::Categorical { codes, .. } => codes.clone(),
+            Values::Numeric(_) => unreachable!(),
+        };
+        // the codes count levels in their own order, so the target is told by the texts
+        let whole = |text: usize| {
+            let Values::Categorical { levels, .. } = &features.columns()[text].values else {
+                unreachable!()
+            };
+            let value = |&code: &u32| levels[code as usize].parse::<f64>().unwrap();
+            codes(text).iter().map(value).collect::<Vec<f64>>()
+        };
+        let mut columns = features.columns().to_vec();
+        columns[1] = Column::numeric("whole", whole(1));
+        columns.push(Column::numeric(
+            "fraction",
+            whole(1).iter().map(|value| value + 0.5).collect(),
+        ));
+        let features = Table::new(columns).unwrap();
+        let rows: Vec<u32> = (0..6000).collect();
+        let sample = Sample {
+            features: &features,
+            rows: &rows,
+            weights: &vec![1.0; 6000],
+            targets: &[target],
+        };
+        let pool = Pool::new(1).unwrap();
+        assert_eq!(categories(&sample), [0, 1, 2]);
+        assert_eq!(interactions(&sample, &[0, 2], &pool), [vec![0, 1]]);
     }
 }

@@ -219,11 +219,11 @@ impl Statistics {
     pub(crate) fn decode(record: &Record, levels: &[Option<usize>]) -> Result<Self> {
         let broken = || Error::Format("the target statistics do not fit the schema".to_owned());
         let form: Form = record.part("statistics")?;
-        let is_known = |&column: &usize| levels.get(column).is_some_and(Option::is_some);
-        let is_sound = form
-            .columns
-            .iter()
-            .all(|columns| (1..=3).contains(&columns.len()) && columns.iter().all(is_known))
+        let is_set = |columns: &Vec<usize>| match columns[..] {
+            [column] => levels.get(column).is_some_and(Option::is_some),
+            _ => (2..=3).contains(&columns.len()) && columns.iter().all(|&c| c < levels.len()),
+        };
+        let is_sound = form.columns.iter().all(is_set)
             && (1..=MOST_TARGETS).contains(&form.priors.len())
             && form.priors.iter().all(|prior| prior.is_finite())
             && form.strength > 0.0

@@ -1,11 +1,13 @@
 //! Choosing step size, depth, length of the chains and what to make of categories, on held-out rows.
 
 use crate::boost::chain::Chain;
-use crate::boost::learner::{Ground, Learned, Look, best_look};
+use crate::boost::learner::{Ground, Learned, Look, Sample, Sampling, best_look};
+use crate::data::binned::Binned;
 use crate::data::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};
 use crate::hard::candidate::Columns;
+use crate::models::boosting::head::Law;
 use crate::models::boosting::prepare::{Material, Prepared};
 use crate::models::boosting::recipe::Recipe;
 use crate::models::boosting::view::{Plan, Rows, View};
@@ -17,6 +19,8 @@ const LEAST_ROWS_TO_SPLIT: usize = 40;
 /// Step sizes and depths that are tried.
 const RATES: [f64; 2] = [0.03, 0.1];
 const DEPTHS: [usize; 3] = [3, 4, 6];
+/// Most chains that are grown to judge one of them.
+const MOST_CHAINS: usize = 3;
 /// Where nothing is held out to choose by.
 const SAFE: (f64, usize) = (0.03, 4);
 
@@ -145,11 +149,11 @@ fn candidates(recipe: &Recipe<'_>, before: Option<Before<'_>>) -> Vec<(f64, usiz
     pairs.collect()
 }
 
-/// The candidates but for the third of them that did worst.
+/// The better half of the candidates.
 fn hopeful(candidates: &[(f64, usize)], scores: &[f64]) -> Vec<(f64, usize)> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-    order.truncate(candidates.len() - candidates.len() / 3);
+    order.truncate(candidates.len().div_ceil(2));
     order.sort_unstable();
     order.iter().map(|&at| candidates[at]).collect()
 }
@@ -176,7 +180,19 @@ struct Contest<'a> {
 }
 
 impl Contest<'_> {
-    fn prepare(&self, plan: &Plan) -> (Columns, Prepared, Prepared) {
+    /// Chains that judge each candidate. A mixture of several members bears more noise than one chain, which would ask for class
+    /// trees that are too plain. Members of one chain are judged by one, and so are Normal laws: there the bolder trees
+    /// that several ask for leave intervals too narrow.
+    fn n_chains(&self) -> usize {
+        let is_of_classes = matches!(self.material.law, Law::Binary | Law::Multiclass { .. });
+        if is_of_classes && self.recipe.sampling != Sampling::Off {
+            self.recipe.members.chains.min(MOST_CHAINS)
+        } else {
+            1
+        }
+    }
+
+    fn prepare(&self, plan: &Plan) -> (Columns, Prepared, Prepared, Vec<Option<Binned>>) {
         let (material, pool) = (self.material, self.run.pool);
         let (view, train) = match self.before {
             Some(before) => material.train_on(self.train, before.view, pool),
@@ -193,7 +209,14 @@ impl Contest<'_> {
             }
             None => material.judge(material.data, self.spare, &view),
         };
-        (material.columns(&view, &train), train, judge)
+        let others = (1..self.n_chains())
+            .map(|at| {
+                let rows = (self.train, &train.binned);
+                let key = self.run.key.child(31).child(at as u64);
+                view.reordered(material.data.features(), rows, &material.targets, key)
+            })
+            .collect();
+        (material.columns(&view, &train), train, judge, others)
     }
 
     /// The best of the candidates under a plan, and the scores of all.
@@ -203,7 +226,14 @@ impl Contest<'_> {
         candidates: &[(f64, usize)],
         training: &mut Training,
     ) -> Result<(Chosen, Vec<f64>)> {
-        let (columns, train, judge) = self.prepare(plan);
+        let (columns, train, judge, others) = self.prepare(plan);
+        let beside: Vec<Sample<'_>> = others
+            .iter()
+            .map(|own| Sample {
+                binned: own.as_ref().unwrap_or(&train.binned),
+                ..train.sample()
+            })
+            .collect();
         let n = candidates.len();
         let alone = Pool::new(1)?;
         let ground = Ground {
@@ -211,6 +241,7 @@ impl Contest<'_> {
             held_out: Some(judge.sample()),
             columns: &columns,
             pool: if n > 1 { &alone } else { self.run.pool },
+            beside: &beside,
         };
         let runs = self.run.pool.map(n, |at| {
             let law = self.material.law;

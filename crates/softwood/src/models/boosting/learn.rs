@@ -197,6 +197,7 @@ fn chains(
             held_out: None,
             columns,
             pool: if n > 1 { &alone } else { run.pool },
+            beside: &[],
         };
         let base = earlier.map(|chains| &chains[at]);
         law.grow(&ground, &settings, base, key, &mut |done, held_out| {
