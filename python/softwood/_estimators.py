@@ -326,7 +326,7 @@ class VSGBMRegressor(Regressor):
     residuals : {"mean", "draw", "refreshed"}, default="mean"
         What of the earlier trees a tree is fitted to.
     joint : bool, default=True
-        Whether the posteriors of all trees are improved together in the end.
+        Whether the posteriors of all trees are improved together, where held-out rows can judge it.
     beta : float, default=1.0
         Inverse temperature of the gates. From 0.01 to 100.
     rank : int, default=5
@@ -343,7 +343,8 @@ class VSGBMRegressor(Regressor):
         Rows per step; None: by the number of rows. From 1 to 1e+06.
     n_epochs : int or None, default=None
         Passes over the training rows in the last run of all trees; None: by the number of rows. The first tree has
-        half of them, each tree that is added 0.15 of them by itself and a tenth with the others. From 1 to 1e+06.
+        half of them, each tree that is added 0.15 of them by itself and (with `joint`) a tenth with the others.
+        From 1 to 1e+06.
     n_draws : int or None, default=None
         Parameter draws per step, antithetic pairs from 2 on; None: by the number of rows. From 1 to 64.
     n_fits : int, default=4
@@ -351,7 +352,7 @@ class VSGBMRegressor(Regressor):
     n_members : int, default=100
         Posterior draws kept for prediction. From 1 to 10000.
     early_stopping : bool, default=True
-        Whether to keep the epoch and the number of trees that were best on held-out rows.
+        Whether to keep the epoch of a run that was best on held-out rows.
     validation_fraction : float, default=0.1
         Part of the training rows held out where none are given. From 0.01 to 0.5.
     scaling : {"standard", "quantile"} or None, default=None
@@ -504,7 +505,7 @@ class VSGBMClassifier(Classifier):
     residuals : {"mean", "draw", "refreshed"}, default="mean"
         What of the earlier trees a tree is fitted to.
     joint : bool, default=True
-        Whether the posteriors of all trees are improved together in the end.
+        Whether the posteriors of all trees are improved together, where held-out rows can judge it.
     beta : float, default=1.0
         Inverse temperature of the gates. From 0.01 to 100.
     rank : int, default=5
@@ -521,7 +522,8 @@ class VSGBMClassifier(Classifier):
         Rows per step; None: by the number of rows. From 1 to 1e+06.
     n_epochs : int or None, default=None
         Passes over the training rows in the last run of all trees; None: by the number of rows. The first tree has
-        half of them, each tree that is added 0.15 of them by itself and a tenth with the others. From 1 to 1e+06.
+        half of them, each tree that is added 0.15 of them by itself and (with `joint`) a tenth with the others.
+        From 1 to 1e+06.
     n_draws : int or None, default=None
         Parameter draws per step, antithetic pairs from 2 on; None: by the number of rows. From 1 to 64.
     n_fits : int, default=4
@@ -529,7 +531,7 @@ class VSGBMClassifier(Classifier):
     n_members : int, default=100
         Posterior draws kept for prediction. From 1 to 10000.
     early_stopping : bool, default=True
-        Whether to keep the epoch and the number of trees that were best on held-out rows.
+        Whether to keep the epoch of a run that was best on held-out rows.
     validation_fraction : float, default=0.1
         Part of the training rows held out where none are given. From 0.01 to 0.5.
     scaling : {"standard", "quantile"} or None, default=None
