@@ -51,7 +51,7 @@ impl OneNoise {
                 scale,
                 least: 0.0,
             }),
-            (_, Law::Normal { floor }) if job.begins_calm() => Some(Self {
+            (_, Law::Normal { floor }) if job.n_calm() > 0 => Some(Self {
                 shape: 0.0,
                 scale: 0.0,
                 least: floor + LEAST_FREE_SCALE,
@@ -96,7 +96,7 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn new(job: &Job<'_>, key: Key) -> Self {
         let (mut pass, recipe, pace) = (job.pass, job.recipe, &job.pace);
-        if job.begins_calm() {
+        if job.n_calm() > 0 {
             pass.law = Law::KnownNoise { sd: 1.0 };
         }
         let stack = &pass.stack;

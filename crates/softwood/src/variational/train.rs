@@ -30,13 +30,17 @@ pub(crate) struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Whether one noise for all rows comes first, which is then set free: a scale of its own for every row would explain what the mean
+    /// Epochs at the beginning that have one noise for all rows, which is then set free: a scale of its own for every row would explain what the mean
     /// has not learned yet as noise, and hide it from the mean. Components part rows by their noise from the start.
-    pub(crate) fn begins_calm(&self) -> bool {
+    pub(crate) fn n_calm(&self) -> usize {
         let stack = &self.pass.stack;
         let is_one_blend = stack.first.n_components() == 1 && !stack.is_given;
         let has_scale = matches!(self.pass.law, Law::Normal { .. });
-        self.recipe.calm_start && has_scale && is_one_blend && !self.is_warm
+        if self.recipe.calm_start && has_scale && is_one_blend && !self.is_warm {
+            (CALM * self.pace.n_epochs as f64) as usize
+        } else {
+            0
+        }
     }
 }
 
@@ -79,9 +83,8 @@ pub(crate) fn train(job: &Job<'_>, key: Key, hear: Hear<'_>) -> Result<Trained> 
         elbo: f64::NAN,
         held_out: None,
     };
-    let n_calm = (CALM * pace.n_epochs as f64) as usize;
     for epoch in 0..pace.n_epochs {
-        if epoch == n_calm {
+        if epoch == job.n_calm() {
             state.free_noise(job.pass.law);
         }
         shuffle(&mut key.child(3).child(epoch as u64).rng(), &mut order);

@@ -190,7 +190,10 @@ fn one_fit(
     }
     let first = ranked.candidate.describe();
     Ok(Outcome {
-        what: format!("{} trees, the first {first}", sum.n_trees()),
+        what: match sum.n_trees() {
+            1 => format!("1 tree, {first}"),
+            n => format!("{n} trees, the first {first}"),
+        },
         problem,
         sum,
         trials,
