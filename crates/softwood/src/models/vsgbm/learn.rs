@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::data::dataset::Dataset;
 use crate::data::encode::Encoder;
@@ -339,9 +339,15 @@ fn base(params: &VsgbmParams, record: &Record, data: &Dataset) -> Result<Vsgbm> 
     }
     let (before, now) = (json!(base.params), json!(params));
     if let Some(name) = FIXED.iter().find(|&&name| before[name] != now[name]) {
+        let word = |value: &Value| match value {
+            Value::Null => "auto".to_owned(),
+            Value::String(word) => word.clone(),
+            value => value.to_string(),
+        };
         return broken(format!(
             "`{name}` cannot change when training goes on: the model has {}, not {}",
-            before[name], now[name]
+            word(&before[name]),
+            word(&now[name])
         ));
     }
     let n_fits = base.fits.len();
