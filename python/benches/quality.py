@@ -78,7 +78,6 @@ class Means:
         self.lines: dict[tuple[str, str], dict[int, dict[str, Any]]] = defaultdict(dict)
         for line in found:
             self.lines[line["set"], line["model"]][line["split"]] = line
-        self.members = sorted({line["n_members"] for line in found if "n_members" in line})
 
     def splits(self, name: str, models: tuple[str, ...]) -> list[int]:
         """Give the splits of a set that all of these models have."""
