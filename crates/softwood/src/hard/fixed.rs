@@ -89,7 +89,17 @@ impl<const L: usize> Fixed<L> {
 #[multiversion::multiversion(targets = "simd")]
 fn largest<const L: usize>(values: &[[f32; L]]) -> [f32; L] {
     let mut largest = [0.0_f32; L];
-    for row in values {
+    // several rows side by side: a maximum need not wait for the one before
+    let mut side_by_side = [[0.0_f32; L]; 8];
+    let (many, rest) = values.as_chunks::<8>();
+    for rows in many {
+        for (largest, row) in side_by_side.iter_mut().zip(rows) {
+            for lane in 0..L {
+                largest[lane] = largest[lane].max(row[lane].abs());
+            }
+        }
+    }
+    for row in side_by_side.iter().chain(rest) {
         for lane in 0..L {
             largest[lane] = largest[lane].max(row[lane].abs());
         }

@@ -55,7 +55,7 @@ const LENGTH: &str = "the slice has the length that was matched";
 /// So many rows ahead their bins are asked for: below the root they stand apart, where the processor cannot guess them.
 const AHEAD: usize = 16;
 
-#[inline]
+#[multiversion(targets = "simd")]
 fn add<const N: usize, const L: usize>(
     sums: &mut [Bins<L>; N],
     bins: &[[u8; GROUP]],

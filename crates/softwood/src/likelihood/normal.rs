@@ -148,40 +148,66 @@ impl Law<4> for Normal {
     }
 }
 
+/// Rows whose lanes are computed side by side.
+const CHUNK: usize = 16;
+
 #[multiversion(targets = "simd")]
 fn lanes(raw: &[f32], target: &[f32], weight: &[f32], least: f32, out: &mut [[f32; 4]]) {
-    const CHUNK: usize = 16;
-    let rows = raw.as_chunks::<2>().0;
-    let n = rows.len();
-    for start in (0..n).step_by(CHUNK) {
-        let end = (start + CHUNK).min(n);
-        let mut cells = [[0.0_f32; CHUNK]; 4];
-        for (at, row) in (start..end).enumerate() {
-            cells[0][at] = rows[row][0];
-            cells[1][at] = rows[row][1];
-            cells[2][at] = target[row];
-            cells[3][at] = weight[row];
-        }
-        let mut found = [[0.0_f32; CHUNK]; 3];
-        for at in 0..CHUNK {
-            let (mean, raw_scale, y, w) = (cells[0][at], cells[1][at], cells[2][at], cells[3][at]);
-            let log_scale = raw_scale.clamp(least, MOST_LOG_SCALE);
-            let precision = Real::exp(-log_scale);
-            let z = ((y - mean) * precision).clamp(-Z_LIMIT, Z_LIMIT);
-            let push = 0.5 * (z * z - 1.0);
-            let push = if raw_scale < least {
-                push.max(0.0)
-            } else {
-                push
-            };
-            found[0][at] = w * z;
-            found[1][at] = w * precision;
-            found[2][at] = w * push;
-        }
-        for (at, out) in out[start..end].iter_mut().enumerate() {
-            *out = [found[0][at], found[1][at], found[2][at], cells[3][at]];
-        }
+    let (rows, last) = raw.as_chunks::<2>().0.as_chunks();
+    let (targets, last_target) = target.as_chunks();
+    let (weights, last_weight) = weight.as_chunks();
+    let (lanes, last_lanes) = out.as_chunks_mut();
+    for (((row, target), weight), out) in rows.iter().zip(targets).zip(weights).zip(lanes) {
+        *out = lanes_of_chunk(row, target, weight, least);
     }
+    if !last.is_empty() {
+        let mut padded = ([[0.0; 2]; CHUNK], [0.0; CHUNK], [0.0; CHUNK]);
+        padded.0[..last.len()].copy_from_slice(last);
+        padded.1[..last.len()].copy_from_slice(last_target);
+        padded.2[..last.len()].copy_from_slice(last_weight);
+        let found = lanes_of_chunk(&padded.0, &padded.1, &padded.2, least);
+        last_lanes.copy_from_slice(&found[..last.len()]);
+    }
+}
+
+#[inline(always)]
+#[allow(
+    clippy::inline_always,
+    reason = "the instruction set of a loop reaches only what is inlined into it"
+)]
+fn lanes_of_chunk(
+    raw: &[[f32; 2]; CHUNK],
+    target: &[f32; CHUNK],
+    weight: &[f32; CHUNK],
+    least: f32,
+) -> [[f32; 4]; CHUNK] {
+    // plain loops over one length: these the compiler turns into vector instructions
+    let mut cells = [[0.0_f32; CHUNK]; 2];
+    for at in 0..CHUNK {
+        cells[0][at] = raw[at][0];
+        cells[1][at] = raw[at][1];
+    }
+    let mut found = [[0.0_f32; CHUNK]; 3];
+    for at in 0..CHUNK {
+        let (mean, raw_scale, y, w) = (cells[0][at], cells[1][at], target[at], weight[at]);
+        let log_scale = raw_scale.clamp(least, MOST_LOG_SCALE);
+        let precision = Real::exp(-log_scale);
+        let z = ((y - mean) * precision).clamp(-Z_LIMIT, Z_LIMIT);
+        let push = 0.5 * (z * z - 1.0);
+        let push = if raw_scale < least {
+            push.max(0.0)
+        } else {
+            push
+        };
+        found[0][at] = w * z;
+        found[1][at] = w * precision;
+        found[2][at] = w * push;
+    }
+    let mut out = [[0.0; 4]; CHUNK];
+    for at in 0..CHUNK {
+        out[at] = [found[0][at], found[1][at], found[2][at], weight[at]];
+    }
+    out
 }
 
 #[cfg(test)]
