@@ -26,7 +26,7 @@ from softwood._distribution import ClassificationDistribution, RegressionDistrib
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from softwood._native import Answer, Column, Labelled, Model
+    from softwood._native import Answer, Column, Columns, Labelled, Model
 
 NOT_OF_THE_FAMILY = ("random_state", "n_jobs")
 """Parameters that belong to the run, not to the model."""
@@ -85,10 +85,10 @@ class Estimator(BaseEstimator):
             raise ValueError("X_val and y_val belong together: give both or neither")
         columns = self._columns(X, reset=True)
         target = self._target(y, "y")
-        taken = {name for name, _, _ in columns}
+        taken = set(_frame.names_of(columns))
         while target[0] in taken:
             target = (f"{target[0]}_target", *target[1:])
-        check_consistent_length(columns[0][1], target[1])
+        check_consistent_length(_frame.first(columns), target[1])
         training: Labelled = (columns, target, _weights(sample_weight, target[1]), self._labels())
         self._learn(training, self._held_out(X_val, y_val), None)
         return self
@@ -135,7 +135,7 @@ class Estimator(BaseEstimator):
             raise ValueError("X_val and y_val belong together: give both or neither")
         columns = self._columns(X)
         target = self._target(y, "y", reset=False)
-        check_consistent_length(columns[0][1], target[1])
+        check_consistent_length(_frame.first(columns), target[1])
         training: Labelled = (columns, target, _weights(sample_weight, target[1]), self._labels())
         before = {name: value for name, value in self.get_params(deep=False).items() if name in params}
         self.set_params(**params)
@@ -275,11 +275,11 @@ class Estimator(BaseEstimator):
         check_is_fitted(self)
         return self._model.answer(self._columns(X), self._threads())
 
-    def _columns(self, X: Any, *, reset: bool = False) -> list[Column]:
+    def _columns(self, X: Any, *, reset: bool = False) -> Columns:
         """Read a table; names are those of the fit where the table has none."""
         if not _frame.is_frame(X):
-            frame = _frame.from_array(validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan"))
-            return frame.columns if reset else frame.named(self._names())
+            columns = _frame.from_array(validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan"))
+            return columns if reset else _frame.renamed(columns, self._names())
         frame = _frame.from_frame(X)
         if reset:
             self._remember(frame)
@@ -291,11 +291,11 @@ class Estimator(BaseEstimator):
             raise ValueError(f"{type(self).__name__} needs at least one feature: the table has no columns")
         self.n_features_in_ = len(frame.columns)
         if frame.is_named:
-            self.feature_names_in_ = np.asarray([name for name, _, _ in frame.columns], dtype=object)
+            self.feature_names_in_ = np.asarray(_frame.names_of(frame.columns), dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _matched(self, frame: _frame.Frame) -> list[Column]:
+    def _matched(self, frame: _frame.Frame) -> Columns:
         """Leave names to the model where both sides have them; go by position otherwise, as scikit-learn does."""
         knows_names = hasattr(self, "feature_names_in_")
         if knows_names and frame.is_named:
@@ -315,7 +315,7 @@ class Estimator(BaseEstimator):
                 f"X has feature names, but {type(self).__name__} was fitted without feature names",
                 stacklevel=5,
             )
-        return frame.named(self._names())
+        return _frame.renamed(frame.columns, self._names())
 
     def _names(self) -> list[str]:
         if hasattr(self, "feature_names_in_"):

@@ -17,13 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from softwood._native import Column
+    from softwood._native import Column, Columns
 
 MISSING = np.uint32(0xFFFF_FFFF)
 """Code of a missing category."""
-
-ROWS_AT_ONCE = 1024
-"""Rows of an array that stay in the cache while their cells go to the columns."""
 
 SECOND = np.timedelta64(1, "s")
 TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
@@ -36,10 +33,6 @@ class Frame:
 
     columns: list[Column]
     is_named: bool
-
-    def named(self, names: Sequence[str]) -> list[Column]:
-        """Return the columns under other names."""
-        return [(name, cells, levels) for name, (_, cells, levels) in zip(names, self.columns, strict=True)]
 
 
 def is_frame(X: Any) -> bool:
@@ -61,11 +54,29 @@ def from_frame(X: Any) -> Frame:
     return Frame([read(name, column) for name, column in zip(names, cells, strict=True)], is_named)
 
 
-def from_array(X: NDArray[Any]) -> Frame:
+def from_array(X: NDArray[Any]) -> Columns:
     """Read a two-dimensional array; in arrays of objects and texts, columns that are not numbers are categories."""
-    is_number = X.dtype.kind not in "OUS"
-    read, X = (_number_column, _by_column(X)) if is_number else (_object_column, X)
-    return Frame([read(name, X[:, i]) for i, name in enumerate(positions(X.shape[1]))], is_named=False)
+    names = positions(X.shape[1])
+    if X.dtype.kind not in "OUS":
+        return names, np.asarray(X, dtype=np.float64)
+    return [_object_column(name, X[:, i]) for i, name in enumerate(names)]
+
+
+def renamed(columns: Columns, names: Sequence[str]) -> Columns:
+    """Return the columns under other names."""
+    if isinstance(columns, tuple):
+        return list(names), columns[1]
+    return [(name, cells, levels) for name, (_, cells, levels) in zip(names, columns, strict=True)]
+
+
+def names_of(columns: Columns) -> list[str]:
+    """Return the names of columns."""
+    return columns[0] if isinstance(columns, tuple) else [name for name, _, _ in columns]
+
+
+def first(columns: Columns) -> NDArray[Any]:
+    """Return what has as many items as the columns have rows."""
+    return columns[1] if isinstance(columns, tuple) else columns[0][1]
 
 
 def positions(n: int) -> list[str]:
@@ -140,22 +151,6 @@ def _are_texts(names: list[Any]) -> bool:
             f"{kinds} as feature name / column name types."
         )
     return bool(are_texts) and all(are_texts)
-
-
-def _number_column(name: str, cells: Any) -> Column:
-    return name, np.asarray(cells, dtype=np.float64), None
-
-
-def _by_column(X: NDArray[Any]) -> NDArray[Any]:
-    """Lay numbers out by column, a block of rows at a time: each column alone would fetch all rows from memory."""
-    if X.flags.f_contiguous:
-        return X
-    columns: NDArray[Any] = np.empty(X.shape[::-1], dtype=np.float64)
-    for start in range(0, len(X), ROWS_AT_ONCE):
-        rows = slice(start, start + ROWS_AT_ONCE)
-        columns[:, rows] = X[rows].T
-    by_column: NDArray[Any] = columns.T
-    return by_column
 
 
 def _object_column(name: str, cells: NDArray[Any]) -> Column:

@@ -79,8 +79,7 @@ TABLES = [
 
 
 def columns_of(table):
-    frame = _frame.from_array(table) if isinstance(table, np.ndarray) else _frame.from_frame(table)
-    return frame.columns
+    return _frame.from_array(table) if isinstance(table, np.ndarray) else _frame.from_frame(table).columns
 
 
 @pytest.mark.parametrize("make", [*TABLES, numpy_objects], ids=lambda make: make.__name__)
@@ -248,3 +247,16 @@ def test_a_target_named_like_a_feature_gets_a_name_of_its_own(regressor):
     model = regressor().fit(frame, frame["a"] * 2)
     assert list(model.feature_names_in_) == ["a", "b"]
     assert model.predict(frame).shape == (60,)
+
+
+def test_the_layout_of_an_array_changes_nothing(regressor):
+    X = np.random.default_rng(0).random((300, 5)).astype(np.float32).astype(np.float64)
+    y = X @ np.arange(5.0)
+    expected = regressor().fit(X, y).predict(X)
+    wide = np.zeros((600, 10))
+    wide[::2, 1::2] = X
+    layouts = [np.asfortranarray(X), wide[::2, 1::2], X.astype(np.float32), np.array(X, dtype=object)]
+    for other in [*layouts, X[::-1][::-1]]:
+        np.testing.assert_array_equal(regressor().fit(other, y).predict(other), expected)
+    alone = regressor().fit(X[:, :1], y)
+    np.testing.assert_array_equal(alone.predict(X[:, :1]), alone.predict(np.ascontiguousarray(X[:, :1])))

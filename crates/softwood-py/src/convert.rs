@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use softwood::{Column, Table, Values};
@@ -73,9 +73,58 @@ impl<'py> FromPyObject<'_, 'py> for Count {
     }
 }
 
-/// A table of these columns.
-pub(crate) fn table(columns: Vec<RawColumn>) -> PyResult<Table> {
-    Table::new(columns.into_iter().map(RawColumn::into_column).collect()).map_err(to_python)
+/// A table as `softwood._frame` hands it over: columns one by one, or names and an array of numbers.
+#[derive(FromPyObject)]
+pub(crate) enum RawTable<'py> {
+    Numbers(Vec<String>, PyReadonlyArray2<'py, f64>),
+    #[pyo3(transparent)]
+    Columns(Vec<RawColumn>),
+}
+
+impl RawTable<'_> {
+    pub(crate) fn into_table(self) -> PyResult<Table> {
+        let columns = match self {
+            Self::Columns(columns) => columns.into_iter().map(RawColumn::into_column).collect(),
+            Self::Numbers(names, array) => {
+                let columns = names.into_iter().zip(by_column(&array));
+                columns
+                    .map(|(name, numbers)| Column::numeric(name, numbers))
+                    .collect()
+            }
+        };
+        Table::new(columns).map_err(to_python)
+    }
+}
+
+/// A table of one column.
+pub(crate) fn lone(column: RawColumn) -> PyResult<Table> {
+    Table::new(vec![column.into_column()]).map_err(to_python)
+}
+
+/// Cells of an array that stay in the cache while they go to their columns.
+const CELLS_AT_ONCE: usize = 4096;
+
+fn by_column(array: &PyReadonlyArray2<'_, f64>) -> Vec<Vec<f64>> {
+    let array = array.as_array();
+    let (n_rows, n_columns) = array.dim();
+    let Some(cells) = array.as_slice().filter(|_| n_columns > 1) else {
+        return array.columns().into_iter().map(|c| c.to_vec()).collect();
+    };
+    let mut columns: Vec<Vec<f64>> = (0..n_columns).map(|_| vec![0.0; n_rows]).collect();
+    // some rows at a time: each column alone would fetch all of the array from memory
+    let rows_at_once = (CELLS_AT_ONCE / n_columns).max(8);
+    let blocks = cells.chunks(rows_at_once * n_columns);
+    for (block, first) in blocks.zip((0..).step_by(rows_at_once)) {
+        for (at, column) in columns.iter_mut().enumerate() {
+            for (cell, row) in column[first..]
+                .iter_mut()
+                .zip(block.chunks_exact(n_columns))
+            {
+                *cell = row[at];
+            }
+        }
+    }
+    columns
 }
 
 /// A one-dimensional array of 64-bit floats.

@@ -9,7 +9,7 @@ use softwood::{
     Distribution, Key, Pool, Posterior, Result, Table, model_from_bytes, model_to_bytes,
 };
 
-use crate::convert::{Count, RawColumn, matrix, raw, table, vector};
+use crate::convert::{Count, RawTable, matrix, raw, vector};
 use crate::errors::to_python;
 use crate::run::{outside_gil, stoppable};
 
@@ -83,11 +83,11 @@ impl Answer {
     fn restore(
         py: Python<'_>,
         model: &[u8],
-        columns: Vec<RawColumn>,
+        columns: RawTable<'_>,
         threads: usize,
     ) -> PyResult<Self> {
         let posterior = outside_gil(py, || model_from_bytes(model))?;
-        Self::new(Arc::from(posterior), table(columns)?, threads)
+        Self::new(Arc::from(posterior), columns.into_table()?, threads)
     }
 
     /// Pickles as model and rows.

@@ -14,7 +14,7 @@ use softwood::{
     read_model, write_model,
 };
 
-use crate::convert::{RawColumn, table, vector};
+use crate::convert::{RawColumn, RawTable, lone, vector};
 use crate::dist::Answer;
 use crate::errors::to_python;
 use crate::run::{outside_gil, stoppable};
@@ -33,7 +33,7 @@ pub(crate) fn families() -> String {
 /// stand for (`text`, `number`, `boolean`).
 #[derive(FromPyObject)]
 pub(crate) struct Labelled<'py>(
-    Vec<RawColumn>,
+    RawTable<'py>,
     RawColumn,
     Option<PyReadonlyArray1<'py, f64>>,
     String,
@@ -44,8 +44,8 @@ impl Labelled<'_> {
         let unknown = |error: serde_json::Error| PyValueError::new_err(error.to_string());
         Ok(Parts {
             labels: serde_json::from_value(self.3.into()).map_err(unknown)?,
-            features: table(self.0)?,
-            target: table(vec![self.1])?,
+            features: self.0.into_table()?,
+            target: lone(self.1)?,
             weights: self.2.map(|weights| weights.as_array().to_vec()),
         })
     }
@@ -197,18 +197,18 @@ impl Model {
     }
 
     /// The predictive distribution on these rows.
-    fn answer(&self, columns: Vec<RawColumn>, threads: usize) -> PyResult<Answer> {
-        Answer::new(Arc::clone(&self.posterior), table(columns)?, threads)
+    fn answer(&self, columns: RawTable<'_>, threads: usize) -> PyResult<Answer> {
+        Answer::new(Arc::clone(&self.posterior), columns.into_table()?, threads)
     }
     /// How well uncertainty tells two tables apart, as JSON.
     fn ood(
         &self,
         py: Python<'_>,
-        inside: Vec<RawColumn>,
-        outside: Vec<RawColumn>,
+        inside: RawTable<'_>,
+        outside: RawTable<'_>,
         threads: usize,
     ) -> PyResult<String> {
-        let (inside, outside) = (table(inside)?, table(outside)?);
+        let (inside, outside) = (inside.into_table()?, outside.into_table()?);
         let found = stoppable(py, |watch| {
             let pool = Pool::new(threads)?;
             let answer = |table| Distribution::new(&*self.posterior, table, &pool);
@@ -242,15 +242,15 @@ impl Model {
     fn importances(
         &self,
         py: Python<'_>,
-        columns: Vec<RawColumn>,
+        columns: RawTable<'_>,
         target: Option<RawColumn>,
-        reference: Option<Vec<RawColumn>>,
+        reference: Option<RawTable<'_>>,
         run: (usize, u64, usize),
     ) -> PyResult<String> {
         let (repeats, seed, threads) = run;
-        let rows = table(columns)?;
-        let reference = reference.map(table).transpose()?;
-        let target = target.map(|column| table(vec![column])).transpose()?;
+        let rows = columns.into_table()?;
+        let reference = reference.map(RawTable::into_table).transpose()?;
+        let target = target.map(lone).transpose()?;
         let target = target.map(|target| target_of(self.posterior.schema(), &target));
         let target = target.transpose().map_err(to_python)?;
         let found = stoppable(py, |watch| {

@@ -14,6 +14,33 @@ const BATCH: usize = 4;
 /// Deepest symmetric tree whose leaf numbers fit a byte.
 const BYTE_DEPTH: usize = 8;
 
+/// Rows in bins.
+pub(crate) trait Source {
+    fn n_rows(&self) -> usize;
+
+    fn n_columns(&self) -> usize;
+
+    /// Writes the bins of a run of rows, from `first` on; of a column that no tree asks for it may write nothing.
+    fn fill(&self, column: usize, first: usize, bins: &mut [u8]);
+}
+
+impl Source for Binned {
+    fn n_rows(&self) -> usize {
+        self.n_rows()
+    }
+
+    fn n_columns(&self) -> usize {
+        self.n_columns()
+    }
+
+    fn fill(&self, column: usize, first: usize, bins: &mut [u8]) {
+        let (rows, at) = self.place(column);
+        for (bin, row) in bins.iter_mut().zip(&rows[first..]) {
+            *bin = row[at];
+        }
+    }
+}
+
 /// A block of rows by column, and where the trees send them.
 #[derive(Debug, Clone)]
 struct Router {
@@ -33,13 +60,10 @@ impl Router {
         }
     }
 
-    fn load(&mut self, binned: &Binned, start: usize) {
-        self.n_rows = ROWS.min(binned.n_rows() - start);
+    fn load(&mut self, source: &impl Source, first: usize) {
+        self.n_rows = ROWS.min(source.n_rows() - first);
         for (column, bins) in self.bins.iter_mut().enumerate() {
-            let (rows, at) = binned.place(column);
-            for (bin, row) in bins.iter_mut().zip(&rows[start..start + self.n_rows]) {
-                *bin = row[at];
-            }
+            source.fill(column, first, &mut bins[..self.n_rows]);
         }
     }
 
@@ -203,16 +227,16 @@ impl Chain {
     /// the first row of a block, and the values of its rows.
     pub(crate) fn forward(
         &self,
-        binned: &Binned,
+        source: &impl Source,
         snapshots: &[usize],
         mut write: impl FnMut(usize, usize, usize, &[f64]),
     ) {
         let n_outputs = self.n_outputs();
-        let mut router = Router::new(binned.n_columns());
+        let mut router = Router::new(source.n_columns());
         let mut sums = vec![0.0; ROWS * n_outputs];
         let mut scaled = [0.0; ROWS];
-        for first in (0..binned.n_rows()).step_by(ROWS) {
-            router.load(binned, first);
+        for first in (0..source.n_rows()).step_by(ROWS) {
+            router.load(source, first);
             let n_rows = router.n_rows;
             let sums = &mut sums[..n_rows * n_outputs];
             for sums in sums.chunks_exact_mut(n_outputs) {

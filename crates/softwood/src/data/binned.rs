@@ -6,10 +6,10 @@
 
 use std::ops::Range;
 
-use multiversion::multiversion;
 use serde::{Deserialize, Serialize};
 
 use crate::data::column::{UNSEEN, Values};
+use crate::data::ladder::Ladder;
 use crate::data::table::{Rows, Table};
 use crate::error::{Error, Result};
 use crate::rng::{Key, below, uniform};
@@ -102,46 +102,6 @@ impl Cut {
 
 /// Cells binned at once.
 const CHUNK: usize = 256;
-
-/// The edges of a column for a search without branches, which takes several values at once; the rest is infinite.
-struct Ladder([f64; MOST_BINS + 1]);
-
-impl Ladder {
-    fn new(edges: &[f64]) -> Self {
-        let mut steps = [f64::INFINITY; MOST_BINS + 1];
-        steps[..edges.len()].copy_from_slice(edges);
-        Self(steps)
-    }
-
-    /// The bin of a value that is not infinite: one more than the number of edges below it.
-    #[inline(always)]
-    #[allow(
-        clippy::inline_always,
-        reason = "the instruction set of a loop reaches only what is inlined into it"
-    )]
-    fn bin(&self, value: f64) -> u8 {
-        let mut n_below = 0;
-        for half in [128, 64, 32, 16, 8, 4, 2, 1] {
-            // the bits below `half` are not set yet: the index stays within the array
-            let is_above = self.0[n_below | (half - 1)] < value;
-            n_below |= half * usize::from(is_above);
-        }
-        u8::from(!value.is_nan()) * (1 + n_below as u8)
-    }
-}
-
-/// Bins of values, into one place of each group of cells.
-#[multiversion(targets(
-    "x86_64+avx512f+avx512vl+avx512dq+avx512bw",
-    "x86_64+avx2",
-    "aarch64+neon"
-))]
-fn bin_values(ladder: &Ladder, values: &[f64], cells: &mut [[u8; GROUP]], place: usize) {
-    let place = place % GROUP;
-    for (cells, &value) in cells.iter_mut().zip(values) {
-        cells[place] = ladder.bin(value);
-    }
-}
 
 /// Edges between ascending values, with their slack: between all of them where they are few, else after equal shares of the
 /// weight.
@@ -262,10 +222,11 @@ impl Cuts {
                     let ladder = Ladder::new(edges);
                     let mut chunk = [0.0; CHUNK];
                     for (at, cells) in cells.chunks_mut(CHUNK).enumerate() {
-                        for (in_chunk, value) in chunk[..cells.len()].iter_mut().enumerate() {
+                        let chunk = &mut chunk[..cells.len()];
+                        for (in_chunk, value) in chunk.iter_mut().enumerate() {
                             *value = values[row(at * CHUNK + in_chunk)];
                         }
-                        bin_values(&ladder, &chunk, cells, place);
+                        put(&ladder, chunk, cells, place);
                     }
                 }
                 (Cut::Category { bins }, Values::Categorical { codes, .. }) => {
@@ -286,7 +247,10 @@ impl Cuts {
     pub(crate) fn bin_again(&self, column: usize, values: &[f64], binned: &mut Binned) {
         if let Cut::Number { edges, .. } = &self.columns[column] {
             let (cells, place) = binned.place_mut(column);
-            bin_values(&Ladder::new(edges), values, cells, place);
+            let ladder = Ladder::new(edges);
+            for (values, cells) in values.chunks(CHUNK).zip(cells.chunks_mut(CHUNK)) {
+                put(&ladder, values, cells, place);
+            }
         }
     }
 
@@ -314,6 +278,16 @@ impl Cuts {
     }
 }
 
+/// Bins of at most [`CHUNK`] values, into one place of each group of cells.
+fn put(ladder: &Ladder, values: &[f64], cells: &mut [[u8; GROUP]], place: usize) {
+    let mut bins = [MISSING_BIN; CHUNK];
+    ladder.bins(values, &mut bins[..values.len()]);
+    let place = place % GROUP;
+    for (cells, bin) in cells.iter_mut().zip(bins) {
+        cells[place] = bin;
+    }
+}
+
 /// A cell whose category training never saw, in a column of `n_bins` bins, that of missing cells among them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unseen {
@@ -325,11 +299,17 @@ pub(crate) struct Unseen {
 /// Each member (or chain of members) takes a category that training never saw for one of those that it did see, the same on every row: they
 /// then differ about it by as much as the known categories do.
 pub(crate) fn guess(unseen: &[Unseen], member: usize, binned: &mut Binned) {
-    for cell in unseen.iter().filter(|cell| cell.n_bins > 1) {
-        let key = Key::from_seed(member as u64).child(cell.column as u64);
-        let bin = 1 + below(&mut key.rng(), cell.n_bins - 1);
-        binned.set(cell.row, cell.column, bin as u8);
+    for cell in unseen {
+        if let Some(bin) = guessed_bin(member, cell.column, cell.n_bins) {
+            binned.set(cell.row, cell.column, bin);
+        }
     }
+}
+
+/// The bin that a member takes categories of a column for that training never saw; none where there is no other.
+pub(crate) fn guessed_bin(member: usize, column: usize, n_bins: usize) -> Option<u8> {
+    let key = Key::from_seed(member as u64).child(column as u64);
+    (n_bins > 1).then(|| 1 + below(&mut key.rng(), n_bins - 1) as u8)
 }
 
 /// Rows in bins.
@@ -450,27 +430,6 @@ mod tests {
                 let found = moved.bin_rows(&table, &rows);
                 assert!((0..n).all(|row| found.bin(row, 0) == own.bin(row, 0)));
             }
-        }
-    }
-
-    #[test]
-    fn the_ladder_counts_the_edges_below_a_value() {
-        let next = |value: f64| [value.next_down(), value, value.next_up(), -value];
-        for n_edges in 0..MOST_BINS {
-            let edges: Vec<f64> = (0..n_edges).map(|i| (i as f64 - 7.0) * 0.3).collect();
-            let ladder = Ladder::new(&edges);
-            let extremes = [0.0, -0.0, f64::MAX, f64::MIN, f64::MIN_POSITIVE];
-            let values = edges.iter().chain(&extremes).copied().flat_map(next);
-            let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
-            let mut cells = vec![[77; GROUP]; values.len()];
-            bin_values(&ladder, &values, &mut cells, 5);
-            for (&value, cells) in values.iter().zip(&cells) {
-                let expected = 1 + edges.partition_point(|&edge| edge < value);
-                assert_eq!(usize::from(cells[5]), expected, "{value}");
-                assert_eq!(cells[4], 77);
-                assert_eq!(usize::from(ladder.bin(value)), expected, "{value}");
-            }
-            assert_eq!(ladder.bin(f64::NAN), MISSING_BIN);
         }
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod distinct;
 pub(crate) mod encode;
 pub(crate) mod grouping;
 pub(crate) mod interactions;
+pub(crate) mod ladder;
 pub(crate) mod schema;
 pub(crate) mod standardise;
 pub(crate) mod statistics;

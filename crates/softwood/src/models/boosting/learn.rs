@@ -118,7 +118,7 @@ fn fit(recipe: &Recipe<'_>, params: Value, data: &Dataset, run: &Run<'_>) -> Res
         members: recipe.members,
         chains,
         snapshots: Vec::new(),
-        cuts: Vec::new(),
+        asked: Vec::new(),
     };
     Ok(model.with_snapshots())
 }

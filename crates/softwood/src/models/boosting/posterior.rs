@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::boost::asked::Asked;
 use crate::boost::chain::Chain;
-use crate::data::binned::{Cuts, guess};
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::standardise::Standard;
 use crate::data::table::Rows;
@@ -39,8 +39,8 @@ pub struct Boosted {
     pub(super) chains: Vec<Chain>,
     /// Trees after which each member is read off, by chain.
     pub(super) snapshots: Vec<Vec<usize>>,
-    /// Bins of each chain.
-    pub(super) cuts: Vec<Cuts>,
+    /// What the trees of each chain ask of a table.
+    pub(super) asked: Vec<Asked>,
 }
 
 impl Boosted {
@@ -53,11 +53,13 @@ impl Boosted {
             .collect();
         // the first chain has its edges in the middle, each other one somewhere in the gaps: an ensemble is unsure there
         let key = Key::from_seed(EDGES);
-        let cuts = (0..self.chains.len()).map(|at| match at {
-            0 => self.view.cuts.clone(),
-            _ => self.view.cuts.moved(key.child(at as u64)),
+        let cuts = &self.view.cuts;
+        let chains = self.chains.iter().enumerate();
+        let asked = chains.map(|(at, chain)| match at {
+            0 => Asked::new(chain, cuts, at),
+            _ => Asked::new(chain, &cuts.moved(key.child(at as u64)), at),
         });
-        self.cuts = cuts.collect();
+        self.asked = asked.collect();
         self
     }
 
@@ -115,7 +117,7 @@ impl Boosted {
             members,
             chains,
             snapshots: Vec::new(),
-            cuts: Vec::new(),
+            asked: Vec::new(),
         };
         Ok(model.with_snapshots())
     }
@@ -175,12 +177,10 @@ impl Posterior for Boosted {
         let rows = &derived
             .as_ref()
             .map_or_else(|| rows.clone(), |table| table.rows(0..table.n_rows()));
-        let unseen = self.view.cuts.unseen(rows);
         let mut member = 0;
         for (at, (chain, snapshots)) in self.chains.iter().zip(&self.snapshots).enumerate() {
-            let mut binned = self.cuts[at].bin_range(rows);
-            guess(&unseen, at, &mut binned);
-            chain.forward(&binned, snapshots, |snapshot, output, first, values| {
+            let answers = self.asked[at].of(rows);
+            chain.forward(&answers, snapshots, |snapshot, output, first, values| {
                 self.fill(out, member + snapshot, output, first, values);
             });
             member += snapshots.len();

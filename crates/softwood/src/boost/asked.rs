@@ -1,0 +1,201 @@
+//! What the trees of a chain ask of a table: of most columns far fewer edges than were cut, of some nothing.
+
+use crate::boost::chain::Chain;
+use crate::boost::forward::Source;
+use crate::data::binned::{Cut, Cuts, MISSING_BIN, MOST_BINS, guessed_bin};
+use crate::data::column::{UNSEEN, Values};
+use crate::data::ladder::Ladder;
+use crate::data::table::Rows;
+use crate::hard::test::Rule;
+
+/// The questions of a chain, by column. Cells get bins that answer them as the bins that they were cut into would.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked(Vec<Question>);
+
+#[derive(Debug, Clone)]
+enum Question {
+    Nothing,
+    Number(Ladder),
+    /// Bins of the levels, and of a category that training never saw.
+    Category {
+        bins: Vec<u8>,
+        unseen: u8,
+    },
+}
+
+impl Asked {
+    /// The questions of one of several chains, each of which guesses in its own way what a category is that training never saw.
+    pub(crate) fn new(chain: &Chain, cuts: &Cuts, number: usize) -> Self {
+        let mut edges = vec![None; cuts.columns.len()];
+        for test in chain.trees.iter().flat_map(|tree| tree.skeleton.tests()) {
+            let of_column = edges[test.column].get_or_insert([false; MOST_BINS]);
+            // bins above `bin` begin at this edge; that of missing cells is told apart by having no edge below
+            if let Rule::Above { bin, .. } = test.rule
+                && let Some(edge) = usize::from(bin).checked_sub(1)
+            {
+                of_column[edge] = true;
+            }
+        }
+        let columns = cuts.columns.iter().zip(edges).enumerate();
+        let question =
+            |(column, (cut, asked)): (usize, (&Cut, Option<[bool; MOST_BINS]>))| match (cut, asked)
+            {
+                (_, None) => Question::Nothing,
+                (Cut::Number { edges, .. }, Some(asked)) => {
+                    let which: Vec<usize> = (0..edges.len()).filter(|&edge| asked[edge]).collect();
+                    Question::Number(Ladder::of_some(edges, &which))
+                }
+                (Cut::Category { bins }, Some(_)) => {
+                    let unseen = guessed_bin(number, column, cut.n_bins()).unwrap_or(MISSING_BIN);
+                    let told = |&bin: &u8| if bin == MISSING_BIN { unseen } else { bin };
+                    Question::Category {
+                        bins: bins.iter().map(told).collect(),
+                        unseen,
+                    }
+                }
+            };
+        Self(columns.map(question).collect())
+    }
+
+    /// The answers of some rows.
+    pub(crate) fn of<'a>(&'a self, rows: &'a Rows<'a>) -> Answers<'a> {
+        Answers { asked: self, rows }
+    }
+}
+
+/// Rows of a table, in bins as a chain asks for them.
+#[derive(Debug)]
+pub(crate) struct Answers<'a> {
+    asked: &'a Asked,
+    rows: &'a Rows<'a>,
+}
+
+impl Source for Answers<'_> {
+    fn n_rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn n_columns(&self) -> usize {
+        self.asked.0.len()
+    }
+
+    fn fill(&self, column: usize, first: usize, bins: &mut [u8]) {
+        let start = self.rows.range.start + first;
+        let cells = start..start + bins.len();
+        match (
+            &self.asked.0[column],
+            &self.rows.table.columns()[column].values,
+        ) {
+            (Question::Nothing, _) => {}
+            (Question::Number(ladder), Values::Numeric(values)) => {
+                ladder.bins(&values[cells], bins);
+            }
+            (
+                Question::Category {
+                    bins: known,
+                    unseen,
+                },
+                Values::Categorical { codes, .. },
+            ) => {
+                for (bin, &code) in bins.iter_mut().zip(&codes[cells]) {
+                    let found = known.get(code as usize).copied();
+                    let other = if code == UNSEEN { *unseen } else { MISSING_BIN };
+                    *bin = found.unwrap_or(other);
+                }
+            }
+            _ => unreachable!("tables are aligned to the schema that the cuts were fitted with"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boost::chain::Tree;
+    use crate::data::binned::guess;
+    use crate::data::column::Column;
+    use crate::data::table::Table;
+    use crate::hard::skeleton::Skeleton;
+    use crate::hard::test::Test;
+    use crate::rng::Key;
+
+    const N: usize = 700;
+
+    /// Two numbers, one of them with missing cells, and categories of which training sees all but the last.
+    fn table() -> Table {
+        let numbers = |column| Key::from_seed(column).uniforms(N);
+        let gappy = numbers(2).into_iter().enumerate();
+        let gappy = gappy.map(|(row, x)| if row % 9 == 0 { f64::NAN } else { x });
+        let codes: Vec<Option<String>> = (0..N)
+            .map(|row| (row % 11 > 0).then(|| format!("{:02}", row * 7 % 20)))
+            .collect();
+        Table::new(vec![
+            Column::numeric("a", numbers(1)),
+            Column::numeric("b", gappy.collect()),
+            Column::categorical("c", &codes),
+        ])
+        .unwrap()
+    }
+
+    fn chain(tests: &[Test]) -> Chain {
+        let mut chain = Chain::new(vec![0.0], 1.0);
+        chain.trees = tests
+            .iter()
+            .map(|&test| Tree {
+                skeleton: Skeleton::Symmetric(vec![test]),
+                values: vec![0.0; 2],
+                gains: vec![0.0],
+            })
+            .collect();
+        chain
+    }
+
+    #[test]
+    fn answers_are_those_of_the_bins_that_cells_were_cut_into() {
+        let table = table();
+        let Values::Categorical { codes, levels } = &table.columns()[2].values else {
+            unreachable!()
+        };
+        let last = levels.len() as u32 - 1;
+        let seen: Vec<u32> = (0..N as u32)
+            .filter(|&row| codes[row as usize] != last)
+            .collect();
+        let cuts = Cuts::fit(&table, &seen, &vec![1.0; seen.len()], 200);
+        let above = |column, bin, missing_right| Test {
+            column,
+            rule: Rule::Above { bin, missing_right },
+        };
+        let few: Vec<Test> = [3, 77, 78, 199, 255]
+            .map(|bin| above(0, bin, bin % 2 == 0))
+            .into();
+        let many = (1..=200).map(|bin| above(1, bin, bin % 2 == 0));
+        let alone = [above(1, 255, true), above(1, 0, false)];
+        let set = Test {
+            column: 2,
+            rule: Rule::In([0x2b5d5, 0, 0, 0]),
+        };
+        for tests in [
+            few.clone(),
+            many.collect(),
+            alone.to_vec(),
+            vec![set],
+            [&few[..], &[set]].concat(),
+        ] {
+            for number in [0, 3] {
+                let rows = table.rows(5..N);
+                let mut binned = cuts.bin_range(&rows);
+                guess(&cuts.unseen(&rows), number, &mut binned);
+                let asked = Asked::new(&chain(&tests), &cuts, number);
+                let answers = asked.of(&rows);
+                let mut bins = vec![0; 300];
+                for test in &tests {
+                    answers.fill(test.column, 40, &mut bins);
+                    for (at, &bin) in bins.iter().enumerate() {
+                        let own = binned.bin(40 + at, test.column);
+                        assert_eq!(test.goes_right(bin), test.goes_right(own), "{test:?}");
+                    }
+                }
+            }
+        }
+    }
+}
