@@ -46,8 +46,8 @@ SIZES = {
     "100k x 20": Size(100_000, 20, 1000, 0.05, 2),
     "1M x 28": Size(1_000_000, 28, 100, 0.1, 3),
 }
-ONCE = ("sglb-ten", "ngboost")
-"""Contestants that are measured once: long runs, whose times vary little."""
+ONCE = ("ngboost",)
+"""Contestants that are measured once: long runs that no bar depends on."""
 CONTESTANTS = (
     "catboost",
     "sglb",

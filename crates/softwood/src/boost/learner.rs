@@ -15,6 +15,7 @@ use crate::hard::growth::{Grower, Grown, Limits, Task};
 use crate::hard::search::{Form, Output, Scaled};
 use crate::likelihood::{Law, weighted_mean};
 use crate::numerics::gaussian::Gaussian;
+use crate::numerics::prefetch::{AHEAD, prefetch};
 use crate::par::Pool;
 use crate::rng::{Key, uniform};
 
@@ -445,7 +446,10 @@ fn add_to_rows<const K: usize>(
     values: [f32; K],
     shrinkage: f32,
 ) {
-    for &row in rows {
+    for (at, &row) in rows.iter().enumerate() {
+        if let Some(&later) = rows.get(at + AHEAD) {
+            prefetch(raw, later as usize);
+        }
         let raw = &mut raw[row as usize];
         for output in 0..K {
             raw[output] = shrinkage.mul_add(raw[output], values[output]);

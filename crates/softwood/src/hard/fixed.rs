@@ -6,6 +6,7 @@
 //! kept. A coarse number differs from its fine one by less than `2^shift` units, so a sum over `n` rows by less than
 //! `n 2^shift` and, the roundings being independent, by about `sqrt(n) 2^shift / 2`.
 
+use crate::numerics::prefetch::visit;
 use crate::numerics::real::truncate;
 use crate::rng::mix;
 
@@ -77,11 +78,11 @@ impl<const L: usize> Fixed<L> {
     /// Exact sums of the fine numbers of some rows, in units of value.
     pub(crate) fn sums(&self, rows: &[u32]) -> [f64; L] {
         let mut sums = [0_i64; L];
-        for &row in rows {
-            for (sum, &number) in sums.iter_mut().zip(&self.fine[row as usize]) {
-                *sum += i64::from(number);
+        visit(&self.fine, rows, |numbers| {
+            for lane in 0..L {
+                sums[lane] += i64::from(numbers[lane]);
             }
-        }
+        });
         self.in_units(sums)
     }
 }

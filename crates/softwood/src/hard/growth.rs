@@ -14,6 +14,7 @@ use crate::hard::room::Room;
 use crate::hard::search::Scaled;
 use crate::hard::skeleton::Skeleton;
 use crate::hard::test::{Rule, Test};
+use crate::numerics::prefetch::visit;
 use crate::par::Pool;
 
 /// How a tree grows.
@@ -165,8 +166,7 @@ impl<const L: usize> Grower<L> {
         self.lanes.clear();
         for birth in births {
             let rows = self.partition.rows(&self.nodes[birth.smaller].rows);
-            let lanes = rows.iter().map(|&row| fixed.coarse[row as usize]);
-            self.lanes.extend(lanes);
+            visit(&fixed.coarse, rows, |&lanes| self.lanes.push(lanes));
         }
     }
 

@@ -3,7 +3,7 @@
 use multiversion::multiversion;
 
 use crate::data::binned::GROUP;
-use crate::numerics::prefetch::prefetch;
+use crate::numerics::prefetch::{AHEAD, prefetch};
 
 /// Bins of a column.
 pub(crate) const BINS: usize = 256;
@@ -52,9 +52,6 @@ impl<const L: usize> Histogram<L> {
 
 const LENGTH: &str = "the slice has the length that was matched";
 
-/// So many rows ahead their bins are asked for: below the root they stand apart, where the processor cannot guess them.
-const AHEAD: usize = 16;
-
 #[multiversion(targets = "simd")]
 fn add<const N: usize, const L: usize>(
     sums: &mut [Bins<L>; N],
@@ -78,11 +75,14 @@ fn add_row<const N: usize, const L: usize>(
     bins: &[u8; GROUP],
     lanes: &[i16; L],
 ) {
-    let lanes = lanes.map(i32::from);
+    let mut wide = [0; L];
+    for lane in 0..L {
+        wide[lane] = i32::from(lanes[lane]);
+    }
     for column in 0..N {
         let sum = &mut sums[column][bins[column] as usize];
         for lane in 0..L {
-            sum[lane] = sum[lane].wrapping_add(lanes[lane]);
+            sum[lane] = sum[lane].wrapping_add(wide[lane]);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::data::binned::Binned;
 use crate::hard::test::Test;
+use crate::numerics::prefetch::{AHEAD, prefetch};
 
 /// Row numbers, ordered by node; within a node they ascend.
 #[derive(Debug, Clone)]
@@ -53,6 +54,9 @@ impl Partition {
         let (mut n_left, mut n_right) = (0, 0);
         for index in 0..rows.len() {
             let row = rows[index];
+            if let Some(&later) = rows.get(index + AHEAD) {
+                prefetch(bins, later as usize);
+            }
             let goes_right = table[bins[row as usize][at] as usize];
             // both are written and one is kept: no branch to mispredict
             rows[n_left] = row;

@@ -19,3 +19,20 @@ pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (slice, at);
 }
+
+/// So many rows ahead their cells are asked for: about as long as memory beyond the second-level cache takes to answer.
+pub(crate) const AHEAD: usize = 64;
+
+/// Visits rows that stand apart in a slice, where the processor cannot guess which come next.
+#[inline(always)]
+pub(crate) fn visit<T>(slice: &[T], rows: &[u32], mut act: impl FnMut(&T)) {
+    let (soon, last) = rows.split_at(rows.len().saturating_sub(AHEAD));
+    let later = &rows[rows.len() - soon.len()..];
+    for (&row, &later) in soon.iter().zip(later) {
+        prefetch(slice, later as usize);
+        act(&slice[row as usize]);
+    }
+    for &row in last {
+        act(&slice[row as usize]);
+    }
+}
