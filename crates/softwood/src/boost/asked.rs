@@ -144,6 +144,7 @@ mod tests {
             .map(|&test| Tree {
                 skeleton: Skeleton::Symmetric(vec![test]),
                 values: vec![0.0; 2],
+                outputs: Vec::new(),
                 gains: vec![0.0],
             })
             .collect();

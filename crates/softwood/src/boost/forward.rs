@@ -76,6 +76,7 @@ impl Router {
             let is_batch = depth.is_some() && n_alike == BATCH && n_outputs <= 2;
             let (batch, rest) = trees.split_at(if is_batch { BATCH } else { 1 });
             match depth {
+                _ if !tree.outputs.is_empty() => self.add_some(tree, n_outputs, sums),
                 Some(depth) => {
                     for (tree, leaves) in batch.iter().zip(&mut self.leaves) {
                         follow(tree.skeleton.tests(), &self.bins, leaves);
@@ -119,6 +120,26 @@ impl Router {
             6 => add_tables::<64, OUTPUTS>(batch, &self.leaves, sums),
             7 => add_tables::<128, OUTPUTS>(batch, &self.leaves, sums),
             _ => add_tables::<256, OUTPUTS>(batch, &self.leaves, sums),
+        }
+    }
+
+    /// Values of a tree that moves some of the outputs.
+    fn add_some(&mut self, tree: &Tree, n_outputs: usize, sums: &mut [f64]) {
+        let is_shallow = byte_depth(tree).is_some();
+        if is_shallow {
+            follow(tree.skeleton.tests(), &self.bins, &mut self.leaves[0]);
+        }
+        let n_moved = tree.outputs.len();
+        for (row, sums) in sums.chunks_exact_mut(n_outputs).enumerate() {
+            let leaf = if is_shallow {
+                self.leaves[0][row].into()
+            } else {
+                tree.skeleton.leaf(|column| self.bins[column][row])
+            };
+            let values = &tree.values[leaf * n_moved..(leaf + 1) * n_moved];
+            for (&output, &value) in tree.outputs.iter().zip(values) {
+                sums[usize::from(output)] += f64::from(value);
+            }
         }
     }
 
@@ -295,6 +316,7 @@ mod tests {
         Tree {
             skeleton: Skeleton::Symmetric(tests.collect()),
             values: values.collect(),
+            outputs: Vec::new(),
             gains: Vec::new(),
         }
     }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use multiversion::multiversion;
 
-use crate::boost::chain::{Chain, Tree};
+use crate::boost::chain::{Chain, Tree, spread};
 use crate::boost::ordered::{Leaf, Ordered};
 use crate::boost::window::{Window, mixture};
 use crate::data::binned::Binned;
@@ -251,6 +251,8 @@ impl<const L: usize> Learner<L> {
     fn round(&mut self, law: &impl Law<L>, ground: &Ground<'_>, round: usize) -> Result<()> {
         let key = self.key.child(round as u64);
         let train = &ground.train;
+        let of_round = law.for_round(key.child(5));
+        let law = of_round.as_ref().unwrap_or(law);
         law.lanes(&self.raw, train.target, train.weight, &mut self.lanes);
         self.fixed.set(&self.lanes, key.child(0).word());
         let totals = self.fixed.totals;
@@ -289,13 +291,15 @@ impl<const L: usize> Learner<L> {
         let ordered = Ordered::new(&grown.skeleton, ground.columns);
         let noise = (key.child(4), dispersion);
         let values = self.leaf_values(law, &grown, &outputs, noise, ordered);
-        self.update(&grown, &values);
+        let all = spread(&values, law.shown(), self.chain.n_outputs());
+        self.update(&grown, &all);
         if let (Some(raw), Some(held_out)) = (&mut self.held_out, &ground.held_out) {
-            update_by_routing(raw, &grown, &values, held_out.binned, self.chain.shrinkage);
+            update_by_routing(raw, &grown, &all, held_out.binned, self.chain.shrinkage);
         }
         self.chain.trees.push(Tree {
             skeleton: grown.skeleton,
             values,
+            outputs: law.shown().to_vec(),
             gains: grown.gains,
         });
         Ok(())

@@ -6,6 +6,7 @@
 
 use crate::hard::search::Output;
 use crate::likelihood::Law;
+use crate::rng::{Key, shuffle};
 
 /// Curvatures are held above this part of the weight, so that sure rows cannot make steps endless.
 const LEAST_CURVATURE: f32 = 1e-3;
@@ -59,21 +60,61 @@ impl Law<2> for Binary {
     }
 }
 
-/// Several classes; lanes are their gradients, their curvatures, and last the weight.
-#[derive(Debug, Clone, Copy)]
+/// Most classes that one tree moves.
+pub(crate) const MOST_SHOWN: usize = 31;
+
+/// Several classes; lanes are the gradients of those shown, their curvatures, and last the weight. Of very many a tree moves
+/// some, drawn anew in every round.
+#[derive(Debug, Clone)]
 pub(crate) struct Multiclass {
-    pub(crate) n_classes: usize,
+    n_classes: usize,
+    shown: Vec<u16>,
+}
+
+impl Multiclass {
+    pub(crate) fn new(n_classes: usize) -> Self {
+        Self {
+            n_classes,
+            shown: Vec::new(),
+        }
+    }
+
+    /// Classes that the lanes are about.
+    fn classes(&self) -> Vec<usize> {
+        if self.shown.is_empty() {
+            return (0..self.n_classes).collect();
+        }
+        self.shown.iter().map(|&class| class.into()).collect()
+    }
 }
 
 impl<const L: usize> Law<L> for Multiclass {
     fn outputs(&self, l2: f64, _: &[f64; L]) -> Vec<Output> {
-        let output = |class: usize| Output {
-            gradient: class,
-            curvature: self.n_classes + class,
+        let n = self.classes().len();
+        let output = |at: usize| Output {
+            gradient: at,
+            curvature: n + at,
             factor: 1.0,
             l2: TYPICAL * l2,
         };
-        (0..self.n_classes).map(output).collect()
+        (0..n).map(output).collect()
+    }
+
+    fn for_round(&self, key: Key) -> Option<Self> {
+        (self.n_classes > MOST_SHOWN).then(|| {
+            let mut classes: Vec<u16> = (0..self.n_classes as u16).collect();
+            shuffle(&mut key.rng(), &mut classes);
+            classes.truncate(MOST_SHOWN);
+            classes.sort_unstable();
+            Self {
+                shown: classes,
+                ..*self
+            }
+        })
+    }
+
+    fn shown(&self) -> &[u16] {
+        &self.shown
     }
 
     fn weight_lane(&self) -> usize {
@@ -91,6 +132,7 @@ impl<const L: usize> Law<L> for Multiclass {
         let n = self.n_classes;
         let factor = n as f32 / (n as f32 - 1.0);
         let mut p = vec![0.0_f32; n];
+        let classes = self.classes();
         for (((out, raw), &y), &w) in out
             .iter_mut()
             .zip(raw.chunks_exact(n))
@@ -98,10 +140,11 @@ impl<const L: usize> Law<L> for Multiclass {
             .zip(weight)
         {
             softmax(raw, &mut p);
-            for class in 0..n {
+            for (at, &class) in classes.iter().enumerate() {
                 let hit = f32::from(u8::from(y as usize == class));
-                out[class] = w * (hit - p[class]);
-                out[n + class] = w * (factor * p[class] * (1.0 - p[class])).max(LEAST_CURVATURE);
+                let curvature = factor * p[class] * (1.0 - p[class]);
+                out[at] = w * (hit - p[class]);
+                out[classes.len() + at] = w * curvature.max(LEAST_CURVATURE);
             }
             out[L - 1] = w;
         }
@@ -166,7 +209,7 @@ mod tests {
             assert!((f64::from(out[0][0]) - exact[0]).abs() < 1e-6);
         }
         let raw = [0.2_f32, -1.0, 0.7];
-        let law = Multiclass { n_classes: 3 };
+        let law = Multiclass::new(3);
         let mut out = [[0.0; 8]];
         law.lanes(&raw, &[2.0], &[1.0], &mut out);
         let exact = central_difference(

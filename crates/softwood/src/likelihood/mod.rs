@@ -5,6 +5,7 @@ pub(crate) mod normal;
 pub(crate) mod squared;
 
 use crate::hard::search::Output;
+use crate::rng::Key;
 
 /// A law whose negative log-likelihood boosting lowers. Gradients point uphill in likelihood.
 ///
@@ -30,6 +31,19 @@ pub(crate) trait Law<const L: usize>: Sync {
     /// Multiplies the noise variance: the residual variance of a law that has none of its own.
     fn dispersion(&self, _raw: &[f32], _target: &[f32], _weight: &[f32]) -> f64 {
         1.0
+    }
+
+    /// The law as one round sees it, where there are too many outputs to move in every round.
+    fn for_round(&self, _key: Key) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
+    /// The outputs that the lanes are about, ascending; empty for all.
+    fn shown(&self) -> &[u16] {
+        &[]
     }
 
     /// Raw outputs of the best constant.

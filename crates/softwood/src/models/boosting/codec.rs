@@ -1,7 +1,7 @@
 //! Chains as arrays of a record, and back with every index checked.
 //!
 //! `chainN.tests` (u32): the number of trees, then each as `hard/codec.rs` has it. `chainN.values` and `chainN.gains` (f32): leaf values and gains, tree after tree. `chainN.start` (f64):
-//! start values, then the shrinkage per tree.
+//! start values, then the shrinkage per tree. `chainN.outputs` (u32), where a tree moves some of the outputs: which, tree after tree.
 
 use crate::boost::chain::{Chain, Tree};
 use crate::data::binned::Cuts;
@@ -26,12 +26,18 @@ pub(super) fn encode(chain: &Chain, at: usize) -> Vec<(String, Numbers)> {
     };
     let mut start = chain.start.clone();
     start.push(chain.shrinkage);
-    vec![
+    let mut arrays = vec![
         (format!("chain{at}.start"), Numbers::F64(start)),
         (format!("chain{at}.tests"), Numbers::U32(words)),
         (format!("chain{at}.values"), gather(|tree| &tree.values)),
         (format!("chain{at}.gains"), gather(|tree| &tree.gains)),
-    ]
+    ];
+    let outputs = chain.trees.iter().flat_map(|tree| &tree.outputs);
+    let outputs: Vec<u32> = outputs.map(|&output| output.into()).collect();
+    if !outputs.is_empty() {
+        arrays.push((format!("chain{at}.outputs"), Numbers::U32(outputs)));
+    }
+    arrays
 }
 
 pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) -> Result<Chain> {
@@ -47,12 +53,19 @@ pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) 
     let mut values = record.all_f32s(&format!("chain{at}.values"))?.iter();
     let mut gains = record.all_f32s(&format!("chain{at}.gains"))?.iter();
     let n_trees = words.count()?;
+    let moved = moved_outputs(record, at, n_trees, n_outputs)?;
     let mut trees = Vec::with_capacity(n_trees);
-    for _ in 0..n_trees {
+    for outputs in moved {
         let skeleton = Skeleton::read(&mut words, cuts)?;
-        let n_values = skeleton.n_leaves() * n_outputs;
+        let n_moved = if outputs.is_empty() {
+            n_outputs
+        } else {
+            outputs.len()
+        };
+        let n_values = skeleton.n_leaves() * n_moved;
         let tree = Tree {
             values: values.by_ref().take(n_values).copied().collect(),
+            outputs,
             gains: gains
                 .by_ref()
                 .take(skeleton.tests().len())
@@ -85,4 +98,32 @@ pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) 
         trees,
         shrinkage,
     })
+}
+
+/// The outputs that each tree moves; empty for all.
+fn moved_outputs(
+    record: &Record,
+    at: usize,
+    n_trees: usize,
+    n_outputs: usize,
+) -> Result<Vec<Vec<u16>>> {
+    let Ok(all) = record.u32s(&format!("chain{at}.outputs")) else {
+        return Ok(vec![Vec::new(); n_trees]);
+    };
+    let n_moved = all.len() / n_trees.max(1);
+    let is_sound = |some: &[u32]| {
+        let ascend = some.windows(2).all(|pair| pair[0] < pair[1]);
+        ascend && some.iter().all(|&output| (output as usize) < n_outputs)
+    };
+    if n_moved == 0
+        || n_moved * n_trees != all.len()
+        || n_outputs > u16::MAX.into()
+        || !all.chunks(n_moved).all(is_sound)
+    {
+        return Err(Error::Format(format!(
+            "the outputs that the trees of chain {at} move are not to be made out"
+        )));
+    }
+    let narrow = |some: &[u32]| some.iter().map(|&output| output as u16).collect();
+    Ok(all.chunks(n_moved).map(narrow).collect())
 }

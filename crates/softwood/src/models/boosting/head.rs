@@ -29,7 +29,7 @@ pub(super) enum Law {
 }
 
 /// Most classes.
-const MOST_CLASSES: usize = 31;
+const MOST_CLASSES: usize = 1000;
 
 impl Law {
     pub(super) fn n_outputs(self) -> usize {
@@ -56,7 +56,7 @@ impl Law {
             Self::Squared { .. } => grow::<2>(&Squared, ground, settings, base, key, watch),
             Self::Binary => grow::<2>(&Binary, ground, settings, base, key, watch),
             Self::Multiclass { classes } => {
-                let law = Multiclass { n_classes: classes };
+                let law = Multiclass::new(classes);
                 match classes {
                     ..=3 => grow::<8>(&law, ground, settings, base, key, watch),
                     4..=7 => grow::<16>(&law, ground, settings, base, key, watch),

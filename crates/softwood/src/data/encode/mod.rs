@@ -1,13 +1,19 @@
 //! The dense encoding of a table for soft models: scaled numbers with indicators of missing cells, one-hot categories,
 //! an optional rotation of the numbers, optional squares of either, and a last input of ones.
 
+mod category;
+mod number;
+mod square;
+
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::column::{Column, MISSING, Values};
+use crate::data::column::{Column, Values};
+use crate::data::encode::category::Category;
+use crate::data::encode::number::Number;
+use crate::data::encode::square::Square;
 use crate::data::schema::{FieldKind, Schema};
-use crate::data::standardise::Standard;
 use crate::data::table::{Rows, Table};
 use crate::numerics::eigen;
 use crate::params::choices;
@@ -45,46 +51,6 @@ pub(crate) struct Encoding {
     pub(crate) max_categories: usize,
 }
 
-/// A number's way to its input.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Number {
-    /// Index of the column in the schema.
-    column: usize,
-    /// Stands for a missing cell.
-    mean: f64,
-    sd: f64,
-    /// Whether missing cells have an indicator.
-    has_missing: bool,
-    /// Values at equal steps of rank, for quantile scaling; empty for standard scaling.
-    knots: Vec<f64>,
-}
-
-/// The square of a numeric input `x`, without what is linear in it: `(x^2 - slope x - shift) / scale`.
-///
-/// Inputs that follow each other closely make poor gradients, and `x` is an input already. Beyond the training range
-/// the square stays at its end: nothing is known of the curve there, and `x` itself goes on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Square {
-    /// Index of the numeric input.
-    input: usize,
-    low: f64,
-    high: f64,
-    slope: f64,
-    shift: f64,
-    scale: f64,
-}
-
-/// A category's way to its inputs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Category {
-    column: usize,
-    /// Input of each level, counted within the column; `None` where training had no such row.
-    input_of_level: Vec<Option<usize>>,
-    /// Input of missing cells, where training had any.
-    missing: Option<usize>,
-    n_inputs: usize,
-}
-
 /// A fitted encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Encoder {
@@ -112,15 +78,8 @@ pub(crate) struct Unseen {
 
 /// Inputs are held inside this many standard deviations, so that no cell can overflow a product.
 const LIMIT: f64 = 1e3;
-/// Squares are taken of inputs within this many standard deviations: an outlier would outweigh all other rows.
-const SQUARE_LIMIT: f64 = 4.0;
-/// Least standard deviation of a square's part that is not linear; a column of two values has none.
-const LEAST_CURVE: f64 = 1e-4;
 /// Principal components below this part of the largest are rounding noise.
 const LEAST_EIGENVALUE: f64 = 1e-9;
-/// Steps of rank of the quantile scaling.
-const N_KNOTS: usize = 200;
-
 impl Encoder {
     /// Learns the encoding of a training table with row weights.
     pub(crate) fn fit(table: &Table, weights: &[f64], encoding: Encoding) -> Self {
@@ -329,202 +288,6 @@ impl Encoder {
             .filter(|(value, _)| **value > floor);
         kept.flat_map(|(value, vector)| vector.iter().map(move |x| x / value.sqrt()))
             .collect()
-    }
-}
-
-impl Number {
-    /// `None` where the column says nothing: all missing, or constant without missing cells.
-    fn fit(column: usize, values: &[f64], weights: &[f64], scaling: Scaling) -> Option<Self> {
-        let mut present: Vec<(f64, f64)> = values
-            .iter()
-            .copied()
-            .zip(weights.iter().copied())
-            .filter(|(value, _)| !value.is_nan())
-            .collect();
-        let has_missing = present.len() < values.len();
-        present.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (first, last) = (present.first()?.0, present.last()?.0);
-        let largest = first.abs().max(last.abs());
-        let is_constant = last - first <= 1e-12 * largest;
-        if is_constant && !has_missing {
-            return None;
-        }
-        let (sorted, weights): (Vec<f64>, Vec<f64>) = present.into_iter().unzip();
-        let Standard {
-            shift: mean,
-            scale: sd,
-        } = Standard::fit(&sorted, Some(&weights));
-        let ranked = scaling == Scaling::Quantile && !is_constant;
-        let knots = if ranked {
-            knots_of(&sorted, &weights)
-        } else {
-            Vec::new()
-        };
-        Some(Self {
-            column,
-            mean,
-            sd,
-            has_missing,
-            knots,
-        })
-    }
-
-    fn cell(&self, table: &Table, row: usize) -> f64 {
-        match &table.columns()[self.column].values {
-            Values::Numeric(values) => values[row],
-            Values::Categorical { .. } => f64::NAN,
-        }
-    }
-
-    fn scale(&self, value: f64) -> f64 {
-        if value.is_nan() {
-            return 0.0;
-        }
-        if self.knots.is_empty() {
-            ((value - self.mean) / self.sd).clamp(-LIMIT, LIMIT)
-        } else {
-            self.rank_score(value)
-        }
-    }
-
-    /// Normal score of the value's interpolated rank; beyond the ends the line of the standard scaling goes on.
-    fn rank_score(&self, value: f64) -> f64 {
-        let last = self.knots.len() - 1;
-        let at = self.knots.partition_point(|&knot| knot < value);
-        let score = |rank: f64| normal_score((rank + 0.5) / (last as f64 + 1.0));
-        if at == 0 || at > last {
-            let end = if at == 0 { 0 } else { last };
-            let beyond = (value - self.knots[end]) / self.sd;
-            return (score(end as f64) + beyond).clamp(-LIMIT, LIMIT);
-        }
-        // a run of equal knots stands at the middle of its ranks
-        let low = self.knots[at - 1];
-        let high = self.knots[at];
-        let run_end = self.knots.partition_point(|&knot| knot <= value);
-        if run_end > at {
-            return score(0.5 * (at as f64 + (run_end - 1) as f64));
-        }
-        score((at - 1) as f64 + (value - low) / (high - low))
-    }
-}
-
-impl Square {
-    /// `None` where the square is a linear function of the input.
-    fn fit(input: usize, values: &[f64], weights: &[f64]) -> Option<Self> {
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let (low, high) = (least.max(-SQUARE_LIMIT), most.min(SQUARE_LIMIT));
-        if low >= high {
-            return None;
-        }
-        let total: f64 = weights.iter().sum();
-        let mean = |of: &dyn Fn(f64) -> f64| {
-            let terms = values.iter().zip(weights);
-            terms
-                .map(|(x, weight)| weight * of(x.clamp(low, high)))
-                .sum::<f64>()
-                / total
-        };
-        let (first, second) = (mean(&|x| x), mean(&|x| x * x));
-        let variance = mean(&|x| (x - first) * (x - first));
-        let slope = mean(&|x| (x - first) * (x * x - second)) / variance;
-        let shift = second - slope * first;
-        let scale = mean(&|x| (x * x - slope * x - shift).powi(2)).sqrt();
-        let is_curved = slope.is_finite() && scale > LEAST_CURVE;
-        is_curved.then_some(Self {
-            input,
-            low,
-            high,
-            slope,
-            shift,
-            scale,
-        })
-    }
-
-    /// Whether it can be applied to any number: one from a file may not be.
-    fn is_sound(&self) -> bool {
-        -LIMIT <= self.low
-            && self.low <= self.high
-            && self.high <= LIMIT
-            && self.slope.is_finite()
-            && self.shift.is_finite()
-            && self.scale > 0.0
-            && self.scale.is_finite()
-    }
-
-    fn apply(&self, x: f64) -> f64 {
-        let x = x.clamp(self.low, self.high);
-        ((x * x - self.slope * x - self.shift) / self.scale).clamp(-LIMIT, LIMIT)
-    }
-}
-
-/// The standard Normal number with probability `p` below it.
-fn normal_score(p: f64) -> f64 {
-    std::f64::consts::SQRT_2 * statrs::function::erf::erf_inv(2.0 * p - 1.0)
-}
-
-/// Values at equal steps of weighted rank.
-fn knots_of(sorted: &[f64], weights: &[f64]) -> Vec<f64> {
-    let total: f64 = weights.iter().sum();
-    let n_knots = N_KNOTS.min(sorted.len()).max(2);
-    let mut knots = Vec::with_capacity(n_knots);
-    let (mut at, mut below) = (0, 0.0);
-    for knot in 0..n_knots {
-        let rank = total * (knot as f64 + 0.5) / n_knots as f64;
-        while at + 1 < sorted.len() && below + weights[at] < rank {
-            below += weights[at];
-            at += 1;
-        }
-        knots.push(sorted[at]);
-    }
-    knots
-}
-
-impl Category {
-    fn fit(
-        column: usize,
-        codes: &[u32],
-        weights: &[f64],
-        (n_levels, max_categories): (usize, usize),
-    ) -> Self {
-        let mut counts = vec![0.0; n_levels];
-        for (&code, weight) in codes
-            .iter()
-            .zip(weights)
-            .filter(|(code, _)| (**code as usize) < n_levels)
-        {
-            counts[code as usize] += weight;
-        }
-        let mut by_count: Vec<usize> = (0..n_levels).filter(|&level| counts[level] > 0.0).collect();
-        by_count.sort_by(|&a, &b| counts[b].total_cmp(&counts[a]));
-        let mut input_of_level = vec![None; n_levels];
-        for (rank, &level) in by_count.iter().enumerate() {
-            // from the cap on, all share the input "other"
-            input_of_level[level] = Some(rank.min(max_categories));
-        }
-        let mut n_inputs = by_count.len().min(max_categories + 1);
-        let missing = codes.contains(&MISSING).then(|| {
-            n_inputs += 1;
-            n_inputs - 1
-        });
-        Self {
-            column,
-            input_of_level,
-            missing,
-            n_inputs,
-        }
-    }
-
-    fn input(&self, table: &Table, row: usize) -> Option<usize> {
-        match &table.columns()[self.column].values {
-            Values::Categorical { codes, .. } if codes[row] == MISSING => self.missing,
-            Values::Categorical { codes, .. } => self
-                .input_of_level
-                .get(codes[row] as usize)
-                .copied()
-                .flatten(),
-            Values::Numeric(_) => None,
-        }
     }
 }
 

@@ -1,0 +1,128 @@
+//! Numbers: standardised, or mapped through their ranks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::column::Values;
+use crate::data::encode::{LIMIT, Scaling};
+use crate::data::standardise::Standard;
+use crate::data::table::Table;
+
+/// Steps of rank of the quantile scaling.
+const N_KNOTS: usize = 200;
+
+/// A number's way to its input.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Number {
+    /// Index of the column in the schema.
+    pub(super) column: usize,
+    /// Stands for a missing cell.
+    pub(super) mean: f64,
+    pub(super) sd: f64,
+    /// Whether missing cells have an indicator.
+    pub(super) has_missing: bool,
+    /// Values at equal steps of rank, for quantile scaling; empty for standard scaling.
+    pub(super) knots: Vec<f64>,
+}
+
+impl Number {
+    /// `None` where the column says nothing: all missing, or constant without missing cells.
+    pub(super) fn fit(
+        column: usize,
+        values: &[f64],
+        weights: &[f64],
+        scaling: Scaling,
+    ) -> Option<Self> {
+        let mut present: Vec<(f64, f64)> = values
+            .iter()
+            .copied()
+            .zip(weights.iter().copied())
+            .filter(|(value, _)| !value.is_nan())
+            .collect();
+        let has_missing = present.len() < values.len();
+        present.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (first, last) = (present.first()?.0, present.last()?.0);
+        let largest = first.abs().max(last.abs());
+        let is_constant = last - first <= 1e-12 * largest;
+        if is_constant && !has_missing {
+            return None;
+        }
+        let (sorted, weights): (Vec<f64>, Vec<f64>) = present.into_iter().unzip();
+        let Standard {
+            shift: mean,
+            scale: sd,
+        } = Standard::fit(&sorted, Some(&weights));
+        let ranked = scaling == Scaling::Quantile && !is_constant;
+        let knots = if ranked {
+            knots_of(&sorted, &weights)
+        } else {
+            Vec::new()
+        };
+        Some(Self {
+            column,
+            mean,
+            sd,
+            has_missing,
+            knots,
+        })
+    }
+
+    pub(super) fn cell(&self, table: &Table, row: usize) -> f64 {
+        match &table.columns()[self.column].values {
+            Values::Numeric(values) => values[row],
+            Values::Categorical { .. } => f64::NAN,
+        }
+    }
+
+    pub(super) fn scale(&self, value: f64) -> f64 {
+        if value.is_nan() {
+            return 0.0;
+        }
+        if self.knots.is_empty() {
+            ((value - self.mean) / self.sd).clamp(-LIMIT, LIMIT)
+        } else {
+            self.rank_score(value)
+        }
+    }
+
+    /// Normal score of the value's interpolated rank; beyond the ends the line of the standard scaling goes on.
+    fn rank_score(&self, value: f64) -> f64 {
+        let last = self.knots.len() - 1;
+        let at = self.knots.partition_point(|&knot| knot < value);
+        let score = |rank: f64| normal_score((rank + 0.5) / (last as f64 + 1.0));
+        if at == 0 || at > last {
+            let end = if at == 0 { 0 } else { last };
+            let beyond = (value - self.knots[end]) / self.sd;
+            return (score(end as f64) + beyond).clamp(-LIMIT, LIMIT);
+        }
+        // a run of equal knots stands at the middle of its ranks
+        let low = self.knots[at - 1];
+        let high = self.knots[at];
+        let run_end = self.knots.partition_point(|&knot| knot <= value);
+        if run_end > at {
+            return score(0.5 * (at as f64 + (run_end - 1) as f64));
+        }
+        score((at - 1) as f64 + (value - low) / (high - low))
+    }
+}
+
+/// The standard Normal number with probability `p` below it.
+fn normal_score(p: f64) -> f64 {
+    std::f64::consts::SQRT_2 * statrs::function::erf::erf_inv(2.0 * p - 1.0)
+}
+
+/// Values at equal steps of weighted rank.
+fn knots_of(sorted: &[f64], weights: &[f64]) -> Vec<f64> {
+    let total: f64 = weights.iter().sum();
+    let n_knots = N_KNOTS.min(sorted.len()).max(2);
+    let mut knots = Vec::with_capacity(n_knots);
+    let (mut at, mut below) = (0, 0.0);
+    for knot in 0..n_knots {
+        let rank = total * (knot as f64 + 0.5) / n_knots as f64;
+        while at + 1 < sorted.len() && below + weights[at] < rank {
+            below += weights[at];
+            at += 1;
+        }
+        knots.push(sorted[at]);
+    }
+    knots
+}
