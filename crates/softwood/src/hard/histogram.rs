@@ -24,7 +24,7 @@ impl<const L: usize> Histogram<L> {
         &self.0[at]
     }
 
-    /// The sums over some rows; `bins` holds all rows, `lanes` only these.
+    /// The sums over some rows (ascending); `bins` holds all rows, `lanes` only these.
     pub(crate) fn fill(&mut self, bins: &[[u8; GROUP]], lanes: &[[i16; L]], rows: &[u32]) {
         self.0.fill([[0; L]; BINS]);
         match self.0.as_mut_slice() {
@@ -59,6 +59,13 @@ fn add<const N: usize, const L: usize>(
     lanes: &[[i16; L]],
     rows: &[u32],
 ) {
+    if rows.len() == bins.len() {
+        // all rows, in the order of the table
+        for (bins, lanes) in bins.iter().zip(lanes) {
+            add_row(sums, bins, lanes);
+        }
+        return;
+    }
     let (soon, last) = rows.split_at(rows.len().saturating_sub(AHEAD));
     for ((&row, &later), lanes) in soon.iter().zip(&rows[rows.len() - soon.len()..]).zip(lanes) {
         prefetch(bins, later as usize);
