@@ -58,7 +58,8 @@ def from_array(X: NDArray[Any]) -> Columns:
     """Read a two-dimensional array; in arrays of objects and texts, columns that are not numbers are categories."""
     names = positions(X.shape[1])
     if X.dtype.kind not in "OUS":
-        return names, np.asarray(X, dtype=np.float64)
+        # cells that do not stand on whole addresses are copied: a field of packed records
+        return names, np.require(X, np.float64, "A")
     return [_object_column(name, X[:, i]) for i, name in enumerate(names)]
 
 

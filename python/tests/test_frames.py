@@ -250,13 +250,18 @@ def test_a_target_named_like_a_feature_gets_a_name_of_its_own(regressor):
 
 
 def test_the_layout_of_an_array_changes_nothing(regressor):
-    X = np.random.default_rng(0).random((300, 5)).astype(np.float32).astype(np.float64)
+    X = np.random.default_rng(0).random((2000, 5)).astype(np.float32).astype(np.float64)
     y = X @ np.arange(5.0)
-    expected = regressor().fit(X, y).predict(X)
-    wide = np.zeros((600, 10))
+    model = regressor().fit(X[:300], y[:300])
+    expected = model.predict(X)
+    wide = np.zeros((4000, 10))
     wide[::2, 1::2] = X
-    layouts = [np.asfortranarray(X), wide[::2, 1::2], X.astype(np.float32), np.array(X, dtype=object)]
-    for other in [*layouts, X[::-1][::-1]]:
-        np.testing.assert_array_equal(regressor().fit(other, y).predict(other), expected)
-    alone = regressor().fit(X[:, :1], y)
+    packed = np.zeros(2000, dtype=[("x", "f8", (5,)), ("flag", "u1")])
+    packed["x"] = X
+    layouts = [np.asfortranarray(X), wide[::2, 1::2], X.astype(np.float32), X.astype(">f8"), X.astype(object)]
+    for other in [*layouts, packed["x"], np.ascontiguousarray(X[::-1])[::-1]]:
+        np.testing.assert_array_equal(model.predict(other), expected)
+        again = regressor().fit(other[:300], y[:300])
+        np.testing.assert_array_equal(again.predict(X), expected)
+    alone = regressor().fit(X[:300, :1], y[:300])
     np.testing.assert_array_equal(alone.predict(X[:, :1]), alone.predict(np.ascontiguousarray(X[:, :1])))

@@ -3,8 +3,6 @@
 //! After tree `t` the raw outputs are `F_t = q F_{t-1} + v_t`, `q` being the shrinkage of a Langevin chain (1 without). Values
 //! are stored as they count at the end, `v_t q^(T - t)`, so `F_T` is a plain sum and `F_t = q^(t - T) (sum up to t)`.
 
-use std::borrow::Cow;
-
 use crate::hard::skeleton::Skeleton;
 
 /// A tree with its leaf values (leaves x outputs that it moves).
@@ -16,23 +14,6 @@ pub(crate) struct Tree {
     pub(crate) outputs: Vec<u16>,
     /// What each test gained.
     pub(crate) gains: Vec<f32>,
-}
-
-/// Leaf values of all outputs, of which a tree moves `some` (all where empty).
-pub(crate) fn spread<'a>(values: &'a [f32], some: &[u16], n_outputs: usize) -> Cow<'a, [f32]> {
-    if some.is_empty() {
-        return Cow::Borrowed(values);
-    }
-    let mut all = vec![0.0; values.len() / some.len() * n_outputs];
-    for (all, values) in all
-        .chunks_exact_mut(n_outputs)
-        .zip(values.chunks_exact(some.len()))
-    {
-        for (&output, &value) in some.iter().zip(values) {
-            all[usize::from(output)] = value;
-        }
-    }
-    Cow::Owned(all)
 }
 
 /// Start values and trees.

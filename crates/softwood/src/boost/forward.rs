@@ -348,4 +348,24 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_tree_that_moves_some_outputs_leaves_the_others() {
+        for depth in [3, BYTE_DEPTH + 1] {
+            let moved = Tree {
+                outputs: vec![1, 4],
+                ..tree(depth, 2, 3)
+            };
+            let mut router = Router::new(2);
+            router.bins[0] = std::array::from_fn(|row| row as u8);
+            router.bins[1] = std::array::from_fn(|row| (row * 91 % 256) as u8);
+            let mut sums = vec![0.25; 200 * 5];
+            router.add(&[moved.clone(), moved.clone()], 5, &mut sums);
+            for (row, sums) in sums.chunks_exact(5).enumerate() {
+                let leaf = moved.skeleton.leaf(|column| router.bins[column][row]);
+                let value = |at: usize| 0.25 + 2.0 * f64::from(moved.values[2 * leaf + at]);
+                assert_eq!(sums, [0.25, value(0), 0.25, 0.25, value(1)]);
+            }
+        }
+    }
 }

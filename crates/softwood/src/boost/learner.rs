@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use multiversion::multiversion;
 
-use crate::boost::chain::{Chain, Tree, spread};
+use crate::boost::chain::{Chain, Tree};
 use crate::boost::ordered::{Leaf, Ordered};
 use crate::boost::window::{Window, mixture};
 use crate::data::binned::Binned;
@@ -279,7 +279,7 @@ impl<const L: usize> Learner<L> {
             scaled: &Scaled::new(&form, &self.fixed),
             limits: self.settings.limits,
             open: &open,
-            noise: self.score_noise(round, key.child(3)),
+            noise: self.score_noise(round, law.shown().len(), key.child(3)),
             pool: ground.pool,
         });
         let dispersion = match self.settings.sampling {
@@ -291,14 +291,17 @@ impl<const L: usize> Learner<L> {
         let ordered = Ordered::new(&grown.skeleton, ground.columns);
         let noise = (key.child(4), dispersion);
         let values = self.leaf_values(law, &grown, &outputs, noise, ordered);
-        let all = spread(&values, law.shown(), self.chain.n_outputs());
-        self.update(&grown, &all);
+        let values = Values {
+            all: values,
+            moved: law.shown(),
+        };
+        self.update(&grown, &values);
         if let (Some(raw), Some(held_out)) = (&mut self.held_out, &ground.held_out) {
-            update_by_routing(raw, &grown, &all, held_out.binned, self.chain.shrinkage);
+            update_by_routing(raw, &grown, &values, held_out.binned, self.chain.shrinkage);
         }
         self.chain.trees.push(Tree {
             skeleton: grown.skeleton,
-            values,
+            values: values.all,
             outputs: law.shown().to_vec(),
             gains: grown.gains,
         });
@@ -331,17 +334,18 @@ impl<const L: usize> Learner<L> {
     }
 
     /// Score noise falls as `N exp(-round rate)` falls below one.
-    fn score_noise(&self, round: usize, key: Key) -> Option<Noise> {
+    fn score_noise(&self, round: usize, n_drawn: usize, key: Key) -> Option<Noise> {
         if self.settings.sampling != Sampling::SplitNoise {
             return None;
         }
         let left = self.total_weight * (-(round as f64) * self.settings.learning_rate).exp();
-        let mean_square = self
-            .lanes
-            .iter()
-            .map(|row| f64::from(row[0]).powi(2))
-            .sum::<f64>()
-            / self.total_weight;
+        // of the first output; where a round draws its outputs, of all that it has drawn
+        let lanes = 0..n_drawn.max(1);
+        let square = |row: &[f32; L]| -> f64 {
+            let squares = row[lanes.clone()].iter().map(|&g| f64::from(g).powi(2));
+            squares.sum::<f64>() / lanes.len() as f64
+        };
+        let mean_square = self.lanes.iter().map(square).sum::<f64>() / self.total_weight;
         let sd = mean_square.sqrt() * left / (1.0 + left);
         Some(Noise { sd: sd as f32, key })
     }
@@ -428,17 +432,57 @@ impl<const L: usize> Learner<L> {
         has_some.then(|| self.fixed.totals.map(|total| share * total))
     }
 
-    fn update(&mut self, grown: &Grown, values: &[f32]) {
+    fn update(&mut self, grown: &Grown, values: &Values<'_>) {
         let n_outputs = self.chain.n_outputs();
         let shrinkage = self.chain.shrinkage as f32;
         for (leaf, rows) in grown.leaves.iter().enumerate() {
-            let values = &values[leaf * n_outputs..(leaf + 1) * n_outputs];
             let rows = self.grower.partition.rows(rows);
-            match *values {
+            match *values.of(leaf, n_outputs) {
                 [a] => add_to_rows(self.raw.as_chunks_mut().0, rows, [a], shrinkage),
                 [a, b] => add_to_rows(self.raw.as_chunks_mut().0, rows, [a, b], shrinkage),
-                _ => add_to_any(&mut self.raw, rows, values, shrinkage),
+                ref all if values.moved.is_empty() => {
+                    add_to_any(&mut self.raw, rows, all, shrinkage);
+                }
+                _ => {
+                    for &row in rows {
+                        let raw = &mut self.raw[row as usize * n_outputs..][..n_outputs];
+                        values.add(leaf, raw, shrinkage);
+                    }
+                }
             }
+        }
+    }
+}
+
+/// Values of the leaves of a tree, for the outputs that it moves: all where none are named.
+struct Values<'a> {
+    all: Vec<f32>,
+    moved: &'a [u16],
+}
+
+impl Values<'_> {
+    fn of(&self, leaf: usize, n_outputs: usize) -> &[f32] {
+        let n = match self.moved.len() {
+            0 => n_outputs,
+            n => n,
+        };
+        &self.all[leaf * n..(leaf + 1) * n]
+    }
+
+    /// Shrinks the outputs of a row and adds the values of its leaf.
+    fn add(&self, leaf: usize, raw: &mut [f32], shrinkage: f32) {
+        let values = self.of(leaf, raw.len());
+        if self.moved.is_empty() {
+            for (raw, value) in raw.iter_mut().zip(values) {
+                *raw = shrinkage * *raw + value;
+            }
+            return;
+        }
+        for raw in &mut *raw {
+            *raw *= shrinkage;
+        }
+        for (&output, value) in self.moved.iter().zip(values) {
+            raw[usize::from(output)] += value;
         }
     }
 }
@@ -474,16 +518,13 @@ fn add_to_any(raw: &mut [f32], rows: &[u32], values: &[f32], shrinkage: f32) {
 fn update_by_routing(
     raw: &mut [f32],
     grown: &Grown,
-    values: &[f32],
+    values: &Values<'_>,
     binned: &Binned,
     shrinkage: f64,
 ) {
     let n_outputs = raw.len() / binned.n_rows().max(1);
-    let shrinkage = shrinkage as f32;
     for (row, raw) in raw.chunks_exact_mut(n_outputs.max(1)).enumerate() {
         let leaf = grown.skeleton.leaf(|column| binned.bin(row, column));
-        for (raw, value) in raw.iter_mut().zip(&values[leaf * n_outputs..]) {
-            *raw = shrinkage * *raw + value;
-        }
+        values.add(leaf, raw, shrinkage as f32);
     }
 }

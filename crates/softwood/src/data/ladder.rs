@@ -11,7 +11,7 @@ const LANES: usize = 32;
 /// Edges between two that every value is compared with, where they are many.
 const STRIDE: usize = 16;
 
-/// The edges of a column, ready for several values at once. Values that are not finite have no bin but that of missing cells.
+/// The edges of a column, ready for several values at once. What is no number gets the bin of missing cells.
 #[derive(Debug, Clone)]
 pub(crate) enum Ladder {
     /// Each edge, and by how much the bin is higher above it.

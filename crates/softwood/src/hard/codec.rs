@@ -143,7 +143,7 @@ fn read_test(words: &mut Words<'_>, cuts: &Cuts) -> Result<Test> {
                 missing_right: kind == 1,
             }
         }
-        (2, Some(_)) => {
+        (2, Some(cut)) if cut.is_category() => {
             let mut set = [0; 4];
             for word in &mut set {
                 *word = u64::from(words.next()?) | u64::from(words.next()?) << 32;
@@ -152,7 +152,7 @@ fn read_test(words: &mut Words<'_>, cuts: &Cuts) -> Result<Test> {
         }
         _ => {
             return Err(Error::Format(
-                "a tree asks for a column that is not there".to_owned(),
+                "a tree asks what no column can answer".to_owned(),
             ));
         }
     };

@@ -24,7 +24,7 @@ impl<const L: usize> Histogram<L> {
         &self.0[at]
     }
 
-    /// The sums over some rows (ascending); `bins` holds all rows, `lanes` only these.
+    /// The sums over some rows (ascending, each once); `bins` holds all rows, `lanes` only these.
     pub(crate) fn fill(&mut self, bins: &[[u8; GROUP]], lanes: &[[i16; L]], rows: &[u32]) {
         self.0.fill([[0; L]; BINS]);
         match self.0.as_mut_slice() {

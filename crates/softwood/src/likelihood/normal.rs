@@ -241,6 +241,24 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_the_same_side_by_side_and_alone() {
+        let n = 2 * CHUNK + 5;
+        let at = |i: usize, k: usize| ((i * k) % 17) as f32 / 4.0 - 2.0;
+        let raw: Vec<f32> = (0..n).flat_map(|i| [at(i, 5), at(i, 3) * 4.0]).collect();
+        let target: Vec<f32> = (0..n).map(|i| at(i, 7) * 3.0).collect();
+        let weight: Vec<f32> = (0..n).map(|i| at(i, 11) + 2.0).collect();
+        let mut together = vec![[0.0; 4]; n];
+        let law = Normal { floor: 1e-3 };
+        law.lanes(&raw, &target, &weight, &mut together);
+        for i in 0..n {
+            let mut alone = [[0.0; 4]];
+            let own = (&raw[2 * i..2 * i + 2], &target[i..=i], &weight[i..=i]);
+            law.lanes(own.0, own.1, own.2, &mut alone);
+            assert_eq!(together[i].map(f32::to_bits), alone[0].map(f32::to_bits));
+        }
+    }
+
+    #[test]
     fn the_natural_gradient_has_its_golden_value() {
         let found = lanes_of([0.3, -0.4], 1.1);
         // downhill, as the golden value is given

@@ -3,7 +3,7 @@
 //! Members are compared on a few training rows, output by output: the variance between them, that within and between
 //! chains, and how many independent ones they are worth. Two bounds are known beforehand. Virtual members `p` trees apart
 //! have a correlation of at least `((1 - e) q)^p` at learning rate `e` and shrinkage `q`, a leaf's value being the chain
-//! `x -> (1 - e) q x + noise` at best: an estimate from a few members of one chain cannot see that, so the lesser of both
+//! `x -> (1 - e) q x + noise` at best (`e` less where an output is not moved in every round): an estimate from a few members of one chain cannot see that, so the lesser of both
 //! counts. And members of a posterior differ at least as much as if a constant alone were unknown: by `1 / sum s^-2` for a
 //! mean, `1/(2 N)` for a log scale, `1 / sum p (1 - p)` for a logit, sums over all rows.
 
@@ -39,8 +39,14 @@ pub(super) struct Ensemble<'a> {
     total_weight: f64,
 }
 
-/// Raw outputs of a chain's members: by output, then row, then member.
-type Said = Vec<Vec<Vec<f64>>>;
+/// What a chain's members say.
+#[derive(Debug)]
+struct Said {
+    /// Raw outputs: by output, then row, then member.
+    outputs: Vec<Vec<Vec<f64>>>,
+    /// Log of the summed exponentials of the outputs, by row and member, where they are the logits of several classes.
+    totals: Vec<Vec<f64>>,
+}
 
 impl<'a> Ensemble<'a> {
     /// The members of some chains; besides, the learning rate, the target's scale and the weight of all rows.
@@ -118,7 +124,14 @@ impl<'a> Ensemble<'a> {
                     row[member] = value;
                 }
             });
-            draws
+            let totals = match self.law {
+                Law::Multiclass { .. } => totals(&draws, rows.n_rows(), snapshots.len()),
+                _ => Vec::new(),
+            };
+            Said {
+                outputs: draws,
+                totals,
+            }
         })
     }
 
@@ -134,7 +147,7 @@ impl<'a> Ensemble<'a> {
         let mut chains = Draws::new(draws.len(), n_draws);
         for row in 0..n_rows {
             let last = draws.iter().flat_map(|chain| {
-                let members = &chain[output][row];
+                let members = &chain.outputs[output][row];
                 &members[members.len() - n_draws..]
             });
             chains.add(&last.copied().collect::<Vec<_>>());
@@ -162,7 +175,8 @@ impl<'a> Ensemble<'a> {
             let steps = snapshots.windows(2).map(|pair| pair[1] - pair[0]);
             match steps.min() {
                 Some(trees) if is_langevin => {
-                    let kept = (1.0 - self.learning_rate) * self.chains[at].shrinkage;
+                    let moved = self.learning_rate * self.law.part_moved();
+                    let kept = (1.0 - moved) * self.chains[at].shrinkage;
                     effective_of(snapshots.len(), kept.powi(trees as i32))
                 }
                 _ => snapshots.len() as f64,
@@ -174,10 +188,11 @@ impl<'a> Ensemble<'a> {
     /// Variance of the posterior of a constant, added to what the members say.
     fn least_variance(&self, draws: &[Said], output: usize, n_rows: usize) -> f64 {
         let (mut sum, mut n) = (0.0, 0.0);
-        for chain in draws {
+        for Said { outputs, totals } in draws {
             for row in 0..n_rows {
-                for member in 0..chain[output][row].len() {
-                    sum += self.information(output, |output| chain[output][row][member]);
+                for member in 0..outputs[output][row].len() {
+                    let total = totals.get(row).map_or(0.0, |totals| totals[member]);
+                    sum += self.information(output, total, |at| outputs[at][row][member]);
                     n += 1.0;
                 }
             }
@@ -185,8 +200,8 @@ impl<'a> Ensemble<'a> {
         n / (sum * self.total_weight).max(f64::MIN_POSITIVE)
     }
 
-    /// What a row of these raw outputs tells of one of them: its expected curvature.
-    fn information(&self, output: usize, raw: impl Fn(usize) -> f64) -> f64 {
+    /// What a row of these raw outputs tells of one of them: its expected curvature. `total` is that of the classes.
+    fn information(&self, output: usize, total: f64, raw: impl Fn(usize) -> f64) -> f64 {
         match self.law {
             Law::Normal { .. } if output == 1 => 2.0,
             Law::Normal { .. } => self.law.sd(raw(1)).powi(-2),
@@ -195,12 +210,8 @@ impl<'a> Ensemble<'a> {
                 let p = 1.0 / (1.0 + (-raw(0)).exp());
                 p * (1.0 - p)
             }
-            Law::Multiclass { classes } => {
-                let own = raw(output);
-                let p = 1.0
-                    / (0..classes)
-                        .map(|class| (raw(class) - own).exp())
-                        .sum::<f64>();
+            Law::Multiclass { .. } => {
+                let p = (raw(output) - total).exp();
                 p * (1.0 - p)
             }
         }
@@ -258,6 +269,18 @@ fn output_name(class_names: Option<&[String]>, output: usize) -> String {
         (Some([_, second]), _) => format!("logit of `{second}`"),
         (Some(names), _) => format!("logit of `{}`", names[output]),
     }
+}
+
+/// Log of the summed exponentials of all outputs, by row and member.
+fn totals(outputs: &[Vec<Vec<f64>>], n_rows: usize, n_members: usize) -> Vec<Vec<f64>> {
+    let total = |row: usize, member: usize| {
+        let raw = || outputs.iter().map(|output| output[row][member]);
+        let largest = raw().fold(f64::NEG_INFINITY, f64::max);
+        largest + raw().map(|raw| (raw - largest).exp()).sum::<f64>().ln()
+    };
+    (0..n_rows)
+        .map(|row| (0..n_members).map(|member| total(row, member)).collect())
+        .collect()
 }
 
 #[cfg(test)]

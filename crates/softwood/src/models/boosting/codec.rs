@@ -8,6 +8,7 @@ use crate::data::binned::Cuts;
 use crate::error::{Error, Result};
 use crate::hard::codec::Words;
 use crate::hard::skeleton::Skeleton;
+use crate::likelihood::categorical::MOST_SHOWN;
 use crate::store::record::{Numbers, Record};
 
 pub(super) fn encode(chain: &Chain, at: usize) -> Vec<(String, Numbers)> {
@@ -107,23 +108,22 @@ fn moved_outputs(
     n_trees: usize,
     n_outputs: usize,
 ) -> Result<Vec<Vec<u16>>> {
-    let Ok(all) = record.u32s(&format!("chain{at}.outputs")) else {
+    if n_outputs <= MOST_SHOWN {
         return Ok(vec![Vec::new(); n_trees]);
-    };
-    let n_moved = all.len() / n_trees.max(1);
+    }
+    let all = record.u32s(&format!("chain{at}.outputs"))?;
     let is_sound = |some: &[u32]| {
         let ascend = some.windows(2).all(|pair| pair[0] < pair[1]);
         ascend && some.iter().all(|&output| (output as usize) < n_outputs)
     };
-    if n_moved == 0
-        || n_moved * n_trees != all.len()
+    if n_trees.checked_mul(MOST_SHOWN) != Some(all.len())
         || n_outputs > u16::MAX.into()
-        || !all.chunks(n_moved).all(is_sound)
+        || !all.chunks(MOST_SHOWN).all(is_sound)
     {
         return Err(Error::Format(format!(
             "the outputs that the trees of chain {at} move are not to be made out"
         )));
     }
     let narrow = |some: &[u32]| some.iter().map(|&output| output as u16).collect();
-    Ok(all.chunks(n_moved).map(narrow).collect())
+    Ok(all.chunks(MOST_SHOWN).map(narrow).collect())
 }

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use crate::boost::chain::Chain;
 use crate::boost::learner::{Ground, Learned, Settings, grow};
 use crate::error::{Error, Result};
-use crate::likelihood::categorical::{Binary, Multiclass};
+use crate::likelihood::categorical::{Binary, MOST_SHOWN, Multiclass};
 use crate::likelihood::normal::Normal;
 use crate::likelihood::squared::Squared;
 use crate::rng::Key;
@@ -75,8 +75,16 @@ impl Law {
         let least = 0.5 / total_weight;
         match self {
             Self::Normal { .. } | Self::Squared { .. } => least,
-            Self::Binary | Self::Multiclass { .. } => least.max(CLASS_SHRINK_RATE),
+            // a logit that is moved in some rounds shrinks in all
+            Self::Binary | Self::Multiclass { .. } => {
+                self.part_moved() * least.max(CLASS_SHRINK_RATE)
+            }
         }
+    }
+
+    /// Part of the rounds that move an output.
+    pub(super) fn part_moved(self) -> f64 {
+        (MOST_SHOWN as f64 / self.n_outputs() as f64).min(1.0)
     }
 
     /// Log scale of a Normal member as it is read.
@@ -85,5 +93,17 @@ impl Law {
             Self::Normal { floor } => Normal { floor }.log_scale(raw).exp(),
             _ => 1.0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_logit_shrinks_as_much_between_its_moves_however_many_classes() {
+        let rate = |classes| Law::Multiclass { classes }.shrink_rate(1e4);
+        assert!((rate(3) / CLASS_SHRINK_RATE - 1.0).abs() < 1e-12);
+        assert!((rate(310) * 10.0 / rate(31) - 1.0).abs() < 1e-12);
     }
 }
