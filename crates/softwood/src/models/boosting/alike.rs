@@ -3,9 +3,10 @@
 //! Members are compared on a few training rows, output by output: the variance between them, that within and between
 //! chains, and how many independent ones they are worth. Two bounds are known beforehand. Virtual members `p` trees apart
 //! have a correlation of at least `((1 - e) q)^p` at learning rate `e` and shrinkage `q`, a leaf's value being the chain
-//! `x -> (1 - e) q x + noise` at best (`e` less where an output is not moved in every round): an estimate from a few members of one chain cannot see that, so the lesser of both
-//! counts. And members of a posterior differ at least as much as if a constant alone were unknown: by `1 / sum s^-2` for a
-//! mean, `1/(2 N)` for a log scale, `1 / sum p (1 - p)` for a logit, sums over all rows.
+//! `x -> (1 - e) q x + noise` at best (`e` times 31/C where of C classes a round moves 31): an estimate from a few members of
+//! one chain cannot see that, so the lesser of both counts. And members of a posterior differ at least as much as if a
+//! constant alone were unknown: by `1 / sum s^-2` for a mean, `1/(2 N)` for a log scale, `1 / sum p (1 - p)` for a logit,
+//! sums over all rows.
 
 use crate::boost::chain::Chain;
 use crate::boost::learner::Sampling;
