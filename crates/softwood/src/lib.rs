@@ -62,7 +62,7 @@ mod error;
 mod evaluate;
 mod fit;
 mod hard;
-mod infer;
+mod inference;
 mod likelihood;
 mod models;
 mod numerics;

@@ -6,7 +6,7 @@ use crate::data::dataset::Dataset;
 use crate::data::encode::{Encoder, Encoding, Rotation, Scaling};
 use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};
-use crate::infer::lowrank::LowRank;
+use crate::inference::lowrank_gaussian::LowRank;
 use crate::posterior::{CurvePoint, Trial};
 use crate::rng::Key;
 use crate::soft::kernel::Pass;

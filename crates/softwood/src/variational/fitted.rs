@@ -6,7 +6,7 @@ use crate::data::encode::{Encoder, Unseen};
 use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::error::{Error, Result};
-use crate::infer::lowrank::LowRank;
+use crate::inference::lowrank_gaussian::LowRank;
 use crate::predictive::block::{Block, LANES};
 use crate::rng::{Key, below};
 use crate::soft::forward::{Activations, Components, ForwardScratch, add_root, components};

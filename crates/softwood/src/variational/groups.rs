@@ -1,6 +1,6 @@
 //! Weights that share a prior variance.
 
-use crate::infer::prior::Groups;
+use crate::inference::prior::Groups;
 use crate::soft::law::Law;
 use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;

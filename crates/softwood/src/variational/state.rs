@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::infer::adam::Adam;
-use crate::infer::lowrank::{LossScale, LowRank, Sampler};
-use crate::infer::prior::Groups;
+use crate::inference::adam::Adam;
+use crate::inference::lowrank_gaussian::{LossScale, LowRank, Sampler};
+use crate::inference::prior::Groups;
 use crate::numerics::gaussian::Gaussian;
 use crate::numerics::real::{LANES, inverse_softplus};
 use crate::posterior::CurvePoint;

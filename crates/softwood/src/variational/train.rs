@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
-use crate::infer::lowrank::LowRank;
+use crate::inference::lowrank_gaussian::LowRank;
 use crate::posterior::CurvePoint;
 use crate::rng::{Key, shuffle};
 use crate::soft::kernel::Pass;

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::error::Result;
-use crate::infer::lowrank::LowRank;
+use crate::inference::lowrank_gaussian::LowRank;
 use crate::models::vsgbm::given::{rest, told};
 use crate::models::vsgbm::noise::{self, InverseGamma};
 use crate::models::vsgbm::params::{NoiseModel, NoiseUpdate, Residuals, VsgbmParams};

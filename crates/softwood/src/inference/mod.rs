@@ -1,5 +1,5 @@
 //! Inference: the low-rank Gaussian posterior, its prior, the optimiser and its schedule.
 
 pub(crate) mod adam;
-pub(crate) mod lowrank;
+pub(crate) mod lowrank_gaussian;
 pub(crate) mod prior;

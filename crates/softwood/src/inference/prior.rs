@@ -51,7 +51,7 @@ impl Groups {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::infer::lowrank::LowRank;
+    use crate::inference::lowrank_gaussian::LowRank;
     use softwood_testkit::close;
 
     #[test]
