@@ -3,3 +3,4 @@
 pub(crate) mod adam;
 pub(crate) mod lowrank_gaussian;
 pub(crate) mod prior;
+pub(crate) mod schedule;

@@ -7,13 +7,13 @@ use crate::data::encode::{Encoder, Encoding, Rotation, Scaling};
 use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};
 use crate::inference::lowrank_gaussian::LowRank;
+use crate::inference::schedule::TrainingSchedule;
 use crate::posterior::{CurvePoint, Trial};
 use crate::rng::Key;
 use crate::soft::kernel::Pass;
 use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;
 use crate::variational::options::{Leaf, LeafMixing};
-use crate::variational::pace::Pace;
 use crate::variational::problem::{Problem, Scale};
 use crate::variational::recipe::Recipe;
 use crate::variational::start;
@@ -124,8 +124,8 @@ pub(crate) struct Ground<'a> {
     /// Training rows before equal ones were merged; a weight counts as that many rows.
     pub(crate) n_rows: usize,
     pub(crate) scale: Scale,
-    /// Pace of a full run.
-    pub(crate) pace: Pace,
+    /// TrainingSchedule of a full run.
+    pub(crate) schedule: TrainingSchedule,
     pub(crate) run: &'a Run<'a>,
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn train_one(
     ground: &Ground<'_>,
     problem: &Problem,
     candidate: &Candidate,
-    pace: Pace,
+    schedule: TrainingSchedule,
     key: Key,
     hear: Hear<'_>,
 ) -> Result<Trained> {
@@ -151,7 +151,7 @@ pub(crate) fn train_one(
         train: &problem.train,
         held_out: problem.held_out.as_ref(),
         start,
-        pace,
+        schedule,
         is_warm: false,
         keeps_scale: false,
         refresh: None,
@@ -385,19 +385,19 @@ fn attempt(
     (stage, at, n): (&str, usize, usize),
 ) -> Result<Trained> {
     let problem = ground.problem(candidate.encoding);
-    let pace = ground.pace.part(share);
+    let schedule = ground.schedule.part(share);
     // all candidates of a stage share their random numbers: differences are then due to the candidates
     let key = ground.run.key.child(10);
     let watch = ground.run.watch;
     let mut hear = |epoch: usize, point: &CurvePoint| -> ControlFlow<()> {
-        let done = at * pace.n_epochs + epoch;
+        let done = at * schedule.n_epochs + epoch;
         watch.step(&Progress {
             stage,
             done,
-            total: n * pace.n_epochs,
+            total: n * schedule.n_epochs,
             elbo: Some(point.elbo).filter(|elbo| elbo.is_finite()),
             held_out: point.held_out,
         })
     };
-    train_one(ground, &problem, candidate, pace, key, &mut hear)
+    train_one(ground, &problem, candidate, schedule, key, &mut hear)
 }

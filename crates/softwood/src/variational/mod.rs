@@ -4,7 +4,6 @@ pub(crate) mod choose;
 pub(crate) mod fitted;
 pub(crate) mod groups;
 pub(crate) mod options;
-pub(crate) mod pace;
 pub(crate) mod probe;
 pub(crate) mod problem;
 pub(crate) mod recipe;

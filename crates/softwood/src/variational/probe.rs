@@ -6,13 +6,13 @@ use crate::data::encode::{Encoding, Rotation, Scaling};
 use crate::data::schema::{Schema, Task};
 use crate::data::table::Table;
 use crate::error::Result;
+use crate::inference::schedule::TrainingSchedule;
 use crate::numerics::gemm::{Matrix, product, product_transposed};
 use crate::rng::{Key, uniform};
 use crate::soft::kernel::Pass;
 use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;
 use crate::variational::options::Prior;
-use crate::variational::pace::Pace;
 use crate::variational::problem::{Problem, Scale};
 use crate::variational::recipe::{Noise, Recipe};
 use crate::variational::state::{State, start_posterior};
@@ -145,7 +145,7 @@ impl StepProbe {
             train: &problem.train,
             held_out: None,
             start: start_posterior(&recipe, weights, key.child(2)),
-            pace: Pace {
+            schedule: TrainingSchedule {
                 n_epochs: 1,
                 batch_size: shape.batch,
                 n_draws: shape.n_draws,

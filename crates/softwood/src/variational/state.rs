@@ -95,26 +95,26 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn new(job: &Job<'_>, key: Key) -> Self {
-        let (mut pass, recipe, pace) = (job.pass, job.recipe, &job.pace);
+        let (mut pass, recipe, schedule) = (job.pass, job.recipe, &job.schedule);
         if job.n_calm() > 0 {
             pass.law = Law::KnownNoise { sd: 1.0 };
         }
         let stack = &pass.stack;
         let n_weights = stack.n_weights();
-        let batch_rows = pace
+        let batch_rows = schedule
             .batch_size
             .min(job.train.n_rows())
             .next_multiple_of(LANES);
         let posterior = job.start.clone();
         Self {
-            sampler: Sampler::new(&posterior, pace.n_draws),
+            sampler: Sampler::new(&posterior, schedule.n_draws),
             adam: Adam::new(posterior.values.len()),
             groups: groups(recipe, stack, pass.law),
             precision: vec![(1.0 / recipe.prior_scale.powi(2)) as f32; n_weights],
             moments: vec![0.0; n_weights],
             gaussian: Gaussian::new(key.child(2)),
-            room: Workspace::new(&pass, batch_rows, pace.n_draws),
-            slopes: vec![0.0; pace.n_draws * n_weights],
+            room: Workspace::new(&pass, batch_rows, schedule.n_draws),
+            slopes: vec![0.0; schedule.n_draws * n_weights],
             batch: Gathered::new(batch_rows, stack),
             given: Vec::new(),
             kl_weight: recipe.kl_weight,
@@ -122,7 +122,7 @@ impl State {
             kept: kept(job),
             warmth: 1.0,
             learns_prior: true,
-            n_draws: pace.n_draws,
+            n_draws: schedule.n_draws,
             n_steps: 0,
             posterior,
             pass,

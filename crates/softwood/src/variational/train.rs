@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
 use crate::inference::lowrank_gaussian::LowRank;
+use crate::inference::schedule::TrainingSchedule;
 use crate::posterior::CurvePoint;
 use crate::rng::{Key, shuffle};
 use crate::soft::kernel::Pass;
 use crate::soft::law::Law;
-use crate::variational::pace::Pace;
 use crate::variational::problem::Coded;
 use crate::variational::recipe::Recipe;
 use crate::variational::state::{State, WARM_UP};
@@ -20,7 +20,7 @@ pub(crate) struct Job<'a> {
     pub(crate) train: &'a Coded,
     pub(crate) held_out: Option<&'a Coded>,
     pub(crate) start: LowRank,
-    pub(crate) pace: Pace,
+    pub(crate) schedule: TrainingSchedule,
     /// Whether the start is a fitted posterior: then the KL term counts in full at once.
     pub(crate) is_warm: bool,
     /// Whether the scale channel stays as it is.
@@ -37,7 +37,7 @@ impl Job<'_> {
         let is_one_blend = stack.first.n_components() == 1 && !stack.is_given;
         let has_scale = matches!(self.pass.law, Law::Normal { .. });
         if self.recipe.calm_start && has_scale && is_one_blend && !self.is_warm {
-            (CALM * self.pace.n_epochs as f64) as usize
+            (CALM * self.schedule.n_epochs as f64) as usize
         } else {
             0
         }
@@ -70,12 +70,12 @@ pub(crate) type Hear<'a> = &'a mut dyn FnMut(usize, &CurvePoint) -> ControlFlow<
 /// When asked to stop, or when the ELBO leaves the finite numbers.
 pub(crate) fn train(job: &Job<'_>, key: Key, hear: Hear<'_>) -> Result<Trained> {
     let mut state = State::new(job, key);
-    let pace = &job.pace;
+    let schedule = &job.schedule;
     let n_rows = job.train.n_rows();
     let mut order: Vec<usize> = (0..n_rows).collect();
-    let steps_per_epoch = n_rows.div_ceil(pace.batch_size);
-    let n_steps = pace.n_epochs * steps_per_epoch;
-    let look_every = pace.n_epochs.div_ceil(N_LOOKS);
+    let steps_per_epoch = n_rows.div_ceil(schedule.batch_size);
+    let n_steps = schedule.n_epochs * steps_per_epoch;
+    let look_every = schedule.n_epochs.div_ceil(N_LOOKS);
     let mut best: Option<Best> = None;
     let mut curve = Vec::new();
     let mut latest = CurvePoint {
@@ -83,7 +83,7 @@ pub(crate) fn train(job: &Job<'_>, key: Key, hear: Hear<'_>) -> Result<Trained> 
         elbo: f64::NAN,
         held_out: None,
     };
-    for epoch in 0..pace.n_epochs {
+    for epoch in 0..schedule.n_epochs {
         if epoch == job.n_calm() {
             state.free_noise(job.pass.law);
         }
@@ -92,16 +92,16 @@ pub(crate) fn train(job: &Job<'_>, key: Key, hear: Hear<'_>) -> Result<Trained> 
             state.given = refresh(epoch);
         }
         let mut score = 0.0;
-        for (at, rows) in order.chunks(pace.batch_size).enumerate() {
+        for (at, rows) in order.chunks(schedule.batch_size).enumerate() {
             let step = epoch * steps_per_epoch + at;
             let progress = step as f64 / n_steps as f64;
-            let rate = pace.learning_rate * cosine(progress);
+            let rate = schedule.learning_rate * cosine(progress);
             if !job.is_warm {
                 state.warm_up(progress);
             }
             score += state.step(job.train, rows, rate as f32);
         }
-        let is_last = epoch + 1 == pace.n_epochs;
+        let is_last = epoch + 1 == schedule.n_epochs;
         if is_last || (epoch + 1) % look_every == 0 {
             let scores;
             (latest, scores) = state.look(job, epoch + 1, score, key.child(4).child(epoch as u64));
@@ -115,7 +115,7 @@ pub(crate) fn train(job: &Job<'_>, key: Key, hear: Hear<'_>) -> Result<Trained> 
             curve.push(latest);
             // before the end of the warm-up the posterior is not yet that of the full KL term
             let is_warm =
-                job.is_warm || is_last || (epoch + 1) as f64 >= WARM_UP * pace.n_epochs as f64;
+                job.is_warm || is_last || (epoch + 1) as f64 >= WARM_UP * schedule.n_epochs as f64;
             if let Some(held_out) = latest.held_out
                 && is_warm
                 && best

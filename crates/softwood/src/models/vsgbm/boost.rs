@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::error::Result;
 use crate::inference::lowrank_gaussian::LowRank;
+use crate::inference::schedule::TrainingSchedule;
 use crate::models::vsgbm::given::{rest, told};
 use crate::models::vsgbm::noise::{self, InverseGamma};
 use crate::models::vsgbm::params::{NoiseModel, NoiseUpdate, Residuals, VsgbmParams};
@@ -14,7 +15,6 @@ use crate::soft::law::Law;
 use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;
 use crate::variational::fitted::draw_weights;
-use crate::variational::pace::Pace;
 use crate::variational::problem::{Coded, Problem};
 use crate::variational::recipe::Recipe;
 use crate::variational::rows::score_rows;
@@ -53,7 +53,7 @@ pub(super) struct Site<'a> {
     pub(super) params: &'a VsgbmParams,
     pub(super) recipe: &'a Recipe,
     pub(super) problem: &'a Problem,
-    pub(super) pace: Pace,
+    pub(super) schedule: TrainingSchedule,
     /// Hears of every epoch: what is done, of how much.
     pub(super) hear: &'a dyn Fn(&str, usize, usize, &CurvePoint) -> ControlFlow<()>,
 }
@@ -221,7 +221,7 @@ impl Site<'_> {
         let spare = held_out
             .as_ref()
             .map(|rows| with(rows, told(&sum.pass, &means, rows)));
-        let pace = self.pace.part(ADDED_RUN);
+        let schedule = self.schedule.part(ADDED_RUN);
         let job = Job {
             recipe: self.recipe,
             pass: Pass {
@@ -231,14 +231,14 @@ impl Site<'_> {
             train: &train_rows,
             held_out: spare.as_ref(),
             start: start_posterior(self.recipe, weights, key.child(3)),
-            pace,
+            schedule,
             is_warm: false,
             keeps_scale: false,
             refresh: (self.params.residuals == Residuals::Refreshed).then_some(&drawn),
         };
         let stage = format!("tree {}", at + 1);
         let mut fit = train(&job, key.child(4), &mut |epoch, point| {
-            (self.hear)(&stage, epoch, pace.n_epochs, point)
+            (self.hear)(&stage, epoch, schedule.n_epochs, point)
         })?;
         shrink(&added, self.params.shrinkage, &mut fit.posterior);
         let mut sum = sum.with(&added, fit);
@@ -249,21 +249,21 @@ impl Site<'_> {
     /// Improves the posteriors of all trees together. Of the start and the end the better one on held-out rows is kept; where there are
     /// none, scales stay as they are: nothing would tell that they take for noise what the KL term keeps from the mean.
     pub(super) fn join(&self, sum: Sum, share: f64, rate: f64, key: Key) -> Result<Sum> {
-        let mut pace = self.pace.part(share);
-        pace.learning_rate *= rate;
+        let mut schedule = self.schedule.part(share);
+        schedule.learning_rate *= rate;
         let job = Job {
             recipe: self.recipe,
             pass: sum.pass,
             train: &self.problem.train,
             held_out: self.problem.held_out.as_ref(),
             start: concatenated(&sum.blocks),
-            pace,
+            schedule,
             is_warm: true,
             keeps_scale: self.problem.held_out.is_none(),
             refresh: None,
         };
         let fit = train(&job, key, &mut |epoch, point| {
-            (self.hear)("all trees together", epoch, pace.n_epochs, point)
+            (self.hear)("all trees together", epoch, schedule.n_epochs, point)
         })?;
         if sum.held_out > fit.held_out {
             return Ok(sum);

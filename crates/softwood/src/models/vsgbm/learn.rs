@@ -8,6 +8,7 @@ use crate::data::dataset::Dataset;
 use crate::data::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
+use crate::inference::schedule::TrainingSchedule;
 use crate::models::vsgbm::boost::{Site, Sum};
 use crate::models::vsgbm::noise;
 use crate::models::vsgbm::params::{NoiseModel, VsgbmParams};
@@ -20,7 +21,6 @@ use crate::soft::law::Law;
 use crate::store::record::Record;
 use crate::variational::choose::{Ground, Ranked, choose, train_one};
 use crate::variational::fitted::{Fitted, draws_key, members_of};
-use crate::variational::pace::Pace;
 use crate::variational::problem::{Problem, Scale};
 use crate::variational::recipe::Recipe;
 use crate::variational::spare::{rows_before_merging, set_aside};
@@ -78,7 +78,7 @@ impl Fit for VsgbmParams {
             held_out: spare,
             n_rows: rows_before_merging(train_rows),
             scale: Scale::of(train_rows, &recipe),
-            pace: Pace::full(&recipe, train_rows),
+            schedule: TrainingSchedule::full(&recipe, train_rows),
             run,
         };
         fit(params, &ground, &whole, data)
@@ -161,20 +161,20 @@ fn one_fit(
     let problem = ground.problem(ranked.candidate.encoding);
     let run = ground.run;
     let hear = listener(run);
-    let pace = ground.pace.part(FIRST_RUN);
+    let schedule = ground.schedule.part(FIRST_RUN);
     let first = train_one(
         ground,
         &problem,
         &ranked.candidate,
-        pace,
+        schedule,
         key,
-        &mut |epoch, point| hear("first tree", epoch, pace.n_epochs, point),
+        &mut |epoch, point| hear("first tree", epoch, schedule.n_epochs, point),
     )?;
     let site = Site {
         params,
         recipe: ground.recipe,
         problem: &problem,
-        pace: ground.pace,
+        schedule: ground.schedule,
         hear: &hear,
     };
     let mut trials = Vec::new();
@@ -259,7 +259,7 @@ fn go_on(
     run: &Run<'_>,
 ) -> Result<Vsgbm> {
     let base = base(params, record, data)?;
-    let pace = Pace::full(recipe, whole);
+    let schedule = TrainingSchedule::full(recipe, whole);
     let hear = listener(run);
     let grown = run.pool.map(base.fits.len(), |at| {
         let fit = &base.fits[at];
@@ -274,7 +274,7 @@ fn go_on(
             params,
             recipe,
             problem: &problem,
-            pace,
+            schedule,
             hear: &hear,
         };
         let key = run.key.child(20).child(at as u64);

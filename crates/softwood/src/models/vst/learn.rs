@@ -4,13 +4,13 @@ use crate::data::dataset::Dataset;
 use crate::data::encode::Encoder;
 use crate::error::Result;
 use crate::fit::{Fit, Progress, Run};
+use crate::inference::schedule::TrainingSchedule;
 use crate::models::vst::params::VstParams;
 use crate::models::vst::posterior::Vst;
 use crate::params::Checked;
 use crate::posterior::Training;
 use crate::variational::choose::{Ground, Ranked, choose, train_one};
 use crate::variational::fitted::{Fitted, draws_key, members_of};
-use crate::variational::pace::Pace;
 use crate::variational::problem::Scale;
 use crate::variational::recipe::Recipe;
 use crate::variational::spare::{rows_before_merging, set_aside};
@@ -37,7 +37,7 @@ impl Fit for VstParams {
             held_out: spare,
             n_rows: rows_before_merging(train_rows),
             scale: Scale::of(train_rows, &recipe),
-            pace: Pace::full(&recipe, train_rows),
+            schedule: TrainingSchedule::full(&recipe, train_rows),
             run,
         };
         fit(params, &ground, data)
@@ -52,15 +52,15 @@ fn fit(params: &VstParams, ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
         let ranked = &ranking[at % ranking.len()];
         let candidate = &ranked.candidate;
         let problem = ground.problem(candidate.encoding);
-        let pace = ground.pace;
+        let schedule = ground.schedule;
         let trained = train_one(
             ground,
             &problem,
             candidate,
-            pace,
+            schedule,
             run.key.child(20).child(at as u64),
             &mut |epoch, point| {
-                let (done, total) = (at * pace.n_epochs + epoch, n_fits * pace.n_epochs);
+                let (done, total) = (at * schedule.n_epochs + epoch, n_fits * schedule.n_epochs);
                 run.watch.step(&Progress {
                     stage: "fitting",
                     done,

@@ -5,7 +5,7 @@ use crate::variational::recipe::Recipe;
 
 /// How long a run is, and how large its steps are.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Pace {
+pub(crate) struct TrainingSchedule {
     pub(crate) n_epochs: usize,
     pub(crate) batch_size: usize,
     pub(crate) n_draws: usize,
@@ -19,7 +19,7 @@ const EPOCHS: (usize, usize) = (40, 1500);
 /// Rows from which the noise of the minibatches, not of the draws, rules a step.
 const MANY_ROWS: usize = 3000;
 
-impl Pace {
+impl TrainingSchedule {
     /// That of a full run on these rows.
     pub(crate) fn full(recipe: &Recipe, data: &Dataset) -> Self {
         let n_rows = data.n_rows();
