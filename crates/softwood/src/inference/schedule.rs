@@ -1,7 +1,7 @@
 //! How long a run is, and how large its steps are.
 
 use crate::data::dataset::{Dataset, Target};
-use crate::variational::recipe::Recipe;
+use crate::variational::config::SoftTreeConfig;
 
 /// How long a run is, and how large its steps are.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,13 +21,13 @@ const MANY_ROWS: usize = 3000;
 
 impl TrainingSchedule {
     /// That of a full run on these rows.
-    pub(crate) fn full(recipe: &Recipe, data: &Dataset) -> Self {
+    pub(crate) fn full(config: &SoftTreeConfig, data: &Dataset) -> Self {
         let n_rows = data.n_rows();
         let learning_rate = match data.target() {
             Target::Numeric(_) => 0.01,
             Target::Classes(_) => 0.02,
         };
-        let batch_size = recipe.batch_size.unwrap_or(match n_rows {
+        let batch_size = config.batch_size.unwrap_or(match n_rows {
             ..2_000 => 64,
             2_000..10_000 => 128,
             _ => 256,
@@ -36,10 +36,10 @@ impl TrainingSchedule {
         let n_epochs = (N_STEPS / steps_per_epoch).clamp(EPOCHS.0, EPOCHS.1);
         let n_draws = if n_rows < MANY_ROWS { 4 } else { 2 };
         Self {
-            n_epochs: recipe.n_epochs.unwrap_or(n_epochs),
+            n_epochs: config.n_epochs.unwrap_or(n_epochs),
             batch_size,
-            n_draws: recipe.n_draws.unwrap_or(n_draws),
-            learning_rate: recipe.learning_rate.unwrap_or(learning_rate),
+            n_draws: config.n_draws.unwrap_or(n_draws),
+            learning_rate: config.learning_rate.unwrap_or(learning_rate),
         }
     }
 

@@ -13,9 +13,9 @@ use crate::rng::Key;
 use crate::soft::kernel::Pass;
 use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;
+use crate::variational::config::SoftTreeConfig;
 use crate::variational::options::{Leaf, LeafMixing};
 use crate::variational::problem::{Problem, Scale};
-use crate::variational::recipe::Recipe;
 use crate::variational::start;
 use crate::variational::state::start_posterior;
 use crate::variational::train::{Hear, Job, Trained, train};
@@ -31,7 +31,12 @@ pub(crate) struct Candidate {
 
 impl Candidate {
     /// The tree and its posterior before training.
-    pub(crate) fn begin(&self, recipe: &Recipe, problem: &Problem, key: Key) -> (Pass, LowRank) {
+    pub(crate) fn begin(
+        &self,
+        config: &SoftTreeConfig,
+        problem: &Problem,
+        key: Key,
+    ) -> (Pass, LowRank) {
         let layout = Layout {
             n_inputs: problem.encoder.n_inputs(),
             depth: self.depth,
@@ -43,17 +48,17 @@ impl Candidate {
         let pass = Pass {
             stack: Stack::single(layout),
             law,
-            beta: recipe.beta,
+            beta: config.beta,
         };
         let weights = start::weights(
             &problem.train,
             law,
             None,
             &layout,
-            recipe.beta,
+            config.beta,
             key.child(1),
         );
-        (pass, start_posterior(recipe, weights, key.child(2)))
+        (pass, start_posterior(config, weights, key.child(2)))
     }
 
     /// As a user reads it.
@@ -118,7 +123,7 @@ const ROWS_PER_LEAF: usize = 4;
 /// What a choice works with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ground<'a> {
-    pub(crate) recipe: &'a Recipe,
+    pub(crate) config: &'a SoftTreeConfig,
     pub(crate) data: &'a Dataset,
     pub(crate) held_out: Option<&'a Dataset>,
     /// Training rows before equal ones were merged; a weight counts as that many rows.
@@ -144,9 +149,9 @@ pub(crate) fn train_one(
     key: Key,
     hear: Hear<'_>,
 ) -> Result<Trained> {
-    let (pass, start) = candidate.begin(ground.recipe, problem, key.child(1));
+    let (pass, start) = candidate.begin(ground.config, problem, key.child(1));
     let job = Job {
-        recipe: ground.recipe,
+        config: ground.config,
         pass,
         train: &problem.train,
         held_out: problem.held_out.as_ref(),
@@ -168,12 +173,12 @@ pub(crate) struct Ranked {
 
 /// The candidates of the last round that come near the best, best first, and what was tried.
 pub(crate) fn choose(ground: &Ground<'_>) -> Result<(Vec<Ranked>, Vec<Trial>)> {
-    let recipe = ground.recipe;
+    let config = ground.config;
     let encoding = Encoding {
-        scaling: recipe.scaling.unwrap_or(Scaling::Standard),
-        rotation: recipe.rotation.unwrap_or(Rotation::None),
-        squares: recipe.squares.unwrap_or(false),
-        max_categories: recipe.max_categories,
+        scaling: config.scaling.unwrap_or(Scaling::Standard),
+        rotation: config.rotation.unwrap_or(Rotation::None),
+        squares: config.squares.unwrap_or(false),
+        max_categories: config.max_categories,
     };
     let mut field: Vec<Ranked> = shapes(ground)
         .into_iter()
@@ -192,7 +197,7 @@ pub(crate) fn choose(ground: &Ground<'_>) -> Result<(Vec<Ranked>, Vec<Trial>)> {
     }
     if field.len() > 1 {
         field = best(ground, field, 0.1, "choosing", &mut trials)?;
-        if recipe.prefers_blend {
+        if config.prefers_blend {
             field = blends_first(field);
         }
         field.truncate(3);
@@ -204,7 +209,7 @@ pub(crate) fn choose(ground: &Ground<'_>) -> Result<(Vec<Ranked>, Vec<Trial>)> {
         field.extend(others.map(|encoding| Ranked::new(Candidate { encoding, ..leader })));
         field = best(ground, field, 0.25, "choosing again", &mut trials)?;
         field = near_the_best(field);
-        if recipe.prefers_blend && field.iter().any(Ranked::is_blend) {
+        if config.prefers_blend && field.iter().any(Ranked::is_blend) {
             field.retain(Ranked::is_blend);
         }
     }
@@ -247,23 +252,23 @@ fn is_near(top: &[f64], scores: &[f64]) -> bool {
 
 /// Shapes that the parameters leave open.
 fn shapes(ground: &Ground<'_>) -> Vec<Shape> {
-    let recipe = ground.recipe;
-    let leaf = recipe.leaf.unwrap_or(Leaf::Linear);
-    let levels = |depth: usize| match recipe.leaf_mixing {
+    let config = ground.config;
+    let leaf = config.leaf.unwrap_or(Leaf::Linear);
+    let levels = |depth: usize| match config.leaf_mixing {
         Some(LeafMixing::Blend) => Some(0),
         Some(LeafMixing::Mixture) => Some(depth),
-        Some(LeafMixing::Hybrid) => Some(recipe.mixing_levels.unwrap_or(depth.div_ceil(2))),
+        Some(LeafMixing::Hybrid) => Some(config.mixing_levels.unwrap_or(depth.div_ceil(2))),
         None => None,
     };
     let enough = |depth: usize| ground.n_rows >= ROWS_PER_LEAF << depth;
-    let mut shapes: Vec<Shape> = match (recipe.depth, recipe.leaf_mixing) {
+    let mut shapes: Vec<Shape> = match (config.depth, config.leaf_mixing) {
         (Some(depth), Some(_)) => vec![(depth, levels(depth).unwrap_or(0), leaf)],
         (Some(depth), None) => (0..=depth).map(|levels| (depth, levels, leaf)).collect(),
         (None, Some(_)) => (1..=6)
             .filter(|&d| enough(d))
             .map(|d| (d, levels(d).unwrap_or(0).min(d), leaf))
             .collect(),
-        (None, None) => open_shapes(recipe.leaf)
+        (None, None) => open_shapes(config.leaf)
             .filter(|&(depth, ..)| enough(depth))
             .collect(),
     };
@@ -272,7 +277,7 @@ fn shapes(ground: &Ground<'_>) -> Vec<Shape> {
     }
     if ground.held_out.is_none() && shapes.len() > 1 {
         let (depth, mixing) = SAFE_SHAPE;
-        let depth = recipe
+        let depth = config
             .depth
             .unwrap_or(if enough(depth) { depth } else { 1 });
         shapes = vec![(depth, levels(depth).unwrap_or(mixing.min(depth)), leaf)];
@@ -290,17 +295,17 @@ fn open_shapes(leaf: Option<Leaf>) -> impl Iterator<Item = Shape> {
 
 /// Encodings that the parameters leave open, the plain one first.
 fn encodings(ground: &Ground<'_>, plain: Encoding) -> Vec<Encoding> {
-    let recipe = ground.recipe;
+    let config = ground.config;
     let features = ground.data.features();
-    let rotate = recipe.rotation.is_none() && Encoder::can_rotate(features);
-    let square = recipe.squares.is_none() && Encoder::can_square(features);
+    let rotate = config.rotation.is_none() && Encoder::can_rotate(features);
+    let square = config.squares.is_none() && Encoder::can_square(features);
     let rotated = Encoding {
         rotation: Rotation::Pca,
         ..plain
     };
     let mut all = vec![plain];
     all.extend(rotate.then_some(rotated));
-    all.extend(recipe.scaling.is_none().then_some(Encoding {
+    all.extend(config.scaling.is_none().then_some(Encoding {
         scaling: Scaling::Quantile,
         ..plain
     }));

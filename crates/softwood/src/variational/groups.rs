@@ -4,25 +4,25 @@ use crate::inference::prior::Groups;
 use crate::soft::law::Law;
 use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;
+use crate::variational::config::SoftTreeConfig;
 use crate::variational::options::Prior;
-use crate::variational::recipe::Recipe;
 
 /// Groups of weights that share a prior variance: kind of weight, for relevance determination also the input, and the tree: the first
 /// one carries more than those that are added to it.
-pub(crate) fn groups(recipe: &Recipe, stack: &Stack, law: Law) -> Option<Groups> {
-    if recipe.prior == Prior::Fixed {
+pub(crate) fn groups(config: &SoftTreeConfig, stack: &Stack, law: Law) -> Option<Groups> {
+    if config.prior == Prior::Fixed {
         return None;
     }
     let mut of_weight = vec![0; stack.n_weights()];
     let n_groups = (1 + stack.first.n_channels) * stack.width();
     for (tree, (layout, range)) in stack.ranges().enumerate() {
-        let by_input = recipe.prior == Prior::Ard;
+        let by_input = config.prior == Prior::Ard;
         group_tree(&layout, law, by_input, &mut of_weight[range.clone()]);
         for group in &mut of_weight[range] {
             *group += (tree * n_groups) as u32;
         }
     }
-    Some(Groups::new(of_weight, recipe.prior_scale))
+    Some(Groups::new(of_weight, config.prior_scale))
 }
 
 fn group_tree(layout: &Layout, law: Law, by_input: bool, of_weight: &mut [u32]) {

@@ -1,12 +1,12 @@
 //! Soft trees with a Gaussian posterior over their weights, fitted by maximising the ELBO: what the families of such trees share.
 
 pub(crate) mod choose;
+pub(crate) mod config;
 pub(crate) mod fitted;
 pub(crate) mod groups;
 pub(crate) mod options;
 pub(crate) mod probe;
 pub(crate) mod problem;
-pub(crate) mod recipe;
 pub(crate) mod rows;
 pub(crate) mod spare;
 pub(crate) mod start;

@@ -12,9 +12,9 @@ use crate::rng::{Key, uniform};
 use crate::soft::kernel::Pass;
 use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;
+use crate::variational::config::{Noise, SoftTreeConfig};
 use crate::variational::options::Prior;
 use crate::variational::problem::{Problem, Scale};
-use crate::variational::recipe::{Noise, Recipe};
 use crate::variational::state::{State, start_posterior};
 use crate::variational::train::Job;
 
@@ -68,8 +68,8 @@ impl ProbeShape {
         }
     }
 
-    fn recipe(&self) -> Recipe {
-        Recipe {
+    fn config(&self) -> SoftTreeConfig {
+        SoftTreeConfig {
             depth: Some(self.depth),
             leaf: None,
             leaf_mixing: None,
@@ -123,28 +123,28 @@ impl StepProbe {
     /// When the shape makes no table.
     pub fn new(shape: ProbeShape) -> Result<Self> {
         let data = generated(shape)?;
-        let (recipe, stack) = (shape.recipe(), shape.stack());
+        let (config, stack) = (shape.config(), shape.stack());
         let encoding = Encoding {
             scaling: Scaling::Standard,
             rotation: Rotation::None,
             squares: false,
             max_categories: 1,
         };
-        let mut problem = Problem::new(&data, None, Scale::of(&data, &recipe), encoding);
+        let mut problem = Problem::new(&data, None, Scale::of(&data, &config), encoding);
         problem.train.given = vec![0.0; stack.n_given() * shape.batch];
         let key = Key::from_seed(1);
         let weights = key.child(1).uniforms(stack.n_weights());
         let weights = weights.iter().map(|&u| u as f32 - 0.5).collect();
         let job = Job {
-            recipe: &recipe,
+            config: &config,
             pass: Pass {
                 stack,
                 law: problem.scale.law,
-                beta: recipe.beta,
+                beta: config.beta,
             },
             train: &problem.train,
             held_out: None,
-            start: start_posterior(&recipe, weights, key.child(2)),
+            start: start_posterior(&config, weights, key.child(2)),
             schedule: TrainingSchedule {
                 n_epochs: 1,
                 batch_size: shape.batch,

@@ -4,7 +4,7 @@ use crate::data::dataset::{Dataset, Target};
 use crate::data::encode::{Encoder, Encoding};
 use crate::data::standardise::{Standard, resolution};
 use crate::soft::law::Law;
-use crate::variational::recipe::{Noise, Recipe};
+use crate::variational::config::{Noise, SoftTreeConfig};
 
 /// Encoded rows: inputs `n_rows x width` with a last column of ones.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ const LEAST_SCALE: f64 = 1e-3;
 
 impl Scale {
     /// Standard units of the training target and the law that suits it.
-    pub(crate) fn of(data: &Dataset, recipe: &Recipe) -> Self {
+    pub(crate) fn of(data: &Dataset, config: &SoftTreeConfig) -> Self {
         match data.target() {
             Target::Classes(_) => Self {
                 standard: Standard {
@@ -59,8 +59,8 @@ impl Scale {
                 let standard = Standard::fit(values, data.weights());
                 let half_step = resolution(values, data.weights())
                     .map_or(0.0, |step| 0.5 * step / standard.scale);
-                let floor = recipe.min_scale.unwrap_or(LEAST_SCALE.max(half_step));
-                let (law, n_channels) = match recipe.noise {
+                let floor = config.min_scale.unwrap_or(LEAST_SCALE.max(half_step));
+                let (law, n_channels) = match config.noise {
                     Noise::Known(sd) => {
                         let sd = sd / standard.scale;
                         (Law::KnownNoise { sd }, 2)

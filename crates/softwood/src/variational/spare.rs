@@ -2,7 +2,7 @@
 
 use crate::data::dataset::Dataset;
 use crate::rng::{Key, shuffle};
-use crate::variational::recipe::Recipe;
+use crate::variational::config::SoftTreeConfig;
 
 /// Fewest rows of which a part is held out.
 const LEAST_ROWS_TO_SPLIT: usize = 40;
@@ -10,21 +10,25 @@ const LEAST_ROWS_TO_SPLIT: usize = 40;
 const MOST_COPIES: usize = 64;
 
 /// Splits off the held-out part; `None` where there are too few rows to spare any, or nothing to use it for.
-pub(crate) fn set_aside(data: &Dataset, recipe: &Recipe, key: Key) -> Option<(Dataset, Dataset)> {
+pub(crate) fn set_aside(
+    data: &Dataset,
+    config: &SoftTreeConfig,
+    key: Key,
+) -> Option<(Dataset, Dataset)> {
     let n_rows = data.n_rows();
-    let nothing_to_choose = !recipe.early_stopping
-        && recipe.depth.is_some()
-        && recipe.leaf_mixing.is_some()
-        && recipe.scaling.is_some()
-        && recipe.rotation.is_some()
-        && recipe.squares.is_some();
+    let nothing_to_choose = !config.early_stopping
+        && config.depth.is_some()
+        && config.leaf_mixing.is_some()
+        && config.scaling.is_some()
+        && config.rotation.is_some()
+        && config.squares.is_some();
     if rows_before_merging(data) < LEAST_ROWS_TO_SPLIT || nothing_to_choose {
         return None;
     }
     let copies = copies_of(data);
     let mut order = copies.clone();
     shuffle(&mut key.rng(), &mut order);
-    let n_spare = ((order.len() as f64 * recipe.validation_fraction).round() as usize)
+    let n_spare = ((order.len() as f64 * config.validation_fraction).round() as usize)
         .clamp(1, order.len() - 1);
     let (spare, kept) = order.split_at(n_spare);
     let mut n_copies = vec![0; n_rows];

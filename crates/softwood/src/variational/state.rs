@@ -12,9 +12,9 @@ use crate::rng::Key;
 use crate::soft::kernel::Pass;
 use crate::soft::law::{HALF_LN_TWO_PI, Law};
 use crate::soft::tree::{Workspace, log_likelihood};
+use crate::variational::config::{Noise, SoftTreeConfig};
 use crate::variational::groups::groups;
 use crate::variational::problem::Coded;
-use crate::variational::recipe::{Noise, Recipe};
 use crate::variational::rows::{Gathered, score_rows};
 use crate::variational::train::Job;
 
@@ -45,7 +45,7 @@ struct OneNoise {
 impl OneNoise {
     /// That of a run, if there is such a noise in it or at its beginning.
     fn of(job: &Job<'_>) -> Option<Self> {
-        match (job.recipe.noise, job.pass.law) {
+        match (job.config.noise, job.pass.law) {
             (Noise::Constant { shape, scale }, _) => Some(Self {
                 shape,
                 scale,
@@ -95,7 +95,7 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn new(job: &Job<'_>, key: Key) -> Self {
-        let (mut pass, recipe, schedule) = (job.pass, job.recipe, &job.schedule);
+        let (mut pass, config, schedule) = (job.pass, job.config, &job.schedule);
         if job.n_calm() > 0 {
             pass.law = Law::KnownNoise { sd: 1.0 };
         }
@@ -109,15 +109,15 @@ impl State {
         Self {
             sampler: Sampler::new(&posterior, schedule.n_draws),
             adam: Adam::new(posterior.values.len()),
-            groups: groups(recipe, stack, pass.law),
-            precision: vec![(1.0 / recipe.prior_scale.powi(2)) as f32; n_weights],
+            groups: groups(config, stack, pass.law),
+            precision: vec![(1.0 / config.prior_scale.powi(2)) as f32; n_weights],
             moments: vec![0.0; n_weights],
             gaussian: Gaussian::new(key.child(2)),
             room: Workspace::new(&pass, batch_rows, schedule.n_draws),
             slopes: vec![0.0; schedule.n_draws * n_weights],
             batch: Gathered::new(batch_rows, stack),
             given: Vec::new(),
-            kl_weight: recipe.kl_weight,
+            kl_weight: config.kl_weight,
             one_noise: OneNoise::of(job),
             kept: kept(job),
             warmth: 1.0,
@@ -255,10 +255,10 @@ fn kept(job: &Job<'_>) -> Vec<Range<usize>> {
 }
 
 /// A posterior around the weights given, narrow and hardly correlated.
-pub(crate) fn start_posterior(recipe: &Recipe, mut weights: Vec<f32>, key: Key) -> LowRank {
+pub(crate) fn start_posterior(config: &SoftTreeConfig, mut weights: Vec<f32>, key: Key) -> LowRank {
     let n_weights = weights.len();
-    let rank = recipe.rank.min(n_weights);
-    let sd = START_SD * recipe.prior_scale.min(1.0);
+    let rank = config.rank.min(n_weights);
+    let sd = START_SD * config.prior_scale.min(1.0);
     weights.resize(2 * n_weights, sd.ln() as f32);
     let mut factors = vec![0.0; rank * n_weights];
     Gaussian::new(key).fill(&mut factors);

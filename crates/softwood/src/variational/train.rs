@@ -9,13 +9,13 @@ use crate::posterior::CurvePoint;
 use crate::rng::{Key, shuffle};
 use crate::soft::kernel::Pass;
 use crate::soft::law::Law;
+use crate::variational::config::SoftTreeConfig;
 use crate::variational::problem::Coded;
-use crate::variational::recipe::Recipe;
 use crate::variational::state::{State, WARM_UP};
 
 /// What a run trains, and where it starts.
 pub(crate) struct Job<'a> {
-    pub(crate) recipe: &'a Recipe,
+    pub(crate) config: &'a SoftTreeConfig,
     pub(crate) pass: Pass,
     pub(crate) train: &'a Coded,
     pub(crate) held_out: Option<&'a Coded>,
@@ -36,7 +36,7 @@ impl Job<'_> {
         let stack = &self.pass.stack;
         let is_one_blend = stack.first.n_components() == 1 && !stack.is_given;
         let has_scale = matches!(self.pass.law, Law::Normal { .. });
-        if self.recipe.calm_start && has_scale && is_one_blend && !self.is_warm {
+        if self.config.calm_start && has_scale && is_one_blend && !self.is_warm {
             (CALM * self.schedule.n_epochs as f64) as usize
         } else {
             0
@@ -120,7 +120,7 @@ pub(crate) fn train(job: &Job<'_>, key: Key, hear: Hear<'_>) -> Result<Trained> 
                 && is_warm
                 && best
                     .as_ref()
-                    .is_none_or(|best| held_out > best.held_out || !job.recipe.early_stopping)
+                    .is_none_or(|best| held_out > best.held_out || !job.config.early_stopping)
             {
                 best = Some(Best {
                     held_out,

@@ -14,9 +14,9 @@ use crate::soft::kernel::Pass;
 use crate::soft::law::Law;
 use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;
+use crate::variational::config::SoftTreeConfig;
 use crate::variational::fitted::draw_weights;
 use crate::variational::problem::{Coded, Problem};
-use crate::variational::recipe::Recipe;
 use crate::variational::rows::score_rows;
 use crate::variational::start;
 use crate::variational::state::start_posterior;
@@ -51,7 +51,7 @@ pub(super) struct Sum {
 /// Where a sum grows.
 pub(super) struct Site<'a> {
     pub(super) params: &'a VsgbmParams,
-    pub(super) recipe: &'a Recipe,
+    pub(super) config: &'a SoftTreeConfig,
     pub(super) problem: &'a Problem,
     pub(super) schedule: TrainingSchedule,
     /// Hears of every epoch: what is done, of how much.
@@ -223,14 +223,14 @@ impl Site<'_> {
             .map(|rows| with(rows, told(&sum.pass, &means, rows)));
         let schedule = self.schedule.part(ADDED_RUN);
         let job = Job {
-            recipe: self.recipe,
+            config: self.config,
             pass: Pass {
                 stack: Stack::on_given(first, added),
                 ..sum.pass
             },
             train: &train_rows,
             held_out: spare.as_ref(),
-            start: start_posterior(self.recipe, weights, key.child(3)),
+            start: start_posterior(self.config, weights, key.child(3)),
             schedule,
             is_warm: false,
             keeps_scale: false,
@@ -252,7 +252,7 @@ impl Site<'_> {
         let mut schedule = self.schedule.part(share);
         schedule.learning_rate *= rate;
         let job = Job {
-            recipe: self.recipe,
+            config: self.config,
             pass: sum.pass,
             train: &self.problem.train,
             held_out: self.problem.held_out.as_ref(),

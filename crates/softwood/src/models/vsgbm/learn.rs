@@ -20,9 +20,9 @@ use crate::rng::Key;
 use crate::soft::law::Law;
 use crate::store::record::Record;
 use crate::variational::choose::{Ground, Ranked, choose, train_one};
+use crate::variational::config::SoftTreeConfig;
 use crate::variational::fitted::{Fitted, draws_key, members_of};
 use crate::variational::problem::{Problem, Scale};
-use crate::variational::recipe::Recipe;
 use crate::variational::spare::{rows_before_merging, set_aside};
 use crate::variational::train::converged;
 
@@ -59,12 +59,12 @@ impl Fit for VsgbmParams {
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vsgbm> {
         let whole = data.merged();
-        let recipe = params.recipe();
+        let config = params.config();
         if let Some(record) = run.base {
-            return go_on(params, &recipe, record, (data, &whole), run);
+            return go_on(params, &config, record, (data, &whole), run);
         }
         let split = if run.held_out.is_none() {
-            set_aside(&whole, &recipe, run.key.child(1))
+            set_aside(&whole, &config, run.key.child(1))
         } else {
             None
         };
@@ -73,12 +73,12 @@ impl Fit for VsgbmParams {
             None => (&whole, run.held_out),
         };
         let ground = Ground {
-            recipe: &recipe,
+            config: &config,
             data: train_rows,
             held_out: spare,
             n_rows: rows_before_merging(train_rows),
-            scale: Scale::of(train_rows, &recipe),
-            schedule: TrainingSchedule::full(&recipe, train_rows),
+            scale: Scale::of(train_rows, &config),
+            schedule: TrainingSchedule::full(&config, train_rows),
             run,
         };
         fit(params, &ground, &whole, data)
@@ -110,7 +110,7 @@ fn fit(
         let key = run.key.child(20).child(at as u64);
         // each fit but the first sets other rows aside, so that together they see all
         let split = if at > 0 && run.held_out.is_none() {
-            set_aside(whole, ground.recipe, run.key.child(1).child(at as u64))
+            set_aside(whole, ground.config, run.key.child(1).child(at as u64))
         } else {
             None
         };
@@ -172,7 +172,7 @@ fn one_fit(
     )?;
     let site = Site {
         params,
-        recipe: ground.recipe,
+        config: ground.config,
         problem: &problem,
         schedule: ground.schedule,
         hear: &hear,
@@ -253,13 +253,13 @@ fn assemble(
 /// Goes on from a fitted model: trees that it does not have yet are added, then all are improved together in a short run.
 fn go_on(
     params: &VsgbmParams,
-    recipe: &Recipe,
+    config: &SoftTreeConfig,
     record: &Record,
     (data, whole): (&Dataset, &Dataset),
     run: &Run<'_>,
 ) -> Result<Vsgbm> {
     let base = base(params, record, data)?;
-    let schedule = TrainingSchedule::full(recipe, whole);
+    let schedule = TrainingSchedule::full(config, whole);
     let hear = listener(run);
     let grown = run.pool.map(base.fits.len(), |at| {
         let fit = &base.fits[at];
@@ -272,7 +272,7 @@ fn go_on(
         let problem = Problem::encoded(whole, run.held_out, scale, fit.encoder.clone());
         let site = Site {
             params,
-            recipe,
+            config,
             problem: &problem,
             schedule,
             hear: &hear,

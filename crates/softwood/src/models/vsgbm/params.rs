@@ -2,8 +2,8 @@
 
 use crate::data::encode::{Rotation, Scaling};
 use crate::params::{choices, params};
+use crate::variational::config::{Noise, SoftTreeConfig};
 use crate::variational::options::{Leaf, LeafMixing, Prior};
-use crate::variational::recipe::{Noise, Recipe};
 
 choices! {
     /// What is said of the noise of a number.
@@ -126,9 +126,9 @@ params! {
 
 impl VsgbmParams {
     /// What it tells the fit of its trees.
-    pub(super) fn recipe(&self) -> Recipe {
+    pub(super) fn config(&self) -> SoftTreeConfig {
         let is_constant = self.noise == NoiseModel::Constant;
-        Recipe {
+        SoftTreeConfig {
             depth: self.depth,
             leaf: self.leaf,
             leaf_mixing: if is_constant {

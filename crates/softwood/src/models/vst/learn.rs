@@ -10,9 +10,9 @@ use crate::models::vst::posterior::Vst;
 use crate::params::Checked;
 use crate::posterior::Training;
 use crate::variational::choose::{Ground, Ranked, choose, train_one};
+use crate::variational::config::SoftTreeConfig;
 use crate::variational::fitted::{Fitted, draws_key, members_of};
 use crate::variational::problem::Scale;
-use crate::variational::recipe::Recipe;
 use crate::variational::spare::{rows_before_merging, set_aside};
 use crate::variational::train::{Trained, converged};
 
@@ -21,9 +21,9 @@ impl Fit for VstParams {
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vst> {
         let whole = data.merged();
-        let recipe = Recipe::from(&**params);
+        let config = SoftTreeConfig::from(&**params);
         let split = if run.held_out.is_none() {
-            set_aside(&whole, &recipe, run.key.child(1))
+            set_aside(&whole, &config, run.key.child(1))
         } else {
             None
         };
@@ -32,12 +32,12 @@ impl Fit for VstParams {
             None => (&whole, run.held_out),
         };
         let ground = Ground {
-            recipe: &recipe,
+            config: &config,
             data: train_rows,
             held_out: spare,
             n_rows: rows_before_merging(train_rows),
-            scale: Scale::of(train_rows, &recipe),
-            schedule: TrainingSchedule::full(&recipe, train_rows),
+            scale: Scale::of(train_rows, &config),
+            schedule: TrainingSchedule::full(&config, train_rows),
             run,
         };
         fit(params, &ground, data)

@@ -2,8 +2,8 @@
 
 use crate::data::encode::{Rotation, Scaling};
 use crate::params::params;
+use crate::variational::config::{Noise, SoftTreeConfig};
 use crate::variational::options::{Leaf, LeafMixing, Prior};
-use crate::variational::recipe::{Noise, Recipe};
 
 params! {
     /// Parameters of the variational soft tree.
@@ -68,7 +68,7 @@ params! {
     }
 }
 
-impl From<&VstParams> for Recipe {
+impl From<&VstParams> for SoftTreeConfig {
     fn from(params: &VstParams) -> Self {
         Self {
             depth: params.depth,

@@ -5,7 +5,7 @@ use crate::variational::options::{Leaf, LeafMixing, Prior};
 
 /// Shape, prior, length of training and encoding; what is `None` is chosen.
 #[derive(Debug, Clone)]
-pub(crate) struct Recipe {
+pub(crate) struct SoftTreeConfig {
     pub(crate) depth: Option<usize>,
     pub(crate) leaf: Option<Leaf>,
     pub(crate) leaf_mixing: Option<LeafMixing>,
