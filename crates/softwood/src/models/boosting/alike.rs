@@ -11,8 +11,8 @@
 use crate::boost::chain::Chain;
 use crate::boost::learner::Sampling;
 use crate::data::binned::Binned;
+use crate::models::boosting::config::{BoostingConfig, Members};
 use crate::models::boosting::head::Law;
-use crate::models::boosting::recipe::{Members, Recipe};
 use crate::numerics::chains::{Draws, effective_of};
 use crate::par::Pool;
 use crate::posterior::{MemberReport, OutputSpread};
@@ -52,17 +52,17 @@ struct Said {
 impl<'a> Ensemble<'a> {
     /// The members of some chains; besides, the learning rate, the target's scale and the weight of all rows.
     pub(super) fn new(
-        recipe: &Recipe<'_>,
+        config: &BoostingConfig<'_>,
         chains: &'a [Chain],
         law: Law,
         (learning_rate, scale, total_weight): (f64, f64, f64),
     ) -> Self {
         Self {
-            members: recipe.members,
+            members: config.members,
             chains,
             law,
-            sampling: recipe.sampling,
-            is_sampled: recipe.subsample < 1.0 || recipe.colsample < 1.0,
+            sampling: config.sampling,
+            is_sampled: config.subsample < 1.0 || config.colsample < 1.0,
             learning_rate,
             scale,
             total_weight,

@@ -7,9 +7,9 @@ use crate::data::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};
 use crate::hard::candidate::Columns;
+use crate::models::boosting::config::BoostingConfig;
 use crate::models::boosting::head::Law;
 use crate::models::boosting::prepare::{Material, Prepared};
-use crate::models::boosting::recipe::Recipe;
 use crate::models::boosting::view::{Plan, Rows, View};
 use crate::par::Pool;
 use crate::posterior::{CurvePoint, Training, Trial};
@@ -47,18 +47,18 @@ pub(super) struct Before<'a> {
 
 /// Chooses on rows that are given, or on a part of the training rows.
 pub(super) fn choose(
-    recipe: &Recipe<'_>,
+    config: &BoostingConfig<'_>,
     material: &Material<'_>,
     before: Option<Before<'_>>,
     run: &Run<'_>,
     training: &mut Training,
 ) -> Result<Chosen> {
-    let candidates = candidates(recipe, before);
+    let candidates = candidates(config, before);
     let singles = Plan::singles(material.data.features(), &material.targets);
     let with = |plan: &Plan, (learning_rate, max_depth)| Chosen {
         learning_rate,
         max_depth,
-        n_trees: recipe.n_estimators,
+        n_trees: config.n_estimators,
         plan: plan.clone(),
         held_out: None,
         widening: Vec::new(),
@@ -66,7 +66,7 @@ pub(super) fn choose(
     let n_spare = match before {
         // the model may have been trained on these rows: none of them can judge it
         Some(_) => 0,
-        None => spare_rows(recipe, run, material.n_rows()),
+        None => spare_rows(config, run, material.n_rows()),
     };
     let train = material.rows(n_spare..material.n_rows());
     let together = |is_wanted: bool| {
@@ -81,32 +81,32 @@ pub(super) fn choose(
             })
             .flatten()
     };
-    let is_settled = candidates.len() == 1 && recipe.patience.is_none() && before.is_none();
+    let is_settled = candidates.len() == 1 && config.patience.is_none() && before.is_none();
     if is_settled || (run.held_out.is_none() && n_spare == 0) {
         let safe = match candidates[..] {
             [only] => only,
             _ => (
-                recipe.learning_rate.unwrap_or(SAFE.0),
-                recipe.max_depth.unwrap_or(SAFE.1),
+                config.learning_rate.unwrap_or(SAFE.0),
+                config.max_depth.unwrap_or(SAFE.1),
             ),
         };
-        let plan = together(recipe.interactions == Some(true)).unwrap_or(singles);
+        let plan = together(config.interactions == Some(true)).unwrap_or(singles);
         return Ok(with(&plan, safe));
     }
     let contest = Contest {
-        recipe,
+        config,
         material,
         before,
         run,
         train,
         spare: material.rows(0..n_spare),
     };
-    let first = match recipe.interactions {
+    let first = match config.interactions {
         Some(true) => together(true).unwrap_or_else(|| singles.clone()),
         _ => singles.clone(),
     };
     let (mut best, scores) = contest.hold(&first, &candidates, training)?;
-    if recipe.interactions.is_none()
+    if config.interactions.is_none()
         && let Some(plan) = together(true)
     {
         let (tried, others): (Vec<_>, Vec<_>) = hopeful(&candidates, &scores)
@@ -129,18 +129,18 @@ pub(super) fn choose(
     Ok(best)
 }
 
-fn candidates(recipe: &Recipe<'_>, before: Option<Before<'_>>) -> Vec<(f64, usize)> {
+fn candidates(config: &BoostingConfig<'_>, before: Option<Before<'_>>) -> Vec<(f64, usize)> {
     if let Some(before) = before {
         let (rate, depth) = before.settings;
         return vec![(
-            recipe.learning_rate.unwrap_or(rate),
-            recipe.max_depth.unwrap_or(depth),
+            config.learning_rate.unwrap_or(rate),
+            config.max_depth.unwrap_or(depth),
         )];
     }
-    let rates = recipe
+    let rates = config
         .learning_rate
         .map_or(RATES.to_vec(), |rate| vec![rate]);
-    let depths = recipe
+    let depths = config
         .max_depth
         .map_or(DEPTHS.to_vec(), |depth| vec![depth]);
     let pairs = rates
@@ -159,19 +159,19 @@ fn hopeful(candidates: &[(f64, usize)], scores: &[f64]) -> Vec<(f64, usize)> {
 }
 
 /// Rows that are set aside to choose by.
-fn spare_rows(recipe: &Recipe<'_>, run: &Run<'_>, n_rows: usize) -> usize {
+fn spare_rows(config: &BoostingConfig<'_>, run: &Run<'_>, n_rows: usize) -> usize {
     let is_choosing =
-        recipe.learning_rate.is_none() || recipe.max_depth.is_none() || recipe.patience.is_some();
+        config.learning_rate.is_none() || config.max_depth.is_none() || config.patience.is_some();
     if !is_choosing || run.held_out.is_some() || n_rows < LEAST_ROWS_TO_SPLIT {
         return 0;
     }
-    ((n_rows as f64 * recipe.validation_fraction).round() as usize).max(1)
+    ((n_rows as f64 * config.validation_fraction).round() as usize).max(1)
 }
 
 /// Candidates that are grown on some rows and judged by others.
 #[derive(Debug, Clone, Copy)]
 struct Contest<'a> {
-    recipe: &'a Recipe<'a>,
+    config: &'a BoostingConfig<'a>,
     material: &'a Material<'a>,
     before: Option<Before<'a>>,
     run: &'a Run<'a>,
@@ -185,8 +185,8 @@ impl Contest<'_> {
     /// that several ask for leave intervals too narrow.
     fn n_chains(&self) -> usize {
         let is_of_classes = matches!(self.material.law, Law::Binary | Law::Multiclass { .. });
-        if is_of_classes && self.recipe.sampling != Sampling::Off {
-            self.recipe.members.chains.min(MOST_CHAINS)
+        if is_of_classes && self.config.sampling != Sampling::Off {
+            self.config.members.chains.min(MOST_CHAINS)
         } else {
             1
         }
@@ -246,7 +246,7 @@ impl Contest<'_> {
         let runs = self.run.pool.map(n, |at| {
             let law = self.material.law;
             let settings = self
-                .recipe
+                .config
                 .settings(law, candidates[at], train.total_weight());
             let base = self.before.map(|before| before.chain);
             let key = self.run.key.child(10);

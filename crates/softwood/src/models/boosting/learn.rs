@@ -11,11 +11,11 @@ use crate::fit::{Fit, Progress, Run};
 use crate::hard::candidate::Columns;
 use crate::models::boosting::alike::Ensemble;
 use crate::models::boosting::choose::{Before, Chosen, choose};
+use crate::models::boosting::config::BoostingConfig;
 use crate::models::boosting::head::Law;
 use crate::models::boosting::params::{SgbParams, SglbParams};
 use crate::models::boosting::posterior::Boosted;
 use crate::models::boosting::prepare::{LEAST_SCALE, Material, Prepared};
-use crate::models::boosting::recipe::Recipe;
 use crate::models::boosting::view::Rows;
 use crate::par::Pool;
 use crate::params::Checked;
@@ -29,7 +29,7 @@ impl Fit for SgbParams {
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
         let json = serde_json::to_value(&**params).unwrap_or_default();
-        fit(&Recipe::from(&**params), json, data, run)
+        fit(&BoostingConfig::from(&**params), json, data, run)
     }
 }
 
@@ -39,17 +39,22 @@ impl Fit for SglbParams {
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
         let json = serde_json::to_value(&**params).unwrap_or_default();
-        fit(&Recipe::from(&**params), json, data, run)
+        fit(&BoostingConfig::from(&**params), json, data, run)
     }
 }
 
-fn fit(recipe: &Recipe<'_>, params: Value, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
+fn fit(
+    config: &BoostingConfig<'_>,
+    params: Value,
+    data: &Dataset,
+    run: &Run<'_>,
+) -> Result<Boosted> {
     let base = run
         .base
-        .map(|record| base(recipe, &params, record, data))
+        .map(|record| base(config, &params, record, data))
         .transpose()?;
     let known = base.as_ref().map(|base| (base.standard, base.law));
-    let material = Material::new(recipe, data, known)?;
+    let material = Material::new(config, data, known)?;
     let mut training = Training {
         target_sd: data
             .schema()
@@ -63,7 +68,7 @@ fn fit(recipe: &Recipe<'_>, params: Value, data: &Dataset, run: &Run<'_>) -> Res
         chain: &base.chains[0],
         settings: base.settings,
     });
-    let chosen = choose(recipe, &material, before, run, &mut training)?;
+    let chosen = choose(config, &material, before, run, &mut training)?;
     let all = material.rows(0..material.n_rows());
     let (view, whole) = match &base {
         Some(base) => material.train_on(all, &base.view, run.pool),
@@ -87,8 +92,8 @@ fn fit(recipe: &Recipe<'_>, params: Value, data: &Dataset, run: &Run<'_>) -> Res
     };
     let earlier = base.as_ref().map(|base| &base.chains[..]);
     let ground = (&columns, &whole, own_order);
-    let (mut chains, dispersion) = chains(recipe, law, ground, (&chosen, earlier), run)?;
-    if recipe.sampling == Sampling::Off && base.is_none() {
+    let (mut chains, dispersion) = chains(config, law, ground, (&chosen, earlier), run)?;
+    if config.sampling == Sampling::Off && base.is_none() {
         // no noise accounts for what was learned by heart
         for chain in &mut chains {
             chain.shift(&chosen.widening);
@@ -96,7 +101,7 @@ fn fit(recipe: &Recipe<'_>, params: Value, data: &Dataset, run: &Run<'_>) -> Res
     }
     let law = with_dispersion(law, &chosen, dispersion);
     let facts = (chosen.learning_rate, standard.scale, whole.total_weight());
-    let ensemble = Ensemble::new(recipe, &chains, law, facts);
+    let ensemble = Ensemble::new(config, &chains, law, facts);
     training.members = Some(ensemble.report(&some_rows, data.schema().classes(), run.pool));
     training.chosen = format!(
         "{}{} trees of depth {}, learning rate {}{}",
@@ -107,7 +112,7 @@ fn fit(recipe: &Recipe<'_>, params: Value, data: &Dataset, run: &Run<'_>) -> Res
         chosen.plan.describe(),
     );
     let model = Boosted {
-        family: recipe.family,
+        family: config.family,
         schema: data.schema().clone(),
         params,
         training,
@@ -115,7 +120,7 @@ fn fit(recipe: &Recipe<'_>, params: Value, data: &Dataset, run: &Run<'_>) -> Res
         law,
         view,
         settings: (chosen.learning_rate, chosen.max_depth),
-        members: recipe.members,
+        members: config.members,
         chains,
         snapshots: Vec::new(),
         asked: Vec::new(),
@@ -139,22 +144,27 @@ fn with_dispersion(law: Law, chosen: &Chosen, dispersion: f64) -> Law {
 }
 
 /// A model to go on from, if it can.
-fn base(recipe: &Recipe<'_>, params: &Value, record: &Record, data: &Dataset) -> Result<Boosted> {
+fn base(
+    config: &BoostingConfig<'_>,
+    params: &Value,
+    record: &Record,
+    data: &Dataset,
+) -> Result<Boosted> {
     let broken = |problem: &str| Err(Error::Parameters(vec![problem.to_owned()]));
-    if record.family != recipe.family {
+    if record.family != config.family {
         return broken(&format!(
             "a `{}` model cannot become a `{}`; go on with the family that it is of",
-            record.family, recipe.family
+            record.family, config.family
         ));
     }
-    let base = Boosted::from_record(recipe.family, record)?;
+    let base = Boosted::from_record(config.family, record)?;
     if base.schema() != data.schema() {
         return Err(Error::Table(
             "the columns, categories or classes are not those of the model to go on from"
                 .to_owned(),
         ));
     }
-    if base.members != recipe.members {
+    if base.members != config.members {
         return broken(
             "members cannot change when training goes on: keep `n_members`, `virtual`, `n_chains` and `burn_in`",
         );
@@ -163,7 +173,7 @@ fn base(recipe: &Recipe<'_>, params: &Value, record: &Record, data: &Dataset) ->
         return broken("`monotone` cannot change when training goes on");
     }
     let is_squared = matches!(base.law, Law::Squared { .. });
-    if data.schema().classes().is_none() && is_squared != recipe.is_squared() {
+    if data.schema().classes().is_none() && is_squared != config.is_squared() {
         return broken("`head` cannot change when training goes on");
     }
     Ok(base)
@@ -174,15 +184,15 @@ type OwnOrder<'a> = dyn Fn(usize, Key) -> Option<Binned> + Sync + 'a;
 
 /// All chains, and the mean residual variance of the training rows.
 fn chains(
-    recipe: &Recipe<'_>,
+    config: &BoostingConfig<'_>,
     law: Law,
     (columns, whole, own_order): (&Columns, &Prepared, &OwnOrder<'_>),
     (chosen, earlier): (&Chosen, Option<&[Chain]>),
     run: &Run<'_>,
 ) -> Result<(Vec<Chain>, f64)> {
-    let n = recipe.members.chains;
+    let n = config.members.chains;
     let how = (chosen.learning_rate, chosen.max_depth);
-    let mut settings = recipe.settings(law, how, whole.total_weight());
+    let mut settings = config.settings(law, how, whole.total_weight());
     settings.n_trees = chosen.n_trees;
     settings.patience = None;
     let alone = Pool::new(1)?;

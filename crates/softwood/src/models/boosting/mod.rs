@@ -5,13 +5,13 @@ mod alike;
 mod choose;
 mod class_weights;
 mod codec;
+mod config;
 mod head;
 mod learn;
 mod monotone;
 mod params;
 mod posterior;
 mod prepare;
-mod recipe;
 mod view;
 
 pub use params::{NoiseMode, RegressionHead, SgbParams, SglbParams, TreeGrowth};

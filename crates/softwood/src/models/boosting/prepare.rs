@@ -8,10 +8,10 @@ use crate::data::standardise::{Standard, resolution};
 use crate::error::Result;
 use crate::hard::candidate::Columns;
 use crate::models::boosting::class_weights::ClassWeights;
+use crate::models::boosting::config::BoostingConfig;
 use crate::models::boosting::head::Law;
 use crate::models::boosting::monotone::orders;
 use crate::models::boosting::params::RegressionHead;
-use crate::models::boosting::recipe::Recipe;
 use crate::models::boosting::view::{Plan, Rows, Targets, View};
 use crate::par::Pool;
 
@@ -80,17 +80,17 @@ impl<'a> Material<'a> {
     /// # Errors
     /// When orders or class weights do not fit the data.
     pub(super) fn new(
-        recipe: &Recipe<'_>,
+        config: &BoostingConfig<'_>,
         data: &'a Dataset,
         known: Option<(Standard, Law)>,
     ) -> Result<Self> {
-        let orders = orders(recipe.monotone, data)?;
+        let orders = orders(config.monotone, data)?;
         let distinct = Distinct::of(data);
-        let classes = ClassWeights::new(recipe.class_weight, data, &distinct)?;
+        let classes = ClassWeights::new(config.class_weight, data, &distinct)?;
         let distinct = classes.weigh(data, distinct);
         let (standard, law) = known.unwrap_or_else(|| {
             let standard = standard(data, &distinct);
-            let law = law(recipe, data, &distinct, &standard);
+            let law = law(config, data, &distinct, &standard);
             (standard, law)
         });
         let targets = Targets::of(data, &standard);
@@ -102,7 +102,7 @@ impl<'a> Material<'a> {
             targets,
             classes,
             orders,
-            max_bins: recipe.max_bins,
+            max_bins: config.max_bins,
         })
     }
 
@@ -167,19 +167,24 @@ fn standard(data: &Dataset, distinct: &Distinct) -> Standard {
     }
 }
 
-fn law(recipe: &Recipe<'_>, data: &Dataset, distinct: &Distinct, standard: &Standard) -> Law {
+fn law(
+    config: &BoostingConfig<'_>,
+    data: &Dataset,
+    distinct: &Distinct,
+    standard: &Standard,
+) -> Law {
     let Some(values) = numbers(data, distinct) else {
         return match data.schema().classes().map_or(0, <[String]>::len) {
             2 => Law::Binary,
             classes => Law::Multiclass { classes },
         };
     };
-    if recipe.head == RegressionHead::Squared {
+    if config.head == RegressionHead::Squared {
         return Law::Squared { sd: 1.0 };
     }
     let half_step = resolution(&values, Some(&distinct.weights))
         .map_or(0.0, |step| 0.5 * step / standard.scale);
     Law::Normal {
-        floor: recipe.min_scale.unwrap_or(LEAST_SCALE.max(half_step)),
+        floor: config.min_scale.unwrap_or(LEAST_SCALE.max(half_step)),
     }
 }

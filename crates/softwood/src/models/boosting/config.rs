@@ -1,4 +1,4 @@
-//! What both boosted families boil down to: one recipe.
+//! What both boosted families boil down to: one config.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,9 +19,9 @@ pub(super) struct Members {
     pub(super) burn_in: f64,
 }
 
-/// A recipe; what is `None` is chosen on held-out rows.
+/// A config; what is `None` is chosen on held-out rows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Recipe<'a> {
+pub(super) struct BoostingConfig<'a> {
     pub(super) family: &'static str,
     pub(super) n_estimators: usize,
     pub(super) learning_rate: Option<f64>,
@@ -45,10 +45,10 @@ pub(super) struct Recipe<'a> {
     pub(super) min_scale: Option<f64>,
 }
 
-/// A recipe from the parameters that both families have, and what is a family's own.
-macro_rules! recipe {
+/// A config from the parameters that both families have, and what is a family's own.
+macro_rules! config {
     ($params:ident, { $($own:tt)* }) => {
-        Recipe {
+        BoostingConfig {
             n_estimators: $params.n_estimators,
             learning_rate: $params.learning_rate,
             max_depth: $params.max_depth,
@@ -70,9 +70,9 @@ macro_rules! recipe {
     };
 }
 
-impl<'a> From<&'a SgbParams> for Recipe<'a> {
+impl<'a> From<&'a SgbParams> for BoostingConfig<'a> {
     fn from(params: &'a SgbParams) -> Self {
-        recipe!(params, {
+        config!(params, {
             family: "sgb",
             sampling: Sampling::Off,
             shrink_rate: Some(0.0),
@@ -86,14 +86,14 @@ impl<'a> From<&'a SgbParams> for Recipe<'a> {
     }
 }
 
-impl<'a> From<&'a SglbParams> for Recipe<'a> {
+impl<'a> From<&'a SglbParams> for BoostingConfig<'a> {
     fn from(params: &'a SglbParams) -> Self {
         let chains = if params.r#virtual {
             params.n_chains.unwrap_or(1).min(params.n_members)
         } else {
             params.n_members
         };
-        recipe!(params, {
+        config!(params, {
             family: "sglb",
             sampling: params.sampling.into(),
             shrink_rate: params.shrink_rate,
@@ -107,7 +107,7 @@ impl<'a> From<&'a SglbParams> for Recipe<'a> {
     }
 }
 
-impl Recipe<'_> {
+impl BoostingConfig<'_> {
     /// Whether a regression model predicts the mean alone.
     pub(super) fn is_squared(&self) -> bool {
         self.head == RegressionHead::Squared
