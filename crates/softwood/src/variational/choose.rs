@@ -14,8 +14,8 @@ use crate::soft::kernel::Pass;
 use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;
 use crate::variational::config::SoftTreeConfig;
+use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::options::{Leaf, LeafMixing};
-use crate::variational::problem::{Problem, Scale};
 use crate::variational::start;
 use crate::variational::state::start_posterior;
 use crate::variational::train::{Hear, Job, Trained, train};
@@ -34,30 +34,23 @@ impl Candidate {
     pub(crate) fn begin(
         &self,
         config: &SoftTreeConfig,
-        problem: &Problem,
+        split: &EncodedSplit,
         key: Key,
     ) -> (Pass, LowRank) {
         let layout = Layout {
-            n_inputs: problem.encoder.n_inputs(),
+            n_inputs: split.encoder.n_inputs(),
             depth: self.depth,
             mixing_levels: self.mixing_levels,
-            n_channels: problem.scale.n_channels,
+            n_channels: split.scale.n_channels,
             is_linear: self.leaf == Leaf::Linear,
         };
-        let law = problem.scale.law;
+        let law = split.scale.law;
         let pass = Pass {
             stack: Stack::single(layout),
             law,
             beta: config.beta,
         };
-        let weights = start::weights(
-            &problem.train,
-            law,
-            None,
-            &layout,
-            config.beta,
-            key.child(1),
-        );
+        let weights = start::weights(&split.train, law, None, &layout, config.beta, key.child(1));
         (pass, start_posterior(config, weights, key.child(2)))
     }
 
@@ -128,33 +121,33 @@ pub(crate) struct Ground<'a> {
     pub(crate) held_out: Option<&'a Dataset>,
     /// Training rows before equal ones were merged; a weight counts as that many rows.
     pub(crate) n_rows: usize,
-    pub(crate) scale: Scale,
+    pub(crate) scale: TargetScale,
     /// TrainingSchedule of a full run.
     pub(crate) schedule: TrainingSchedule,
     pub(crate) run: &'a Run<'a>,
 }
 
 impl Ground<'_> {
-    pub(crate) fn problem(&self, encoding: Encoding) -> Problem {
-        Problem::new(self.data, self.held_out, self.scale, encoding)
+    pub(crate) fn split(&self, encoding: Encoding) -> EncodedSplit {
+        EncodedSplit::new(self.data, self.held_out, self.scale, encoding)
     }
 }
 
 /// Trains one tree of a candidate's shape.
 pub(crate) fn train_one(
     ground: &Ground<'_>,
-    problem: &Problem,
+    split: &EncodedSplit,
     candidate: &Candidate,
     schedule: TrainingSchedule,
     key: Key,
     hear: Hear<'_>,
 ) -> Result<Trained> {
-    let (pass, start) = candidate.begin(ground.config, problem, key.child(1));
+    let (pass, start) = candidate.begin(ground.config, split, key.child(1));
     let job = Job {
         config: ground.config,
         pass,
-        train: &problem.train,
-        held_out: problem.held_out.as_ref(),
+        train: &split.train,
+        held_out: split.held_out.as_ref(),
         start,
         schedule,
         is_warm: false,
@@ -389,7 +382,7 @@ fn attempt(
     share: f64,
     (stage, at, n): (&str, usize, usize),
 ) -> Result<Trained> {
-    let problem = ground.problem(candidate.encoding);
+    let split = ground.split(candidate.encoding);
     let schedule = ground.schedule.part(share);
     // all candidates of a stage share their random numbers: differences are then due to the candidates
     let key = ground.run.key.child(10);
@@ -404,5 +397,5 @@ fn attempt(
             held_out: point.held_out,
         })
     };
-    train_one(ground, &problem, candidate, schedule, key, &mut hear)
+    train_one(ground, &split, candidate, schedule, key, &mut hear)
 }

@@ -2,11 +2,11 @@
 
 pub(crate) mod choose;
 pub(crate) mod config;
+pub(crate) mod encoded_rows;
 pub(crate) mod fitted;
 pub(crate) mod groups;
 pub(crate) mod options;
 pub(crate) mod probe;
-pub(crate) mod problem;
 pub(crate) mod rows;
 pub(crate) mod spare;
 pub(crate) mod start;

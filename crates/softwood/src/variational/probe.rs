@@ -13,8 +13,8 @@ use crate::soft::kernel::Pass;
 use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;
 use crate::variational::config::{Noise, SoftTreeConfig};
+use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::options::Prior;
-use crate::variational::problem::{Problem, Scale};
 use crate::variational::state::{State, start_posterior};
 use crate::variational::train::Job;
 
@@ -99,7 +99,7 @@ impl ProbeShape {
 
 /// A model ready for one more step.
 pub struct StepProbe {
-    problem: Problem,
+    split: EncodedSplit,
     state: State,
     rows: Vec<usize>,
     stack: Stack,
@@ -130,8 +130,8 @@ impl StepProbe {
             squares: false,
             max_categories: 1,
         };
-        let mut problem = Problem::new(&data, None, Scale::of(&data, &config), encoding);
-        problem.train.given = vec![0.0; stack.n_given() * shape.batch];
+        let mut split = EncodedSplit::new(&data, None, TargetScale::of(&data, &config), encoding);
+        split.train.given = vec![0.0; stack.n_given() * shape.batch];
         let key = Key::from_seed(1);
         let weights = key.child(1).uniforms(stack.n_weights());
         let weights = weights.iter().map(|&u| u as f32 - 0.5).collect();
@@ -139,10 +139,10 @@ impl StepProbe {
             config: &config,
             pass: Pass {
                 stack,
-                law: problem.scale.law,
+                law: split.scale.law,
                 beta: config.beta,
             },
-            train: &problem.train,
+            train: &split.train,
             held_out: None,
             start: start_posterior(&config, weights, key.child(2)),
             schedule: TrainingSchedule {
@@ -158,7 +158,7 @@ impl StepProbe {
         let state = State::new(&job, key);
         let n_products = shape.n_draws * stack.n_activations();
         Ok(Self {
-            problem,
+            split,
             state,
             rows: (0..shape.batch).collect(),
             stack,
@@ -170,13 +170,13 @@ impl StepProbe {
 
     /// One training step: draws, products, fused pass, products, posterior, optimiser.
     pub fn step(&mut self) -> f64 {
-        self.state.step(&self.problem.train, &self.rows, 1e-3)
+        self.state.step(&self.split.train, &self.rows, 1e-3)
     }
 
     /// The two products of a step and nothing else.
     pub fn products(&mut self) -> f32 {
         let (n_rows, width) = (self.rows.len(), self.stack.width());
-        let inputs = Matrix::new(&self.problem.train.inputs, n_rows, width);
+        let inputs = Matrix::new(&self.split.train.inputs, n_rows, width);
         let n_products = self.weights.len() / width;
         product_transposed(
             &mut self.activations,

@@ -4,7 +4,7 @@ use crate::numerics::real::LANES;
 use crate::soft::kernel::Pass;
 use crate::soft::stack::Stack;
 use crate::soft::tree::{Batch, Workspace, row_scores};
-use crate::variational::problem::Coded;
+use crate::variational::encoded_rows::EncodedRows;
 
 /// Least log-likelihood of a held-out row.
 const WORST_SCORE: f64 = -1e30;
@@ -12,7 +12,7 @@ const WORST_SCORE: f64 = -1e30;
 const SCORE_ROWS: usize = 256;
 
 /// Log-likelihood of each row under draws of the weights, in standard units.
-pub(crate) fn score_rows(pass: &Pass, draws: &[f32], rows: &Coded) -> Vec<f64> {
+pub(crate) fn score_rows(pass: &Pass, draws: &[f32], rows: &EncodedRows) -> Vec<f64> {
     let n_draws = draws.len() / pass.stack.n_weights();
     let mut gathered = Gathered::new(SCORE_ROWS, &pass.stack);
     let mut room = Workspace::new(pass, SCORE_ROWS, n_draws);
@@ -61,7 +61,12 @@ impl Gathered {
     }
 
     /// The rows of these numbers; `given` is what earlier trees say of all rows, row by row.
-    pub(crate) fn gather(&mut self, from: &Coded, given: &[f32], rows: &[usize]) -> Batch<'_, f32> {
+    pub(crate) fn gather(
+        &mut self,
+        from: &EncodedRows,
+        given: &[f32],
+        rows: &[usize],
+    ) -> Batch<'_, f32> {
         let padded = rows.len().next_multiple_of(LANES);
         for (at, &row) in rows.iter().enumerate() {
             let source = &from.inputs[row * self.width..(row + 1) * self.width];

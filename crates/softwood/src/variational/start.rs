@@ -7,7 +7,7 @@ use crate::numerics::real::inverse_softplus;
 use crate::rng::{Key, shuffle, uniform};
 use crate::soft::law::Law;
 use crate::soft::layout::Layout;
-use crate::variational::problem::Coded;
+use crate::variational::encoded_rows::EncodedRows;
 
 /// Rows the hard tree and the ridge fits look at.
 const MAX_ROWS: usize = 8192;
@@ -21,7 +21,7 @@ const LEAF_PULL: f64 = 5.0;
 /// Weights of a tree at the start: the means of its posterior. `rest` is what the tree is to add to earlier ones, rows x outputs (the
 /// target's mean, or the logits of classes); none where it is the first.
 pub(crate) fn weights(
-    train: &Coded,
+    train: &EncodedRows,
     law: Law,
     rest: Option<&[f64]>,
     layout: &Layout,
@@ -67,8 +67,8 @@ struct Part {
 }
 
 impl Part {
-    fn draw(train: &Coded, layout: &Layout, key: Key) -> Self {
-        let Coded {
+    fn draw(train: &EncodedRows, layout: &Layout, key: Key) -> Self {
+        let EncodedRows {
             inputs,
             target,
             weight,

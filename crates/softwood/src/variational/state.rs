@@ -13,8 +13,8 @@ use crate::soft::kernel::Pass;
 use crate::soft::law::{HALF_LN_TWO_PI, Law};
 use crate::soft::tree::{Workspace, log_likelihood};
 use crate::variational::config::{Noise, SoftTreeConfig};
+use crate::variational::encoded_rows::EncodedRows;
 use crate::variational::groups::groups;
-use crate::variational::problem::Coded;
 use crate::variational::rows::{Gathered, score_rows};
 use crate::variational::train::Job;
 
@@ -136,7 +136,7 @@ impl State {
     }
 
     /// One step on the rows given; the mean over draws of their weighted log-likelihood.
-    pub(crate) fn step(&mut self, train: &Coded, rows: &[usize], learning_rate: f32) -> f64 {
+    pub(crate) fn step(&mut self, train: &EncodedRows, rows: &[usize], learning_rate: f32) -> f64 {
         if let Some(groups) = &self.groups
             && self.learns_prior
             && self.n_steps.is_multiple_of(PRIOR_EVERY)

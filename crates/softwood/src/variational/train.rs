@@ -10,15 +10,15 @@ use crate::rng::{Key, shuffle};
 use crate::soft::kernel::Pass;
 use crate::soft::law::Law;
 use crate::variational::config::SoftTreeConfig;
-use crate::variational::problem::Coded;
+use crate::variational::encoded_rows::EncodedRows;
 use crate::variational::state::{State, WARM_UP};
 
 /// What a run trains, and where it starts.
 pub(crate) struct Job<'a> {
     pub(crate) config: &'a SoftTreeConfig,
     pub(crate) pass: Pass,
-    pub(crate) train: &'a Coded,
-    pub(crate) held_out: Option<&'a Coded>,
+    pub(crate) train: &'a EncodedRows,
+    pub(crate) held_out: Option<&'a EncodedRows>,
     pub(crate) start: LowRank,
     pub(crate) schedule: TrainingSchedule,
     /// Whether the start is a fitted posterior: then the KL term counts in full at once.

@@ -15,8 +15,8 @@ use crate::soft::law::Law;
 use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;
 use crate::variational::config::SoftTreeConfig;
+use crate::variational::encoded_rows::{EncodedRows, EncodedSplit};
 use crate::variational::fitted::draw_weights;
-use crate::variational::problem::{Coded, Problem};
 use crate::variational::rows::score_rows;
 use crate::variational::start;
 use crate::variational::state::start_posterior;
@@ -52,7 +52,7 @@ pub(super) struct Sum {
 pub(super) struct Site<'a> {
     pub(super) params: &'a VsgbmParams,
     pub(super) config: &'a SoftTreeConfig,
-    pub(super) problem: &'a Problem,
+    pub(super) problem: &'a EncodedSplit,
     pub(super) schedule: TrainingSchedule,
     /// Hears of every epoch: what is done, of how much.
     pub(super) hear: &'a dyn Fn(&str, usize, usize, &CurvePoint) -> ControlFlow<()>,
@@ -112,14 +112,14 @@ impl Sum {
     }
 
     /// The same with what it says of held-out rows, if there are any.
-    pub(super) fn judged(self, problem: &Problem, key: Key) -> Self {
+    pub(super) fn judged(self, problem: &EncodedSplit, key: Key) -> Self {
         let held_out = problem.held_out.as_ref();
         let held_out = held_out.map_or(f64::NAN, |rows| self.score(rows, key));
         Self { held_out, ..self }
     }
 
     /// Mean log-likelihood of rows under draws of the posterior.
-    fn score(&self, rows: &Coded, key: Key) -> f64 {
+    fn score(&self, rows: &EncodedRows, key: Key) -> f64 {
         let draws = draw_weights(&self.blocks, SCORE_DRAWS, key);
         rows.mean(&score_rows(&self.pass, &draws, rows))
     }
@@ -180,7 +180,7 @@ impl Site<'_> {
 
     /// One tree more, fitted to what the others leave.
     fn add(&self, sum: &Sum, at: usize, key: Key) -> Result<Sum> {
-        let Problem {
+        let EncodedSplit {
             train: rows,
             held_out,
             ..
@@ -213,7 +213,7 @@ impl Site<'_> {
             sum.pass.beta,
             key.child(1),
         );
-        let with = |rows: &Coded, given: Vec<f32>| Coded {
+        let with = |rows: &EncodedRows, given: Vec<f32>| EncodedRows {
             given,
             ..rows.clone()
         };

@@ -4,13 +4,13 @@ use crate::soft::forward::{Activations, ForwardScratch, add_root, given};
 use crate::soft::kernel::Pass;
 use crate::soft::law::Law;
 use crate::soft::packed::{Packed, turn};
-use crate::variational::problem::Coded;
+use crate::variational::encoded_rows::EncodedRows;
 
 /// Rows asked at once.
 const ROWS: usize = 256;
 
 /// Log weight and channels of every component, row by row, for one set of weights.
-pub(super) fn told(pass: &Pass, weights: &[f32], rows: &Coded) -> Vec<f32> {
+pub(super) fn told(pass: &Pass, weights: &[f32], rows: &EncodedRows) -> Vec<f32> {
     let stack = &pass.stack;
     let width = stack.width();
     let trees: Vec<Packed> = stack
@@ -56,7 +56,7 @@ pub(super) fn told(pass: &Pass, weights: &[f32], rows: &Coded) -> Vec<f32> {
 }
 
 /// What those trees leave of the targets, rows x outputs: residuals of the mean, or class indicators less their probabilities.
-pub(super) fn rest(pass: &Pass, told: &[f32], rows: &Coded) -> Vec<f64> {
+pub(super) fn rest(pass: &Pass, told: &[f32], rows: &EncodedRows) -> Vec<f64> {
     let first = &pass.stack.first;
     let (n_components, n_channels) = (first.n_components(), first.n_channels);
     let mut out = Vec::with_capacity(rows.n_rows());

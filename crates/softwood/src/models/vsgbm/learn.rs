@@ -21,8 +21,8 @@ use crate::soft::law::Law;
 use crate::store::record::Record;
 use crate::variational::choose::{Ground, Ranked, choose, train_one};
 use crate::variational::config::SoftTreeConfig;
+use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::fitted::{Fitted, draws_key, members_of};
-use crate::variational::problem::{Problem, Scale};
 use crate::variational::spare::{rows_before_merging, set_aside};
 use crate::variational::train::converged;
 
@@ -77,7 +77,7 @@ impl Fit for VsgbmParams {
             data: train_rows,
             held_out: spare,
             n_rows: rows_before_merging(train_rows),
-            scale: Scale::of(train_rows, &config),
+            scale: TargetScale::of(train_rows, &config),
             schedule: TrainingSchedule::full(&config, train_rows),
             run,
         };
@@ -87,7 +87,7 @@ impl Fit for VsgbmParams {
 
 /// A sum, the problem that it solves, and what was tried on the way.
 struct Outcome {
-    problem: Problem,
+    problem: EncodedSplit,
     sum: Sum,
     /// As a user reads it.
     what: String,
@@ -264,12 +264,12 @@ fn go_on(
     let grown = run.pool.map(base.fits.len(), |at| {
         let fit = &base.fits[at];
         let law = fit.pass.law;
-        let scale = Scale {
+        let scale = TargetScale {
             standard: base.standard,
             law,
             n_channels: fit.pass.stack.first.n_channels,
         };
-        let problem = Problem::encoded(whole, run.held_out, scale, fit.encoder.clone());
+        let problem = EncodedSplit::encoded(whole, run.held_out, scale, fit.encoder.clone());
         let site = Site {
             params,
             config,

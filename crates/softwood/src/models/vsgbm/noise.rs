@@ -6,8 +6,8 @@ use crate::models::vsgbm::params::{NoiseUpdate, VsgbmParams};
 use crate::numerics::gamma::gamma;
 use crate::rng::Key;
 use crate::soft::kernel::Pass;
+use crate::variational::encoded_rows::EncodedRows;
 use crate::variational::fitted::draw_weights;
-use crate::variational::problem::Coded;
 
 /// An inverse-Gamma law.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,7 +50,7 @@ impl InverseGamma {
 pub(super) fn draw(
     params: &VsgbmParams,
     sum: &Sum,
-    rows: &Coded,
+    rows: &EncodedRows,
     n_draws: usize,
     key: Key,
 ) -> Vec<f64> {
@@ -67,7 +67,7 @@ pub(super) fn draw(
 }
 
 /// Weighted sum of the squares that trees of these weights leave.
-pub(super) fn squares(pass: &Pass, weights: &[f32], rows: &Coded) -> f64 {
+pub(super) fn squares(pass: &Pass, weights: &[f32], rows: &EncodedRows) -> f64 {
     let residuals = rest(pass, &told(pass, weights, rows), rows);
     let squares = residuals.iter().zip(&rows.weight);
     squares.map(|(r, &w)| f64::from(w) * r * r).sum()

@@ -76,7 +76,7 @@ params! {
         noise_update: NoiseUpdate = NoiseUpdate::Exact, [0, 0];
         /// Shape of the inverse-Gamma prior of a constant noise variance.
         noise_shape: f64 = 3.0, [0.01, 1e6];
-        /// Scale of that prior, in units of the target's variance.
+        /// TargetScale of that prior, in units of the target's variance.
         noise_rate: f64 = 0.1, [1e-9, 1e6];
         /// Factor of every tree that is added (with a constant noise, of the first tree too).
         shrinkage: f64 = 0.5, [0.01, 1.0];

@@ -11,8 +11,8 @@ use crate::params::Checked;
 use crate::posterior::Training;
 use crate::variational::choose::{Ground, Ranked, choose, train_one};
 use crate::variational::config::SoftTreeConfig;
+use crate::variational::encoded_rows::TargetScale;
 use crate::variational::fitted::{Fitted, draws_key, members_of};
-use crate::variational::problem::Scale;
 use crate::variational::spare::{rows_before_merging, set_aside};
 use crate::variational::train::{Trained, converged};
 
@@ -36,7 +36,7 @@ impl Fit for VstParams {
             data: train_rows,
             held_out: spare,
             n_rows: rows_before_merging(train_rows),
-            scale: Scale::of(train_rows, &config),
+            scale: TargetScale::of(train_rows, &config),
             schedule: TrainingSchedule::full(&config, train_rows),
             run,
         };
@@ -51,11 +51,11 @@ fn fit(params: &VstParams, ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
     let fits = run.pool.map(n_fits, |at| {
         let ranked = &ranking[at % ranking.len()];
         let candidate = &ranked.candidate;
-        let problem = ground.problem(candidate.encoding);
+        let split = ground.split(candidate.encoding);
         let schedule = ground.schedule;
         let trained = train_one(
             ground,
-            &problem,
+            &split,
             candidate,
             schedule,
             run.key.child(20).child(at as u64),
@@ -77,7 +77,7 @@ fn fit(params: &VstParams, ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
         } else {
             trained
         };
-        Ok((problem.encoder, trained))
+        Ok((split.encoder, trained))
     });
     let fits = converged(fits)?;
     let n_fits = fits.len();

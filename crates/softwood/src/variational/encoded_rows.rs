@@ -8,7 +8,7 @@ use crate::variational::config::{Noise, SoftTreeConfig};
 
 /// Encoded rows: inputs `n_rows x width` with a last column of ones.
 #[derive(Debug, Clone)]
-pub(crate) struct Coded {
+pub(crate) struct EncodedRows {
     pub(crate) inputs: Vec<f32>,
     pub(crate) target: Vec<f32>,
     pub(crate) weight: Vec<f32>,
@@ -17,7 +17,7 @@ pub(crate) struct Coded {
     pub(crate) given: Vec<f32>,
 }
 
-impl Coded {
+impl EncodedRows {
     pub(crate) fn n_rows(&self) -> usize {
         self.target.len()
     }
@@ -34,7 +34,7 @@ impl Coded {
 
 /// Targets that do not depend on how inputs are encoded.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Scale {
+pub(crate) struct TargetScale {
     pub(crate) standard: Standard,
     pub(crate) law: Law,
     pub(crate) n_channels: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Scale {
 /// Least leaf scale in units of the target's, where the target is no grid.
 const LEAST_SCALE: f64 = 1e-3;
 
-impl Scale {
+impl TargetScale {
     /// Standard units of the training target and the law that suits it.
     pub(crate) fn of(data: &Dataset, config: &SoftTreeConfig) -> Self {
         match data.target() {
@@ -82,7 +82,7 @@ impl Scale {
         (self.law != Law::Categorical).then_some(self.standard.scale)
     }
 
-    fn code(&self, data: &Dataset, encoder: &Encoder) -> Coded {
+    fn code(&self, data: &Dataset, encoder: &Encoder) -> EncodedRows {
         let target = match data.target() {
             Target::Numeric(values) => values
                 .iter()
@@ -95,7 +95,7 @@ impl Scale {
             None => vec![1.0; data.n_rows()],
         };
         let total_weight = weight.iter().map(|&weight| f64::from(weight)).sum();
-        Coded {
+        EncodedRows {
             inputs: encoder.encode(&data.features().rows(0..data.n_rows())),
             target,
             weight,
@@ -107,20 +107,20 @@ impl Scale {
 
 /// Training and held-out rows in one encoding.
 #[derive(Debug, Clone)]
-pub(crate) struct Problem {
+pub(crate) struct EncodedSplit {
     pub(crate) encoder: Encoder,
-    pub(crate) scale: Scale,
-    pub(crate) train: Coded,
+    pub(crate) scale: TargetScale,
+    pub(crate) train: EncodedRows,
     /// Empty where nothing is held out.
-    pub(crate) held_out: Option<Coded>,
+    pub(crate) held_out: Option<EncodedRows>,
 }
 
-impl Problem {
+impl EncodedSplit {
     /// Rows in an encoding that is fitted to those of training.
     pub(crate) fn new(
         data: &Dataset,
         held_out: Option<&Dataset>,
-        scale: Scale,
+        scale: TargetScale,
         encoding: Encoding,
     ) -> Self {
         let ones = vec![1.0; data.n_rows()];
@@ -132,7 +132,7 @@ impl Problem {
     pub(crate) fn encoded(
         data: &Dataset,
         held_out: Option<&Dataset>,
-        scale: Scale,
+        scale: TargetScale,
         encoder: Encoder,
     ) -> Self {
         let train = scale.code(data, &encoder);
