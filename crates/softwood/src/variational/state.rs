@@ -15,7 +15,7 @@ use crate::soft::tree::{Workspace, log_likelihood};
 use crate::variational::config::{Noise, SoftTreeConfig};
 use crate::variational::encoded_rows::EncodedRows;
 use crate::variational::groups::groups;
-use crate::variational::rows::{Gathered, score_rows};
+use crate::variational::minibatch::{Minibatch, score_rows};
 use crate::variational::train::Job;
 
 /// Spread of the posterior at the start, for a prior scale of one or more.
@@ -79,7 +79,7 @@ pub(crate) struct State {
     gaussian: Gaussian,
     room: Workspace<f32>,
     slopes: Vec<f32>,
-    batch: Gathered,
+    batch: Minibatch,
     /// What earlier trees say in this epoch, if that changes.
     pub(crate) given: Vec<f32>,
     kl_weight: f64,
@@ -115,7 +115,7 @@ impl State {
             gaussian: Gaussian::new(key.child(2)),
             room: Workspace::new(&pass, batch_rows, schedule.n_draws),
             slopes: vec![0.0; schedule.n_draws * n_weights],
-            batch: Gathered::new(batch_rows, stack),
+            batch: Minibatch::new(batch_rows, stack),
             given: Vec::new(),
             kl_weight: config.kl_weight,
             one_noise: OneNoise::of(job),

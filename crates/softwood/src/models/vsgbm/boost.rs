@@ -17,7 +17,7 @@ use crate::soft::stack::Stack;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedRows, EncodedSplit};
 use crate::variational::fitted::draw_weights;
-use crate::variational::rows::score_rows;
+use crate::variational::minibatch::score_rows;
 use crate::variational::start;
 use crate::variational::state::start_posterior;
 use crate::variational::train::{Job, Trained, train};

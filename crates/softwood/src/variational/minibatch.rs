@@ -14,7 +14,7 @@ const SCORE_ROWS: usize = 256;
 /// Log-likelihood of each row under draws of the weights, in standard units.
 pub(crate) fn score_rows(pass: &Pass, draws: &[f32], rows: &EncodedRows) -> Vec<f64> {
     let n_draws = draws.len() / pass.stack.n_weights();
-    let mut gathered = Gathered::new(SCORE_ROWS, &pass.stack);
+    let mut gathered = Minibatch::new(SCORE_ROWS, &pass.stack);
     let mut room = Workspace::new(pass, SCORE_ROWS, n_draws);
     let order: Vec<usize> = (0..rows.n_rows()).collect();
     let mut scores = Vec::with_capacity(rows.n_rows());
@@ -37,7 +37,7 @@ pub(crate) fn score_rows(pass: &Pass, draws: &[f32], rows: &EncodedRows) -> Vec<
 }
 
 /// Rows of a batch, copied side by side; padding rows have weight 0.
-pub(crate) struct Gathered {
+pub(crate) struct Minibatch {
     inputs: Vec<f32>,
     target: Vec<f32>,
     weight: Vec<f32>,
@@ -46,7 +46,7 @@ pub(crate) struct Gathered {
     n_given: usize,
 }
 
-impl Gathered {
+impl Minibatch {
     pub(crate) fn new(max_rows: usize, stack: &Stack) -> Self {
         let rows = max_rows.next_multiple_of(LANES);
         let (width, n_given) = (stack.width(), stack.n_given());
