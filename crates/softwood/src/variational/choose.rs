@@ -15,8 +15,8 @@ use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
+use crate::variational::init;
 use crate::variational::options::{Leaf, LeafMixing};
-use crate::variational::start;
 use crate::variational::state::start_posterior;
 use crate::variational::train::{Hear, Job, Trained, train};
 
@@ -50,7 +50,7 @@ impl Candidate {
             law,
             beta: config.beta,
         };
-        let weights = start::weights(&split.train, law, None, &layout, config.beta, key.child(1));
+        let weights = init::weights(&split.train, law, None, &layout, config.beta, key.child(1));
         (pass, start_posterior(config, weights, key.child(2)))
     }
 

@@ -17,8 +17,8 @@ use crate::soft::stack::Stack;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedRows, EncodedSplit};
 use crate::variational::fitted::draw_weights;
+use crate::variational::init;
 use crate::variational::minibatch::score_rows;
-use crate::variational::start;
 use crate::variational::state::start_posterior;
 use crate::variational::train::{Job, Trained, train};
 
@@ -205,7 +205,7 @@ impl Site<'_> {
             Residuals::Draw | Residuals::Refreshed => drawn(0),
         };
         let rest = rest(&sum.pass, &given, rows);
-        let weights = start::weights(
+        let weights = init::weights(
             rows,
             sum.pass.law,
             Some(&rest),
