@@ -16,8 +16,8 @@ use crate::soft::stack::Stack;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::init;
+use crate::variational::optimizer_state::start_posterior;
 use crate::variational::options::{Leaf, LeafMixing};
-use crate::variational::state::start_posterior;
 use crate::variational::train::{Hear, Job, Trained, train};
 
 /// A shape and an encoding.

@@ -16,7 +16,7 @@ use crate::soft::layout::Layout;
 use crate::soft::packed::{Packed, turn};
 use crate::soft::stack::Stack;
 use crate::store::record::{Numbers, Record};
-use crate::variational::state::draws_of;
+use crate::variational::optimizer_state::draws_of;
 
 /// Deepest tree that a file may hold.
 const DEEPEST: usize = 16;

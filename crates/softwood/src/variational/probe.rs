@@ -14,8 +14,8 @@ use crate::soft::layout::Layout;
 use crate::soft::stack::Stack;
 use crate::variational::config::{Noise, SoftTreeConfig};
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
+use crate::variational::optimizer_state::{OptimizerState, start_posterior};
 use crate::variational::options::Prior;
-use crate::variational::state::{State, start_posterior};
 use crate::variational::train::Job;
 
 /// Which trees a step moves.
@@ -100,7 +100,7 @@ impl ProbeShape {
 /// A model ready for one more step.
 pub struct StepProbe {
     split: EncodedSplit,
-    state: State,
+    state: OptimizerState,
     rows: Vec<usize>,
     stack: Stack,
     weights: Vec<f32>,
@@ -155,7 +155,7 @@ impl StepProbe {
             keeps_scale: false,
             refresh: None,
         };
-        let state = State::new(&job, key);
+        let state = OptimizerState::new(&job, key);
         let n_products = shape.n_draws * stack.n_activations();
         Ok(Self {
             split,

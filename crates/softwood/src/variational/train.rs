@@ -11,7 +11,7 @@ use crate::soft::kernel::Pass;
 use crate::soft::law::Law;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::EncodedRows;
-use crate::variational::state::{State, WARM_UP};
+use crate::variational::optimizer_state::{OptimizerState, WARM_UP};
 
 /// What a run trains, and where it starts.
 pub(crate) struct Job<'a> {
@@ -69,7 +69,7 @@ pub(crate) type Hear<'a> = &'a mut dyn FnMut(usize, &CurvePoint) -> ControlFlow<
 /// # Errors
 /// When asked to stop, or when the ELBO leaves the finite numbers.
 pub(crate) fn train(job: &Job<'_>, key: Key, hear: Hear<'_>) -> Result<Trained> {
-    let mut state = State::new(job, key);
+    let mut state = OptimizerState::new(job, key);
     let schedule = &job.schedule;
     let n_rows = job.train.n_rows();
     let mut order: Vec<usize> = (0..n_rows).collect();

@@ -19,7 +19,7 @@ use crate::variational::encoded_rows::{EncodedRows, EncodedSplit};
 use crate::variational::fitted::draw_weights;
 use crate::variational::init;
 use crate::variational::minibatch::score_rows;
-use crate::variational::state::start_posterior;
+use crate::variational::optimizer_state::start_posterior;
 use crate::variational::train::{Job, Trained, train};
 
 /// Most trees where their number is left open.

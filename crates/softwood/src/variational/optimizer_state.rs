@@ -68,7 +68,7 @@ impl OneNoise {
 }
 
 /// Everything a step touches; nothing is allocated inside a step.
-pub(crate) struct State {
+pub(crate) struct OptimizerState {
     pub(crate) pass: Pass,
     pub(crate) posterior: LowRank,
     sampler: Sampler,
@@ -93,7 +93,7 @@ pub(crate) struct State {
     n_steps: usize,
 }
 
-impl State {
+impl OptimizerState {
     pub(crate) fn new(job: &Job<'_>, key: Key) -> Self {
         let (mut pass, config, schedule) = (job.pass, job.config, &job.schedule);
         if job.n_calm() > 0 {
