@@ -1,6 +1,5 @@
 //! Soft trees with a Gaussian posterior over their weights, fitted by maximising the ELBO: what the families of such trees share.
 
-pub(crate) mod choose;
 pub(crate) mod config;
 pub(crate) mod encoded_rows;
 pub(crate) mod fitted;
@@ -10,5 +9,6 @@ pub(crate) mod minibatch;
 pub(crate) mod optimizer_state;
 pub(crate) mod options;
 pub(crate) mod probe;
+pub(crate) mod selection;
 pub(crate) mod spare;
 pub(crate) mod train;

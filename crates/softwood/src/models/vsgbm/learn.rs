@@ -19,10 +19,10 @@ use crate::posterior::{CurvePoint, Posterior, Training, Trial};
 use crate::rng::Key;
 use crate::soft::law::Law;
 use crate::store::record::Record;
-use crate::variational::choose::{Ground, Ranked, choose, train_one};
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::fitted::{Fitted, draws_key, members_of};
+use crate::variational::selection::{Ground, RankedCandidate, choose, train_one};
 use crate::variational::spare::{rows_before_merging, set_aside};
 use crate::variational::train::converged;
 
@@ -155,7 +155,7 @@ fn fit(
 fn one_fit(
     params: &VsgbmParams,
     ground: &Ground<'_>,
-    ranked: &Ranked,
+    ranked: &RankedCandidate,
     key: Key,
 ) -> Result<Outcome> {
     let problem = ground.problem(ranked.candidate.encoding);

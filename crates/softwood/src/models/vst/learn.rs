@@ -9,10 +9,10 @@ use crate::models::vst::params::VstParams;
 use crate::models::vst::posterior::Vst;
 use crate::params::Checked;
 use crate::posterior::Training;
-use crate::variational::choose::{Ground, Ranked, choose, train_one};
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::TargetScale;
 use crate::variational::fitted::{Fitted, draws_key, members_of};
+use crate::variational::selection::{Ground, RankedCandidate, choose, train_one};
 use crate::variational::spare::{rows_before_merging, set_aside};
 use crate::variational::train::{Trained, converged};
 
@@ -110,7 +110,7 @@ fn fit(params: &VstParams, ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
 }
 
 /// The candidates that are fitted, as a user reads them.
-fn describe(ranking: &[Ranked], n_fits: usize) -> String {
+fn describe(ranking: &[RankedCandidate], n_fits: usize) -> String {
     let names: Vec<String> = ranking
         .iter()
         .take(n_fits)

@@ -159,13 +159,13 @@ pub(crate) fn train_one(
 
 /// A candidate and its run in the last round, where there was one.
 #[derive(Debug, Clone)]
-pub(crate) struct Ranked {
+pub(crate) struct RankedCandidate {
     pub(crate) candidate: Candidate,
     pub(crate) short_run: Option<Trained>,
 }
 
 /// The candidates of the last round that come near the best, best first, and what was tried.
-pub(crate) fn choose(ground: &Ground<'_>) -> Result<(Vec<Ranked>, Vec<Trial>)> {
+pub(crate) fn choose(ground: &Ground<'_>) -> Result<(Vec<RankedCandidate>, Vec<Trial>)> {
     let config = ground.config;
     let encoding = Encoding {
         scaling: config.scaling.unwrap_or(Scaling::Standard),
@@ -173,10 +173,10 @@ pub(crate) fn choose(ground: &Ground<'_>) -> Result<(Vec<Ranked>, Vec<Trial>)> {
         squares: config.squares.unwrap_or(false),
         max_categories: config.max_categories,
     };
-    let mut field: Vec<Ranked> = shapes(ground)
+    let mut field: Vec<RankedCandidate> = shapes(ground)
         .into_iter()
         .map(|(depth, mixing_levels, leaf)| {
-            Ranked::new(Candidate {
+            RankedCandidate::new(Candidate {
                 depth,
                 mixing_levels,
                 leaf,
@@ -199,20 +199,20 @@ pub(crate) fn choose(ground: &Ground<'_>) -> Result<(Vec<Ranked>, Vec<Trial>)> {
     if encodings.len() > 1 || field.len() > 1 {
         let leader = field[0].candidate;
         let others = encodings.into_iter().skip(1);
-        field.extend(others.map(|encoding| Ranked::new(Candidate { encoding, ..leader })));
+        field.extend(others.map(|encoding| RankedCandidate::new(Candidate { encoding, ..leader })));
         field = best(ground, field, 0.25, "choosing again", &mut trials)?;
-        field = near_the_best(field);
-        if config.prefers_blend && field.iter().any(Ranked::is_blend) {
-            field.retain(Ranked::is_blend);
+        field = within_margin(field);
+        if config.prefers_blend && field.iter().any(RankedCandidate::is_blend) {
+            field.retain(RankedCandidate::is_blend);
         }
     }
     Ok((field, trials))
 }
 
 /// The blends that come near the best, then the others; each in the order of their scores.
-fn blends_first(field: Vec<Ranked>) -> Vec<Ranked> {
-    let near = near_the_best(field.clone());
-    let is_near_blend = |ranked: &Ranked| {
+fn blends_first(field: Vec<RankedCandidate>) -> Vec<RankedCandidate> {
+    let near = within_margin(field.clone());
+    let is_near_blend = |ranked: &RankedCandidate| {
         let candidate = &ranked.candidate;
         ranked.is_blend() && near.iter().any(|near| near.candidate == *candidate)
     };
@@ -222,7 +222,7 @@ fn blends_first(field: Vec<Ranked>) -> Vec<Ranked> {
 }
 
 /// The candidates that held-out rows cannot tell from the first, or hardly.
-fn near_the_best(mut field: Vec<Ranked>) -> Vec<Ranked> {
+fn within_margin(mut field: Vec<RankedCandidate>) -> Vec<RankedCandidate> {
     let Some(top) = field.first().and_then(|first| first.short_run.clone()) else {
         return field;
     };
@@ -317,17 +317,17 @@ fn encodings(ground: &Ground<'_>, plain: Encoding) -> Vec<Encoding> {
 /// Candidates after runs of `share` of the full length, best first. A run that diverges comes last.
 fn best(
     ground: &Ground<'_>,
-    field: Vec<Ranked>,
+    field: Vec<RankedCandidate>,
     share: f64,
     stage: &str,
     trials: &mut Vec<Trial>,
-) -> Result<Vec<Ranked>> {
+) -> Result<Vec<RankedCandidate>> {
     let runs = ground.run.pool.map(field.len(), |at| {
         let place = (stage, at, field.len());
         attempt(ground, &field[at].candidate, share, place)
     });
     let mut ranked = Vec::with_capacity(field.len());
-    for (Ranked { candidate, .. }, run) in field.into_iter().zip(runs) {
+    for (RankedCandidate { candidate, .. }, run) in field.into_iter().zip(runs) {
         let short_run = match run {
             Ok(trained) => Some(trained),
             Err(Error::Diverged { .. }) => None,
@@ -338,7 +338,7 @@ fn best(
             let held_out = trained.held_out;
             trials.push(Trial { what, held_out });
         }
-        ranked.push(Ranked {
+        ranked.push(RankedCandidate {
             candidate,
             short_run,
         });
@@ -347,7 +347,7 @@ fn best(
     Ok(ranked)
 }
 
-impl Ranked {
+impl RankedCandidate {
     fn new(candidate: Candidate) -> Self {
         Self {
             candidate,
