@@ -61,7 +61,6 @@ mod data;
 mod error;
 mod evaluate;
 mod fit;
-mod hard;
 mod inference;
 mod likelihood;
 mod models;
@@ -75,6 +74,7 @@ mod rng;
 mod score;
 mod soft;
 mod store;
+mod trees;
 mod variational;
 
 pub use data::column::{Column, MISSING, UNSEEN, Values};

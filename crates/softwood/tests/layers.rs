@@ -11,7 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["error", "rng", "par", "params"],
     &["numerics"],
     &["data", "predictive", "store"],
-    &["likelihood", "score", "soft", "hard", "inference", "boost"],
+    &["likelihood", "score", "soft", "trees", "inference", "boost"],
     &["outline", "posterior", "fit"],
     &["variational"],
     &["models"],

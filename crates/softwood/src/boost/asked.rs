@@ -6,7 +6,7 @@ use crate::data::binned::{Cut, Cuts, MISSING_BIN, MOST_BINS, guessed_bin};
 use crate::data::column::{UNSEEN, Values};
 use crate::data::ladder::Ladder;
 use crate::data::table::Rows;
-use crate::hard::test::Rule;
+use crate::trees::test::Rule;
 
 /// The questions of a chain, by column. Cells get bins that answer them as the bins that they were cut into would.
 #[derive(Debug, Clone)]
@@ -115,9 +115,9 @@ mod tests {
     use crate::data::binned::guess;
     use crate::data::column::Column;
     use crate::data::table::Table;
-    use crate::hard::skeleton::Skeleton;
-    use crate::hard::test::Test;
     use crate::rng::Key;
+    use crate::trees::skeleton::Skeleton;
+    use crate::trees::test::Test;
 
     const N: usize = 700;
 

@@ -9,15 +9,15 @@ use crate::boost::ordered::{Leaf, Ordered};
 use crate::boost::window::{Window, mixture};
 use crate::data::binned::Binned;
 use crate::error::{Error, Result};
-use crate::hard::candidate::{Columns, Noise};
-use crate::hard::fixed::Fixed;
-use crate::hard::growth::{Grower, Grown, Limits, Task};
-use crate::hard::search::{Form, Output, Scaled};
 use crate::likelihood::{Law, weighted_mean};
 use crate::numerics::gaussian::Gaussian;
 use crate::numerics::prefetch::{AHEAD, prefetch};
 use crate::par::Pool;
 use crate::rng::{Key, uniform};
+use crate::trees::candidate::{Columns, Noise};
+use crate::trees::fixed::Fixed;
+use crate::trees::growth::{Grower, Grown, Limits, Task};
+use crate::trees::search::{Form, Output, Scaled};
 
 /// Where the diversity of chains comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,9 +8,9 @@
 //! each has besides is damped by one factor, small enough that the order would hold with either sign. The noise keeps a
 //! mean of zero.
 
-use crate::hard::candidate::Columns;
-use crate::hard::order::{Pair, pairs};
-use crate::hard::skeleton::Skeleton;
+use crate::trees::candidate::Columns;
+use crate::trees::order::{Pair, pairs};
+use crate::trees::skeleton::Skeleton;
 
 /// Most sweeps of a projection; what is left out of order then is mended by [`mend`].
 const SWEEPS: usize = 100;

@@ -4,9 +4,9 @@
 //! logit per class, `p = softmax(f)`; gradient `[y = k] - p_k`, curvature `C/(C - 1) p_k (1 - p_k)`, the factor making up for
 //! what the other logits do at the same time.
 
-use crate::hard::search::Output;
 use crate::likelihood::Law;
 use crate::rng::{Key, shuffle};
+use crate::trees::search::Output;
 
 /// Curvatures are held above this part of the weight, so that sure rows cannot make steps endless.
 const LEAST_CURVATURE: f32 = 1e-3;

@@ -4,8 +4,8 @@ pub(crate) mod categorical;
 pub(crate) mod normal;
 pub(crate) mod squared;
 
-use crate::hard::search::Output;
 use crate::rng::Key;
+use crate::trees::search::Output;
 
 /// A law whose negative log-likelihood boosting lowers. Gradients point uphill in likelihood.
 ///

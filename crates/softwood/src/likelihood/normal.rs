@@ -14,10 +14,10 @@
 
 use multiversion::multiversion;
 
-use crate::hard::search::Output;
 use crate::likelihood::Law;
 use crate::numerics::real::Real;
 use crate::numerics::special::exp;
+use crate::trees::search::Output;
 
 /// ln(2 pi) / 2.
 const HALF_LN_TAU: f64 = 0.918_938_533_204_672_7;

@@ -1,8 +1,8 @@
 //! Squared error: `raw = (m)`, loss `(y - m)^2 / 2`. Its noise is that of a Normal law with one scale for all rows, the
 //! root mean square of the residuals.
 
-use crate::hard::search::Output;
 use crate::likelihood::Law;
+use crate::trees::search::Output;
 
 /// Lanes are gradient `y - m` and weight.
 #[derive(Debug, Clone, Copy)]

@@ -1,12 +1,12 @@
 //! Where training starts: gates from a greedy hard tree, leaves from ridge fits shrunk to the global one.
 
-use crate::hard::grow::{Grown, complete};
-use crate::hard::split::Sample;
 use crate::numerics::cholesky;
 use crate::numerics::real::inverse_softplus;
 use crate::rng::{Key, shuffle, uniform};
 use crate::soft::law::Law;
 use crate::soft::layout::Layout;
+use crate::trees::grow::{Grown, complete};
+use crate::trees::split::Sample;
 use crate::variational::encoded_rows::EncodedRows;
 
 /// Rows the hard tree and the ridge fits look at.

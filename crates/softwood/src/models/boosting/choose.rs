@@ -6,13 +6,13 @@ use crate::data::binned::Binned;
 use crate::data::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};
-use crate::hard::candidate::Columns;
 use crate::models::boosting::config::BoostingConfig;
 use crate::models::boosting::head::Law;
 use crate::models::boosting::prepare::{Material, Prepared};
 use crate::models::boosting::view::{Plan, Rows, View};
 use crate::par::Pool;
 use crate::posterior::{CurvePoint, Training, Trial};
+use crate::trees::candidate::Columns;
 
 /// Fewest rows of which a part is held out.
 const LEAST_ROWS_TO_SPLIT: usize = 40;

@@ -6,10 +6,10 @@
 use crate::boost::chain::{Chain, Tree};
 use crate::data::binned::Cuts;
 use crate::error::{Error, Result};
-use crate::hard::codec::Words;
-use crate::hard::skeleton::Skeleton;
 use crate::likelihood::categorical::MOST_SHOWN;
 use crate::store::record::{Numbers, Record};
+use crate::trees::codec::Words;
+use crate::trees::skeleton::Skeleton;
 
 pub(super) fn encode(chain: &Chain, at: usize) -> Vec<(String, Numbers)> {
     let mut words = vec![chain.trees.len() as u32];

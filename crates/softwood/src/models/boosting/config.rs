@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::boost::learner::{Sampling, Settings};
-use crate::hard::growth::{Growth, Limits};
 use crate::models::boosting::head::Law;
 use crate::models::boosting::params::{RegressionHead, SgbParams, SglbParams};
 use crate::params::{ClassWeight, Directions};
+use crate::trees::growth::{Growth, Limits};
 
 /// How members come about.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

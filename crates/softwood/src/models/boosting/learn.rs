@@ -8,7 +8,6 @@ use crate::data::binned::Binned;
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
-use crate::hard::candidate::Columns;
 use crate::models::boosting::alike::Ensemble;
 use crate::models::boosting::choose::{Before, Chosen, choose};
 use crate::models::boosting::config::BoostingConfig;
@@ -22,6 +21,7 @@ use crate::params::Checked;
 use crate::posterior::{Posterior, Training};
 use crate::rng::Key;
 use crate::store::record::Record;
+use crate::trees::candidate::Columns;
 
 impl Fit for SgbParams {
     type Model = Boosted;

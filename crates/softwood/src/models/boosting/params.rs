@@ -1,8 +1,8 @@
 //! The parameter tables of the boosted families.
 
 use crate::boost::learner::Sampling;
-use crate::hard::growth::Growth;
 use crate::params::{ClassWeight, Directions, choices, params};
+use crate::trees::growth::Growth;
 
 choices! {
     /// How a boosted tree grows.

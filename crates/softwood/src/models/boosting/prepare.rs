@@ -6,7 +6,6 @@ use crate::data::dataset::{Dataset, Target};
 use crate::data::distinct::Distinct;
 use crate::data::standardise::{Standard, resolution};
 use crate::error::Result;
-use crate::hard::candidate::Columns;
 use crate::models::boosting::class_weights::ClassWeights;
 use crate::models::boosting::config::BoostingConfig;
 use crate::models::boosting::head::Law;
@@ -14,6 +13,7 @@ use crate::models::boosting::monotone::orders;
 use crate::models::boosting::params::RegressionHead;
 use crate::models::boosting::view::{Plan, Rows, Targets, View};
 use crate::par::Pool;
+use crate::trees::candidate::Columns;
 
 /// Least standard deviation in units of the target's, where the target is no grid.
 pub(super) const LEAST_SCALE: f64 = 1e-3;

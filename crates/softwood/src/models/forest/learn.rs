@@ -3,10 +3,6 @@
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
-use crate::hard::cart::{Cart, Kind, Shape, grow};
-use crate::hard::ground::Ground;
-use crate::hard::route::RowBins;
-use crate::hard::skeleton::Skeleton;
 use crate::models::forest::bag::bag;
 use crate::models::forest::calibrate::{Noise, Residual};
 use crate::models::forest::params::ForestParams;
@@ -14,6 +10,10 @@ use crate::models::forest::posterior::{Forest, Leaves, Parts};
 use crate::par::Pool;
 use crate::params::Checked;
 use crate::posterior::Training;
+use crate::trees::cart::{Cart, Kind, Shape, grow};
+use crate::trees::ground::Ground;
+use crate::trees::route::RowBins;
+use crate::trees::skeleton::Skeleton;
 
 /// Trees that are grown before their rows out of bag are looked at.
 const BATCH: usize = 32;

@@ -9,15 +9,15 @@ use crate::data::schema::Schema;
 use crate::data::standardise::Standard;
 use crate::data::table::Rows;
 use crate::error::{Error, Result};
-use crate::hard::cart::Kind;
-use crate::hard::codec::Words;
-use crate::hard::ground::{kind_of, levels_of};
-use crate::hard::route::RowBins;
-use crate::hard::skeleton::Skeleton;
 use crate::models::forest::calibrate::Noise;
 use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::store::record::{Numbers, Record};
+use crate::trees::cart::Kind;
+use crate::trees::codec::Words;
+use crate::trees::ground::{kind_of, levels_of};
+use crate::trees::route::RowBins;
+use crate::trees::skeleton::Skeleton;
 
 /// A tree and the values of its leaves: mean and variance, or the share of each class.
 #[derive(Debug, Clone)]

@@ -2,14 +2,14 @@
 
 use crate::error::Result;
 use crate::fit::{Progress, Run};
-use crate::hard::cart::{Cart, Field, Kind, Shape, grow};
-use crate::hard::ground::Ground;
-use crate::hard::prune::{Annotated, Path};
-use crate::hard::route::RowBins;
 use crate::models::tree::leaf::{LeftOut, Smoothing};
 use crate::par::Pool;
 use crate::posterior::Trial;
 use crate::rng::shuffle;
+use crate::trees::cart::{Cart, Field, Kind, Shape, grow};
+use crate::trees::ground::Ground;
+use crate::trees::prune::{Annotated, Path};
+use crate::trees::route::RowBins;
 
 /// Folds.
 const FOLDS: usize = 10;

@@ -7,9 +7,9 @@
 use rand_distr::{Distribution as _, Gamma};
 use serde::{Deserialize, Serialize};
 
-use crate::hard::cart::Kind;
 use crate::numerics::normal::rough_quantile;
 use crate::rng::{Key, shuffle};
+use crate::trees::cart::Kind;
 
 /// How leaves are smoothed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -3,15 +3,15 @@
 use crate::data::dataset::Dataset;
 use crate::error::Result;
 use crate::fit::{Fit, Progress, Run};
-use crate::hard::cart::{Shape, grow};
-use crate::hard::ground::Ground;
-use crate::hard::prune::Annotated;
 use crate::models::tree::choose::{Candidates, choose};
 use crate::models::tree::leaf::Smoothing;
 use crate::models::tree::params::TreeParams;
 use crate::models::tree::posterior::{Parts, Tree};
 use crate::params::Checked;
 use crate::posterior::Training;
+use crate::trees::cart::{Shape, grow};
+use crate::trees::ground::Ground;
+use crate::trees::prune::Annotated;
 
 impl Fit for TreeParams {
     type Model = Tree;

@@ -3,12 +3,12 @@
 use crate::data::binned::{Cut, Cuts, MISSING_BIN};
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::standardise::Standard;
-use crate::hard::cart::Kind;
-use crate::hard::prune::Annotated;
-use crate::hard::skeleton::Skeleton;
-use crate::hard::test::{Rule, Test};
 use crate::models::tree::leaf::Smoothing;
 use crate::outline::{Answer, Outline, OutlineNode, OutlineSplit, Question};
+use crate::trees::cart::Kind;
+use crate::trees::prune::Annotated;
+use crate::trees::skeleton::Skeleton;
+use crate::trees::test::{Rule, Test};
 
 /// Nodes are renumbered so that a branch stands together: a node, its left branch, its right branch.
 pub(super) fn outline(

@@ -7,12 +7,6 @@ use crate::data::schema::Schema;
 use crate::data::standardise::Standard;
 use crate::data::table::Rows;
 use crate::error::{Error, Result};
-use crate::hard::cart::{Kind, MOST_CLASSES};
-use crate::hard::codec::Words;
-use crate::hard::ground::{kind_of, levels_of};
-use crate::hard::prune::Annotated;
-use crate::hard::route::RowBins;
-use crate::hard::skeleton::Skeleton;
 use crate::models::tree::leaf::{MOST, Smoothing};
 use crate::models::tree::outline::outline;
 use crate::outline::Outline;
@@ -20,6 +14,12 @@ use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::store::record::{Numbers, Record};
+use crate::trees::cart::{Kind, MOST_CLASSES};
+use crate::trees::codec::Words;
+use crate::trees::ground::{kind_of, levels_of};
+use crate::trees::prune::Annotated;
+use crate::trees::route::RowBins;
+use crate::trees::skeleton::Skeleton;
 
 /// What a fitted tree is made of.
 #[derive(Debug, Clone)]

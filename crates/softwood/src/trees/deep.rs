@@ -8,14 +8,14 @@ use std::ops::ControlFlow;
 
 use crate::data::binned::{Binned, MISSING_BIN};
 use crate::error::{Error, Result};
-use crate::hard::candidate::Candidate;
-use crate::hard::growth::{Birth, FreeTree, Grower, Grown, Node, Task};
-use crate::hard::partition::Partition;
-use crate::hard::room::Room;
-use crate::hard::search::Form;
-use crate::hard::small::Small;
-use crate::hard::test::{Rule, Test};
 use crate::rng::{Key, below};
+use crate::trees::candidate::Candidate;
+use crate::trees::growth::{Birth, FreeTree, Grower, Grown, Node, Task};
+use crate::trees::partition::Partition;
+use crate::trees::room::Room;
+use crate::trees::search::Form;
+use crate::trees::small::Small;
+use crate::trees::test::{Rule, Test};
 
 /// Most rows of a node that is searched row by row.
 const FEW: usize = 64;

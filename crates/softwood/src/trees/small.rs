@@ -1,11 +1,11 @@
 //! The search in a node of few rows: no histogram, the rows themselves, sorted by bin; sums are exact.
 
 use crate::data::binned::MISSING_BIN;
-use crate::hard::candidate::Candidate;
-use crate::hard::fixed::Fixed;
-use crate::hard::growth::Task;
-use crate::hard::search::{Form, Output};
-use crate::hard::test::Rule;
+use crate::trees::candidate::Candidate;
+use crate::trees::fixed::Fixed;
+use crate::trees::growth::Task;
+use crate::trees::search::{Form, Output};
+use crate::trees::test::Rule;
 
 /// Part of a node's score below which a gain is no more than rounding.
 const LEAST_GAIN: f64 = 1e-9;

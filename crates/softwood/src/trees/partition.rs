@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use crate::data::binned::Binned;
-use crate::hard::test::Test;
 use crate::numerics::prefetch::{AHEAD, prefetch};
+use crate::trees::test::Test;
 
 /// Row numbers, ordered by node; within a node they ascend.
 #[derive(Debug, Clone)]

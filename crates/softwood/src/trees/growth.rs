@@ -7,15 +7,15 @@
 use std::ops::Range;
 
 use crate::data::binned::Binned;
-use crate::hard::candidate::{Candidate, Columns, Noise};
-use crate::hard::fixed::Fixed;
-use crate::hard::partition::Partition;
-use crate::hard::room::Room;
-use crate::hard::search::Scaled;
-use crate::hard::skeleton::Skeleton;
-use crate::hard::test::{Rule, Test};
 use crate::numerics::prefetch::visit;
 use crate::par::Pool;
+use crate::trees::candidate::{Candidate, Columns, Noise};
+use crate::trees::fixed::Fixed;
+use crate::trees::partition::Partition;
+use crate::trees::room::Room;
+use crate::trees::search::Scaled;
+use crate::trees::skeleton::Skeleton;
+use crate::trees::test::{Rule, Test};
 
 /// How a tree grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

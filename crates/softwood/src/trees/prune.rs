@@ -7,8 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crate::hard::cart::Kind;
-use crate::hard::skeleton::Skeleton;
+use crate::trees::cart::Kind;
+use crate::trees::skeleton::Skeleton;
 
 /// A tree with what every node holds: tests first, in their order, then leaves.
 #[derive(Debug, Clone)]

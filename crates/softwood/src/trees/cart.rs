@@ -4,14 +4,14 @@ use std::ops::ControlFlow;
 
 use crate::data::binned::Binned;
 use crate::error::{Error, Result};
-use crate::hard::candidate::Columns;
-use crate::hard::deep::Deep;
-use crate::hard::fixed::Fixed;
-use crate::hard::growth::{Grower, Growth, Limits, Task};
-use crate::hard::search::{Form, Output, Scaled};
-use crate::hard::skeleton::Skeleton;
 use crate::par::Pool;
 use crate::rng::Key;
+use crate::trees::candidate::Columns;
+use crate::trees::deep::Deep;
+use crate::trees::fixed::Fixed;
+use crate::trees::growth::{Grower, Growth, Limits, Task};
+use crate::trees::search::{Form, Output, Scaled};
+use crate::trees::skeleton::Skeleton;
 
 /// What a tree predicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

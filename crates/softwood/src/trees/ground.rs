@@ -5,9 +5,9 @@ use crate::data::dataset::{Dataset, Target};
 use crate::data::distinct::Distinct;
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::standardise::{Standard, resolution};
-use crate::hard::candidate::Columns;
-use crate::hard::cart::{Field, Kind};
 use crate::par::Pool;
+use crate::trees::candidate::Columns;
+use crate::trees::cart::{Field, Kind};
 
 /// Least standard deviation in units of the target's, where the target is no grid.
 const LEAST_SCALE: f64 = 1e-3;

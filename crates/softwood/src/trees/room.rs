@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use crate::hard::candidate::{Candidate, Noise};
-use crate::hard::growth::{Birth, Node, Task};
-use crate::hard::histogram::{BINS, Bins, Histogram};
-use crate::hard::partition::Partition;
-use crate::hard::search::{REFUSED, Scan, Which};
-use crate::hard::test::Rule;
 use crate::numerics::gaussian::Gaussian;
+use crate::trees::candidate::{Candidate, Noise};
+use crate::trees::growth::{Birth, Node, Task};
+use crate::trees::histogram::{BINS, Bins, Histogram};
+use crate::trees::partition::Partition;
+use crate::trees::search::{REFUSED, Scan, Which};
+use crate::trees::test::Rule;
 
 /// Memory of one group of columns.
 #[derive(Debug)]

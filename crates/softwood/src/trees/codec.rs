@@ -5,8 +5,8 @@
 
 use crate::data::binned::Cuts;
 use crate::error::{Error, Result};
-use crate::hard::skeleton::Skeleton;
-use crate::hard::test::{Rule, Test};
+use crate::trees::skeleton::Skeleton;
+use crate::trees::test::{Rule, Test};
 
 impl Skeleton {
     /// Appends the tree to `words`.

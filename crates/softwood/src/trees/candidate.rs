@@ -1,8 +1,8 @@
 //! A split that was found: what it gains and which bins it sends where.
 
 use crate::data::binned::{Binned, Cut, Cuts, MISSING_BIN};
-use crate::hard::test::{Rule, Test};
 use crate::rng::Key;
+use crate::trees::test::{Rule, Test};
 
 /// What a search needs to know of the columns.
 #[derive(Debug, Clone)]
