@@ -14,10 +14,10 @@ use crate::numerics::gaussian::Gaussian;
 use crate::numerics::prefetch::{AHEAD, prefetch};
 use crate::par::Pool;
 use crate::rng::{Key, uniform};
-use crate::trees::candidate::{Columns, Noise};
-use crate::trees::fixed::Fixed;
-use crate::trees::growth::{Grower, Grown, Limits, Task};
-use crate::trees::search::{Form, Output, Scaled};
+use crate::trees::histogram::candidate::{Columns, Noise};
+use crate::trees::histogram::grower::{Grower, Grown, Limits, Task};
+use crate::trees::histogram::quantized_gradients::Fixed;
+use crate::trees::histogram::splitter::{Form, Output, Scaled};
 
 /// Where the diversity of chains comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 //! each has besides is damped by one factor, small enough that the order would hold with either sign. The noise keeps a
 //! mean of zero.
 
-use crate::trees::candidate::Columns;
+use crate::trees::histogram::candidate::Columns;
 use crate::trees::order::{Pair, pairs};
 use crate::trees::skeleton::Skeleton;
 

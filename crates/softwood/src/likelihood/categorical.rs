@@ -6,7 +6,7 @@
 
 use crate::likelihood::Law;
 use crate::rng::{Key, shuffle};
-use crate::trees::search::Output;
+use crate::trees::histogram::splitter::Output;
 
 /// Curvatures are held above this part of the weight, so that sure rows cannot make steps endless.
 const LEAST_CURVATURE: f32 = 1e-3;

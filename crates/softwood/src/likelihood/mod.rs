@@ -5,7 +5,7 @@ pub(crate) mod normal;
 pub(crate) mod squared;
 
 use crate::rng::Key;
-use crate::trees::search::Output;
+use crate::trees::histogram::splitter::Output;
 
 /// A law whose negative log-likelihood boosting lowers. Gradients point uphill in likelihood.
 ///

@@ -17,7 +17,7 @@ use multiversion::multiversion;
 use crate::likelihood::Law;
 use crate::numerics::real::Real;
 use crate::numerics::special::exp;
-use crate::trees::search::Output;
+use crate::trees::histogram::splitter::Output;
 
 /// ln(2 pi) / 2.
 const HALF_LN_TAU: f64 = 0.918_938_533_204_672_7;

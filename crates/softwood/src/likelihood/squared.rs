@@ -2,7 +2,7 @@
 //! root mean square of the residuals.
 
 use crate::likelihood::Law;
-use crate::trees::search::Output;
+use crate::trees::histogram::splitter::Output;
 
 /// Lanes are gradient `y - m` and weight.
 #[derive(Debug, Clone, Copy)]

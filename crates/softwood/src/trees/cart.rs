@@ -6,11 +6,11 @@ use crate::data::binned::Binned;
 use crate::error::{Error, Result};
 use crate::par::Pool;
 use crate::rng::Key;
-use crate::trees::candidate::Columns;
 use crate::trees::deep::Deep;
-use crate::trees::fixed::Fixed;
-use crate::trees::growth::{Grower, Growth, Limits, Task};
-use crate::trees::search::{Form, Output, Scaled};
+use crate::trees::histogram::candidate::Columns;
+use crate::trees::histogram::grower::{Grower, Growth, Limits, Task};
+use crate::trees::histogram::quantized_gradients::Fixed;
+use crate::trees::histogram::splitter::{Form, Output, Scaled};
 use crate::trees::skeleton::Skeleton;
 
 /// What a tree predicts.

@@ -6,8 +6,8 @@ use crate::data::distinct::Distinct;
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::standardise::{Standard, resolution};
 use crate::par::Pool;
-use crate::trees::candidate::Columns;
 use crate::trees::cart::{Field, Kind};
+use crate::trees::histogram::candidate::Columns;
 
 /// Least standard deviation in units of the target's, where the target is no grid.
 const LEAST_SCALE: f64 = 1e-3;

@@ -1,20 +1,14 @@
 //! The hard-tree kernel: greedy growth on dense inputs, and histogram trees on bins.
 
-pub(crate) mod candidate;
 pub(crate) mod cart;
 pub(crate) mod codec;
 pub(crate) mod deep;
-pub(crate) mod fixed;
 pub(crate) mod ground;
 pub(crate) mod grow;
-pub(crate) mod growth;
 pub(crate) mod histogram;
 pub(crate) mod order;
-pub(crate) mod partition;
 pub(crate) mod prune;
-mod room;
 pub(crate) mod route;
-pub(crate) mod search;
 pub(crate) mod skeleton;
 mod small;
 pub(crate) mod split;

@@ -4,7 +4,7 @@
 //! other cells kept: only those. A missing cell has no place in the order.
 
 use crate::data::binned::MISSING_BIN;
-use crate::trees::candidate::Columns;
+use crate::trees::histogram::candidate::Columns;
 use crate::trees::skeleton::Skeleton;
 use crate::trees::test::{Rule, Test};
 

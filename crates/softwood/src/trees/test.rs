@@ -1,6 +1,6 @@
 //! The question that a node asks of a row, in bins.
 
-use crate::trees::histogram::BINS;
+use crate::trees::histogram::histogram::BINS;
 
 /// Sends a row right if its bin of one column is above a threshold or in a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::models::boosting::prepare::{Material, Prepared};
 use crate::models::boosting::view::{Plan, Rows, View};
 use crate::par::Pool;
 use crate::posterior::{CurvePoint, Training, Trial};
-use crate::trees::candidate::Columns;
+use crate::trees::histogram::candidate::Columns;
 
 /// Fewest rows of which a part is held out.
 const LEAST_ROWS_TO_SPLIT: usize = 40;

@@ -6,7 +6,7 @@ use crate::boost::learner::{Sampling, Settings};
 use crate::models::boosting::head::Law;
 use crate::models::boosting::params::{RegressionHead, SgbParams, SglbParams};
 use crate::params::{ClassWeight, Directions};
-use crate::trees::growth::{Growth, Limits};
+use crate::trees::histogram::grower::{Growth, Limits};
 
 /// How members come about.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

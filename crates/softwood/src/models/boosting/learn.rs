@@ -21,7 +21,7 @@ use crate::params::Checked;
 use crate::posterior::{Posterior, Training};
 use crate::rng::Key;
 use crate::store::record::Record;
-use crate::trees::candidate::Columns;
+use crate::trees::histogram::candidate::Columns;
 
 impl Fit for SgbParams {
     type Model = Boosted;

@@ -2,7 +2,7 @@
 
 use crate::boost::learner::Sampling;
 use crate::params::{ClassWeight, Directions, choices, params};
-use crate::trees::growth::Growth;
+use crate::trees::histogram::grower::Growth;
 
 choices! {
     /// How a boosted tree grows.

@@ -13,7 +13,7 @@ use crate::models::boosting::monotone::orders;
 use crate::models::boosting::params::RegressionHead;
 use crate::models::boosting::view::{Plan, Rows, Targets, View};
 use crate::par::Pool;
-use crate::trees::candidate::Columns;
+use crate::trees::histogram::candidate::Columns;
 
 /// Least standard deviation in units of the target's, where the target is no grid.
 pub(super) const LEAST_SCALE: f64 = 1e-3;

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use crate::numerics::gaussian::Gaussian;
-use crate::trees::candidate::{Candidate, Noise};
-use crate::trees::growth::{Birth, Node, Task};
-use crate::trees::histogram::{BINS, Bins, Histogram};
-use crate::trees::partition::Partition;
-use crate::trees::search::{REFUSED, Scan, Which};
+use crate::trees::histogram::candidate::{Candidate, Noise};
+use crate::trees::histogram::grower::{Birth, Node, Task};
+use crate::trees::histogram::histogram::{BINS, Bins, Histogram};
+use crate::trees::histogram::partition::Partition;
+use crate::trees::histogram::splitter::{REFUSED, Scan, Which};
 use crate::trees::test::Rule;
 
 /// Memory of one group of columns.

@@ -6,8 +6,8 @@
 
 use multiversion::multiversion;
 
-use crate::trees::fixed::Fixed;
-use crate::trees::histogram::{BINS, Bins};
+use crate::trees::histogram::histogram::{BINS, Bins};
+use crate::trees::histogram::quantized_gradients::Fixed;
 
 /// One output: where its gradient and its curvature stand among the lanes, and its regularisation.
 #[derive(Debug, Clone, Copy)]

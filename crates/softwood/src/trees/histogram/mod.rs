@@ -1,0 +1,9 @@
+//! Histogram trees on binned columns: quantized gradients, histograms, split search and growth.
+
+pub(crate) mod candidate;
+pub(crate) mod grower;
+pub(crate) mod histogram;
+pub(crate) mod histogram_builder;
+pub(crate) mod partition;
+pub(crate) mod quantized_gradients;
+pub(crate) mod splitter;
