@@ -5,8 +5,8 @@ use crate::numerics::real::inverse_softplus;
 use crate::rng::{Key, shuffle, uniform};
 use crate::soft::law::Law;
 use crate::soft::layout::Layout;
-use crate::trees::grow::{Grown, complete};
-use crate::trees::split::Sample;
+use crate::trees::dense::best_split::Sample;
+use crate::trees::dense::complete_tree::{Grown, complete};
 use crate::variational::encoded_rows::EncodedRows;
 
 /// Rows the hard tree and the ridge fits look at.

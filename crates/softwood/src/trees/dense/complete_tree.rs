@@ -1,6 +1,6 @@
 //! Greedy growth of a complete tree to a given depth.
 
-use crate::trees::split::{Room, Sample, Split, best};
+use crate::trees::dense::best_split::{Room, Sample, Split, best};
 
 /// A complete greedy tree: splits in heap order, `None` where nothing could be split, and the leaf of each row.
 #[derive(Debug, Clone)]
