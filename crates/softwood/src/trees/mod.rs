@@ -2,13 +2,10 @@
 
 pub(crate) mod cart;
 pub(crate) mod codec;
-pub(crate) mod deep;
 pub(crate) mod dense;
 pub(crate) mod ground;
 pub(crate) mod histogram;
 pub(crate) mod order;
-pub(crate) mod prune;
 pub(crate) mod route;
 pub(crate) mod skeleton;
-mod small;
 pub(crate) mod test;

@@ -6,9 +6,9 @@ use crate::models::tree::leaf::{LeftOut, Smoothing};
 use crate::par::Pool;
 use crate::posterior::Trial;
 use crate::rng::shuffle;
+use crate::trees::cart::pruning::{Annotated, Path};
 use crate::trees::cart::{Cart, Field, Kind, Shape, grow};
 use crate::trees::ground::Ground;
-use crate::trees::prune::{Annotated, Path};
 use crate::trees::route::RowBins;
 
 /// Folds.

@@ -9,9 +9,9 @@ use crate::models::tree::params::TreeParams;
 use crate::models::tree::posterior::{Parts, Tree};
 use crate::params::Checked;
 use crate::posterior::Training;
+use crate::trees::cart::pruning::Annotated;
 use crate::trees::cart::{Shape, grow};
 use crate::trees::ground::Ground;
-use crate::trees::prune::Annotated;
 
 impl Fit for TreeParams {
     type Model = Tree;

@@ -6,7 +6,7 @@ use crate::data::standardise::Standard;
 use crate::models::tree::leaf::Smoothing;
 use crate::outline::{Answer, Outline, OutlineNode, OutlineSplit, Question};
 use crate::trees::cart::Kind;
-use crate::trees::prune::Annotated;
+use crate::trees::cart::pruning::Annotated;
 use crate::trees::skeleton::Skeleton;
 use crate::trees::test::{Rule, Test};
 

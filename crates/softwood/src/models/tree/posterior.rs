@@ -14,10 +14,10 @@ use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::store::record::{Numbers, Record};
+use crate::trees::cart::pruning::Annotated;
 use crate::trees::cart::{Kind, MOST_CLASSES};
 use crate::trees::codec::Words;
 use crate::trees::ground::{kind_of, levels_of};
-use crate::trees::prune::Annotated;
 use crate::trees::route::RowBins;
 use crate::trees::skeleton::Skeleton;
 

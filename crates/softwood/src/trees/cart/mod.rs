@@ -1,12 +1,16 @@
 //! A classification or regression tree: squared error of a number, or of the indicators of classes, which is Gini's index.
 
+pub(crate) mod depth_first;
+mod exact_small_node;
+pub(crate) mod pruning;
+
 use std::ops::ControlFlow;
 
 use crate::data::binned::Binned;
 use crate::error::{Error, Result};
 use crate::par::Pool;
 use crate::rng::Key;
-use crate::trees::deep::Deep;
+use crate::trees::cart::depth_first::Deep;
 use crate::trees::histogram::candidate::Columns;
 use crate::trees::histogram::grower::{Grower, Growth, Limits, Task};
 use crate::trees::histogram::quantized_gradients::Fixed;
