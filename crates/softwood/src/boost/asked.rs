@@ -6,7 +6,7 @@ use crate::data::binned::{Cut, Cuts, MISSING_BIN, MOST_BINS, guessed_bin};
 use crate::data::column::{UNSEEN, Values};
 use crate::data::ladder::Ladder;
 use crate::data::table::Rows;
-use crate::trees::test::Rule;
+use crate::trees::condition::Rule;
 
 /// The questions of a chain, by column. Cells get bins that answer them as the bins that they were cut into would.
 #[derive(Debug, Clone)]
@@ -116,8 +116,8 @@ mod tests {
     use crate::data::column::Column;
     use crate::data::table::Table;
     use crate::rng::Key;
-    use crate::trees::skeleton::Skeleton;
-    use crate::trees::test::Test;
+    use crate::trees::condition::Test;
+    use crate::trees::structure::Skeleton;
 
     const N: usize = 700;
 

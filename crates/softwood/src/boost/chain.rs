@@ -3,7 +3,7 @@
 //! After tree `t` the raw outputs are `F_t = q F_{t-1} + v_t`, `q` being the shrinkage of a Langevin chain (1 without). Values
 //! are stored as they count at the end, `v_t q^(T - t)`, so `F_T` is a plain sum and `F_t = q^(t - T) (sum up to t)`.
 
-use crate::trees::skeleton::Skeleton;
+use crate::trees::structure::Skeleton;
 
 /// A tree with its leaf values (leaves x outputs that it moves).
 #[derive(Debug, Clone, PartialEq)]

@@ -4,8 +4,8 @@ use multiversion::multiversion;
 
 use crate::boost::chain::{Chain, Tree};
 use crate::data::binned::Binned;
-use crate::trees::skeleton::Skeleton;
-use crate::trees::test::{Rule, Test};
+use crate::trees::condition::{Rule, Test};
+use crate::trees::structure::Skeleton;
 
 /// Rows routed at once: a tree is fetched from the second-level cache once for so many.
 const ROWS: usize = 256;

@@ -9,8 +9,8 @@
 //! mean of zero.
 
 use crate::trees::histogram::candidate::Columns;
-use crate::trees::order::{Pair, pairs};
-use crate::trees::skeleton::Skeleton;
+use crate::trees::monotone::pairs::{Pair, pairs};
+use crate::trees::structure::Skeleton;
 
 /// Most sweeps of a projection; what is left out of order then is mended by [`mend`].
 const SWEEPS: usize = 100;

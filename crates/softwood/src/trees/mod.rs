@@ -1,11 +1,11 @@
 //! The hard-tree kernel: greedy growth on dense inputs, and histogram trees on bins.
 
 pub(crate) mod cart;
-pub(crate) mod codec;
+pub(crate) mod condition;
 pub(crate) mod dense;
-pub(crate) mod ground;
 pub(crate) mod histogram;
-pub(crate) mod order;
-pub(crate) mod route;
-pub(crate) mod skeleton;
-pub(crate) mod test;
+pub(crate) mod monotone;
+pub(crate) mod routing;
+pub(crate) mod serialize;
+pub(crate) mod structure;
+pub(crate) mod training_set;

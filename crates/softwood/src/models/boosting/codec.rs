@@ -8,8 +8,8 @@ use crate::data::binned::Cuts;
 use crate::error::{Error, Result};
 use crate::likelihood::categorical::MOST_SHOWN;
 use crate::store::record::{Numbers, Record};
-use crate::trees::codec::Words;
-use crate::trees::skeleton::Skeleton;
+use crate::trees::serialize::Words;
+use crate::trees::structure::Skeleton;
 
 pub(super) fn encode(chain: &Chain, at: usize) -> Vec<(String, Numbers)> {
     let mut words = vec![chain.trees.len() as u32];

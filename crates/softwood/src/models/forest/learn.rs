@@ -11,9 +11,9 @@ use crate::par::Pool;
 use crate::params::Checked;
 use crate::posterior::Training;
 use crate::trees::cart::{Cart, Kind, Shape, grow};
-use crate::trees::ground::Ground;
-use crate::trees::route::RowBins;
-use crate::trees::skeleton::Skeleton;
+use crate::trees::routing::RowBins;
+use crate::trees::structure::Skeleton;
+use crate::trees::training_set::Ground;
 
 /// Trees that are grown before their rows out of bag are looked at.
 const BATCH: usize = 32;

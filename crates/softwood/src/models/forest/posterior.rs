@@ -14,10 +14,10 @@ use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::store::record::{Numbers, Record};
 use crate::trees::cart::Kind;
-use crate::trees::codec::Words;
-use crate::trees::ground::{kind_of, levels_of};
-use crate::trees::route::RowBins;
-use crate::trees::skeleton::Skeleton;
+use crate::trees::routing::RowBins;
+use crate::trees::serialize::Words;
+use crate::trees::structure::Skeleton;
+use crate::trees::training_set::{kind_of, levels_of};
 
 /// A tree and the values of its leaves: mean and variance, or the share of each class.
 #[derive(Debug, Clone)]

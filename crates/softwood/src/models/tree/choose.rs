@@ -8,8 +8,8 @@ use crate::posterior::Trial;
 use crate::rng::shuffle;
 use crate::trees::cart::pruning::{Annotated, Path};
 use crate::trees::cart::{Cart, Field, Kind, Shape, grow};
-use crate::trees::ground::Ground;
-use crate::trees::route::RowBins;
+use crate::trees::routing::RowBins;
+use crate::trees::training_set::Ground;
 
 /// Folds.
 const FOLDS: usize = 10;

@@ -11,7 +11,7 @@ use crate::params::Checked;
 use crate::posterior::Training;
 use crate::trees::cart::pruning::Annotated;
 use crate::trees::cart::{Shape, grow};
-use crate::trees::ground::Ground;
+use crate::trees::training_set::Ground;
 
 impl Fit for TreeParams {
     type Model = Tree;

@@ -7,8 +7,8 @@ use crate::models::tree::leaf::Smoothing;
 use crate::outline::{Answer, Outline, OutlineNode, OutlineSplit, Question};
 use crate::trees::cart::Kind;
 use crate::trees::cart::pruning::Annotated;
-use crate::trees::skeleton::Skeleton;
-use crate::trees::test::{Rule, Test};
+use crate::trees::condition::{Rule, Test};
+use crate::trees::structure::Skeleton;
 
 /// Nodes are renumbered so that a branch stands together: a node, its left branch, its right branch.
 pub(super) fn outline(

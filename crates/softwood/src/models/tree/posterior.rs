@@ -16,10 +16,10 @@ use crate::rng::Key;
 use crate::store::record::{Numbers, Record};
 use crate::trees::cart::pruning::Annotated;
 use crate::trees::cart::{Kind, MOST_CLASSES};
-use crate::trees::codec::Words;
-use crate::trees::ground::{kind_of, levels_of};
-use crate::trees::route::RowBins;
-use crate::trees::skeleton::Skeleton;
+use crate::trees::routing::RowBins;
+use crate::trees::serialize::Words;
+use crate::trees::structure::Skeleton;
+use crate::trees::training_set::{kind_of, levels_of};
 
 /// What a fitted tree is made of.
 #[derive(Debug, Clone)]

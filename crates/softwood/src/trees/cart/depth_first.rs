@@ -10,12 +10,12 @@ use crate::data::binned::{Binned, MISSING_BIN};
 use crate::error::{Error, Result};
 use crate::rng::{Key, below};
 use crate::trees::cart::exact_small_node::Small;
+use crate::trees::condition::{Rule, Test};
 use crate::trees::histogram::candidate::Candidate;
 use crate::trees::histogram::grower::{Birth, FreeTree, Grower, Grown, Node, Task};
 use crate::trees::histogram::histogram_builder::Room;
 use crate::trees::histogram::partition::Partition;
 use crate::trees::histogram::splitter::Form;
-use crate::trees::test::{Rule, Test};
 
 /// Most rows of a node that is searched row by row.
 const FEW: usize = 64;

@@ -1,11 +1,11 @@
 //! The search in a node of few rows: no histogram, the rows themselves, sorted by bin; sums are exact.
 
 use crate::data::binned::MISSING_BIN;
+use crate::trees::condition::Rule;
 use crate::trees::histogram::candidate::Candidate;
 use crate::trees::histogram::grower::Task;
 use crate::trees::histogram::quantized_gradients::Fixed;
 use crate::trees::histogram::splitter::{Form, Output};
-use crate::trees::test::Rule;
 
 /// Part of a node's score below which a gain is no more than rounding.
 const LEAST_GAIN: f64 = 1e-9;

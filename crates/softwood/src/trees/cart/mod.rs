@@ -15,7 +15,7 @@ use crate::trees::histogram::candidate::Columns;
 use crate::trees::histogram::grower::{Grower, Growth, Limits, Task};
 use crate::trees::histogram::quantized_gradients::Fixed;
 use crate::trees::histogram::splitter::{Form, Output, Scaled};
-use crate::trees::skeleton::Skeleton;
+use crate::trees::structure::Skeleton;
 
 /// What a tree predicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

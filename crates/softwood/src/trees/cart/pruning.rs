@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::trees::cart::Kind;
-use crate::trees::skeleton::Skeleton;
+use crate::trees::structure::Skeleton;
 
 /// A tree with what every node holds: tests first, in their order, then leaves.
 #[derive(Debug, Clone)]

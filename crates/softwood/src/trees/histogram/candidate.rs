@@ -2,7 +2,7 @@
 
 use crate::data::binned::{Binned, Cut, Cuts, MISSING_BIN};
 use crate::rng::Key;
-use crate::trees::test::{Rule, Test};
+use crate::trees::condition::{Rule, Test};
 
 /// What a search needs to know of the columns.
 #[derive(Debug, Clone)]

@@ -9,13 +9,13 @@ use std::ops::Range;
 use crate::data::binned::Binned;
 use crate::numerics::prefetch::visit;
 use crate::par::Pool;
+use crate::trees::condition::{Rule, Test};
 use crate::trees::histogram::candidate::{Candidate, Columns, Noise};
 use crate::trees::histogram::histogram_builder::Room;
 use crate::trees::histogram::partition::Partition;
 use crate::trees::histogram::quantized_gradients::Fixed;
 use crate::trees::histogram::splitter::Scaled;
-use crate::trees::skeleton::Skeleton;
-use crate::trees::test::{Rule, Test};
+use crate::trees::structure::Skeleton;
 
 /// How a tree grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use crate::numerics::gaussian::Gaussian;
+use crate::trees::condition::Rule;
 use crate::trees::histogram::candidate::{Candidate, Noise};
 use crate::trees::histogram::grower::{Birth, Node, Task};
 use crate::trees::histogram::histogram::{BINS, Bins, Histogram};
 use crate::trees::histogram::partition::Partition;
 use crate::trees::histogram::splitter::{REFUSED, Scan, Which};
-use crate::trees::test::Rule;
 
 /// Memory of one group of columns.
 #[derive(Debug)]

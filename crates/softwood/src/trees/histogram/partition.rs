@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::data::binned::Binned;
 use crate::numerics::prefetch::{AHEAD, prefetch};
-use crate::trees::test::Test;
+use crate::trees::condition::Test;
 
 /// Row numbers, ordered by node; within a node they ascend.
 #[derive(Debug, Clone)]

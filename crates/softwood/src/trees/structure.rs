@@ -1,6 +1,6 @@
 //! A grown tree without its leaf values: tests in flat arrays.
 
-use crate::trees::test::Test;
+use crate::trees::condition::Test;
 
 /// Tests and how they lead to leaves.
 #[derive(Debug, Clone, PartialEq)]

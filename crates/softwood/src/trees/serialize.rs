@@ -5,8 +5,8 @@
 
 use crate::data::binned::Cuts;
 use crate::error::{Error, Result};
-use crate::trees::skeleton::Skeleton;
-use crate::trees::test::{Rule, Test};
+use crate::trees::condition::{Rule, Test};
+use crate::trees::structure::Skeleton;
 
 impl Skeleton {
     /// Appends the tree to `words`.

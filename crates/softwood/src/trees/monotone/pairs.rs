@@ -4,9 +4,9 @@
 //! other cells kept: only those. A missing cell has no place in the order.
 
 use crate::data::binned::MISSING_BIN;
+use crate::trees::condition::{Rule, Test};
 use crate::trees::histogram::candidate::Columns;
-use crate::trees::skeleton::Skeleton;
-use crate::trees::test::{Rule, Test};
+use crate::trees::structure::Skeleton;
 
 /// A lower and an upper leaf: the value of the first may not exceed that of the second.
 pub(crate) type Pair = [usize; 2];

@@ -1,7 +1,7 @@
 //! Rows by their bins, one row after the other: the way from root to leaf reads one row's cells.
 
 use crate::data::binned::Binned;
-use crate::trees::skeleton::Skeleton;
+use crate::trees::structure::Skeleton;
 
 /// Bins, rows x columns.
 #[derive(Debug, Clone)]

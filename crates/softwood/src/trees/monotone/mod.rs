@@ -1,0 +1,3 @@
+//! Monotone constraints: which leaves are compared, and leaf values that respect the order.
+
+pub(crate) mod pairs;
