@@ -56,7 +56,7 @@
 //!
 //! The same seed, data and version give the same bits on any number of threads.
 
-mod boost;
+mod boosting;
 mod data;
 mod error;
 mod evaluate;

@@ -8,8 +8,8 @@
 //! constant alone were unknown: by `1 / sum s^-2` for a mean, `1/(2 N)` for a log scale, `1 / sum p (1 - p)` for a logit,
 //! sums over all rows.
 
-use crate::boost::chain::Chain;
-use crate::boost::learner::Sampling;
+use crate::boosting::chain::Chain;
+use crate::boosting::learner::Sampling;
 use crate::data::binned::Binned;
 use crate::models::boosting::config::{BoostingConfig, Members};
 use crate::models::boosting::head::Law;

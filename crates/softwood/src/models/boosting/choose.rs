@@ -1,7 +1,7 @@
 //! Choosing step size, depth, length of the chains and what to make of categories, on held-out rows.
 
-use crate::boost::chain::Chain;
-use crate::boost::learner::{Ground, Learned, Look, Sample, Sampling, best_look};
+use crate::boosting::chain::Chain;
+use crate::boosting::learner::{Ground, Learned, Look, Sample, Sampling, best_look};
 use crate::data::binned::Binned;
 use crate::data::distinct::Distinct;
 use crate::error::{Error, Result};

@@ -3,7 +3,7 @@
 //! `chainN.tests` (u32): the number of trees, then each as `hard/codec.rs` has it. `chainN.values` and `chainN.gains` (f32): leaf values and gains, tree after tree. `chainN.start` (f64):
 //! start values, then the shrinkage per tree. `chainN.outputs` (u32), where a tree moves some of the outputs: which, tree after tree.
 
-use crate::boost::chain::{Chain, Tree};
+use crate::boosting::chain::{Chain, Tree};
 use crate::data::binned::Cuts;
 use crate::error::{Error, Result};
 use crate::likelihood::categorical::MOST_SHOWN;

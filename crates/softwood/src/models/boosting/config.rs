@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::boost::learner::{Sampling, Settings};
+use crate::boosting::learner::{Sampling, Settings};
 use crate::models::boosting::head::Law;
 use crate::models::boosting::params::{RegressionHead, SgbParams, SglbParams};
 use crate::params::{ClassWeight, Directions};

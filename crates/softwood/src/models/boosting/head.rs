@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
-use crate::boost::chain::Chain;
-use crate::boost::learner::{Ground, Learned, Settings, grow};
+use crate::boosting::chain::Chain;
+use crate::boosting::learner::{Ground, Learned, Settings, grow};
 use crate::error::{Error, Result};
 use crate::likelihood::categorical::{Binary, MOST_SHOWN, Multiclass};
 use crate::likelihood::normal::Normal;

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::boost::chain::Chain;
-use crate::boost::learner::{Ground, Learned, Sampling};
+use crate::boosting::chain::Chain;
+use crate::boosting::learner::{Ground, Learned, Sampling};
 use crate::data::binned::Binned;
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::boost::asked::Asked;
-use crate::boost::chain::Chain;
+use crate::boosting::chain::Chain;
+use crate::boosting::used_thresholds::Asked;
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::standardise::Standard;
 use crate::data::table::Rows;

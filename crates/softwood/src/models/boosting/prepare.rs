@@ -1,6 +1,6 @@
 //! The rows of a fit: distinct, standardised, in bins.
 
-use crate::boost::learner::Sample;
+use crate::boosting::learner::Sample;
 use crate::data::binned::Binned;
 use crate::data::dataset::{Dataset, Target};
 use crate::data::distinct::Distinct;

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use multiversion::multiversion;
 
-use crate::boost::chain::{Chain, Tree};
-use crate::boost::ordered::{Leaf, Ordered};
-use crate::boost::window::{Window, mixture};
+use crate::boosting::chain::{Chain, Tree};
+use crate::boosting::ordered::{Leaf, Ordered};
+use crate::boosting::validation_window::{Window, mixture};
 use crate::data::binned::Binned;
 use crate::error::{Error, Result};
 use crate::likelihood::{Law, weighted_mean};

@@ -2,7 +2,7 @@
 
 use multiversion::multiversion;
 
-use crate::boost::chain::{Chain, Tree};
+use crate::boosting::chain::{Chain, Tree};
 use crate::data::binned::Binned;
 use crate::trees::condition::{Rule, Test};
 use crate::trees::structure::Skeleton;

@@ -1,7 +1,7 @@
 //! What the trees of a chain ask of a table: of most columns far fewer edges than were cut, of some nothing.
 
-use crate::boost::chain::Chain;
-use crate::boost::forward::Source;
+use crate::boosting::chain::Chain;
+use crate::boosting::predict::Source;
 use crate::data::binned::{Cut, Cuts, MISSING_BIN, MOST_BINS, guessed_bin};
 use crate::data::column::{UNSEEN, Values};
 use crate::data::ladder::Ladder;
@@ -111,7 +111,7 @@ impl Source for Answers<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boost::chain::Tree;
+    use crate::boosting::chain::Tree;
     use crate::data::binned::guess;
     use crate::data::column::Column;
     use crate::data::table::Table;

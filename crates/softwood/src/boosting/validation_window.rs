@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::boost::learner::Sampling;
+use crate::boosting::learner::Sampling;
 
 /// Most log-likelihoods that are remembered; where there are more rows, fewer looks go into the mixture.
 const MOST_NUMBERS: usize = 4_000_000;
