@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use multiversion::multiversion;
 
 use crate::boosting::chain::{Chain, Tree};
-use crate::boosting::ordered::{Leaf, Ordered};
 use crate::boosting::validation_window::{Window, mixture};
 use crate::data::binned::Binned;
 use crate::error::{Error, Result};
@@ -18,6 +17,7 @@ use crate::trees::histogram::candidate::{Columns, Noise};
 use crate::trees::histogram::grower::{Grower, Grown, Limits, Task};
 use crate::trees::histogram::quantized_gradients::Fixed;
 use crate::trees::histogram::splitter::{Form, Output, Scaled};
+use crate::trees::monotone::projection::{Leaf, Ordered};
 
 /// Where the diversity of chains comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

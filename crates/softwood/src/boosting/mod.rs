@@ -2,7 +2,6 @@
 
 pub(crate) mod chain;
 pub(crate) mod learner;
-mod ordered;
 pub(crate) mod predict;
 pub(crate) mod used_thresholds;
 mod validation_window;

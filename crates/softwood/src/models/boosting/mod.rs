@@ -8,7 +8,6 @@ mod codec;
 mod config;
 mod head;
 mod learn;
-mod monotone;
 mod params;
 mod posterior;
 mod prepare;

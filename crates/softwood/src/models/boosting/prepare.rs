@@ -9,11 +9,11 @@ use crate::error::Result;
 use crate::models::boosting::class_weights::ClassWeights;
 use crate::models::boosting::config::BoostingConfig;
 use crate::models::boosting::head::Law;
-use crate::models::boosting::monotone::orders;
 use crate::models::boosting::params::RegressionHead;
 use crate::models::boosting::view::{Plan, Rows, Targets, View};
 use crate::par::Pool;
 use crate::trees::histogram::candidate::Columns;
+use crate::trees::monotone::directions::orders;
 
 /// Least standard deviation in units of the target's, where the target is no grid.
 pub(super) const LEAST_SCALE: f64 = 1e-3;

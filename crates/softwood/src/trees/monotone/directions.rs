@@ -9,7 +9,7 @@ use crate::params::Directions;
 ///
 /// # Errors
 /// When there are more than two classes, a column is not there, or it holds categories: all that is wrong is named.
-pub(super) fn orders(given: Option<&Directions>, data: &Dataset) -> Result<Vec<i8>> {
+pub(crate) fn orders(given: Option<&Directions>, data: &Dataset) -> Result<Vec<i8>> {
     let schema = data.schema();
     let mut orders = vec![0; schema.fields.len()];
     let Some(Directions(given)) = given.filter(|given| !given.0.is_empty()) else {
