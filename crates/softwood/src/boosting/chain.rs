@@ -12,7 +12,7 @@ pub(crate) struct Tree {
     pub(crate) values: Vec<f32>,
     /// Outputs that it moves, ascending; empty for all.
     pub(crate) outputs: Vec<u16>,
-    /// What each test gained.
+    /// What each condition gained.
     pub(crate) gains: Vec<f32>,
 }
 

@@ -4,7 +4,7 @@ use multiversion::multiversion;
 
 use crate::boosting::chain::{Chain, Tree};
 use crate::data::binned::Binned;
-use crate::trees::condition::{Rule, Test};
+use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::structure::Skeleton;
 
 /// Rows routed at once: a tree is fetched from the second-level cache once for so many.
@@ -79,7 +79,7 @@ impl Router {
                 _ if !tree.outputs.is_empty() => self.add_some(tree, n_outputs, sums),
                 Some(depth) => {
                     for (tree, leaves) in batch.iter().zip(&mut self.leaves) {
-                        follow(tree.skeleton.tests(), &self.bins, leaves);
+                        follow(tree.skeleton.conditions(), &self.bins, leaves);
                     }
                     self.add_shallow(batch, depth, n_outputs, sums);
                 }
@@ -127,7 +127,7 @@ impl Router {
     fn add_some(&mut self, tree: &Tree, n_outputs: usize, sums: &mut [f64]) {
         let is_shallow = byte_depth(tree).is_some();
         if is_shallow {
-            follow(tree.skeleton.tests(), &self.bins, &mut self.leaves[0]);
+            follow(tree.skeleton.conditions(), &self.bins, &mut self.leaves[0]);
         }
         let n_moved = tree.outputs.len();
         for (row, sums) in sums.chunks_exact_mut(n_outputs).enumerate() {
@@ -155,7 +155,7 @@ impl Router {
 /// Depth of a symmetric tree whose leaf numbers fit a byte.
 fn byte_depth(tree: &Tree) -> Option<usize> {
     match &tree.skeleton {
-        Skeleton::Symmetric(tests) if tests.len() <= BYTE_DEPTH => Some(tests.len()),
+        Skeleton::Symmetric(conditions) if conditions.len() <= BYTE_DEPTH => Some(conditions.len()),
         _ => None,
     }
 }
@@ -169,12 +169,12 @@ fn add_leaf(values: &[f32], leaf: usize, sums: &mut [f64]) {
 
 /// Leaf numbers of a symmetric tree: the answers as bits, the first highest.
 #[multiversion(targets = "simd")]
-fn follow(tests: &[Test], bins: &[[u8; ROWS]], leaves: &mut [u8; ROWS]) {
+fn follow(conditions: &[BinCondition], bins: &[[u8; ROWS]], leaves: &mut [u8; ROWS]) {
     leaves.fill(0);
-    for test in tests {
-        let bins = &bins[test.column];
-        match test.rule {
-            Rule::Above { bin, missing_right } => {
+    for condition in conditions {
+        let bins = &bins[condition.column];
+        match condition.right_bins {
+            RightBins::Above { bin, missing_right } => {
                 // with missing cells on the right, bin 0 becomes the highest by wrapping
                 let down = u8::from(missing_right);
                 let top = bin.wrapping_sub(down);
@@ -183,7 +183,7 @@ fn follow(tests: &[Test], bins: &[[u8; ROWS]], leaves: &mut [u8; ROWS]) {
                     leaves[row] = (leaves[row] << 1) | u8::from(right);
                 }
             }
-            Rule::In(set) => {
+            RightBins::In(set) => {
                 for row in 0..ROWS {
                     let right = set[bins[row] as usize / 64] >> (bins[row] % 64) & 1;
                     leaves[row] = (leaves[row] << 1) | right as u8;
@@ -288,33 +288,41 @@ mod tests {
     fn routing_agrees_with_the_test_for_every_bin_and_threshold() {
         let bins: [u8; ROWS] = std::array::from_fn(|row| row as u8);
         let mut leaves = [0; ROWS];
-        let mut check = |rule| {
-            let test = Test { column: 0, rule };
-            follow(&[test, test], &[bins], &mut leaves);
+        let mut check = |right_bins| {
+            let condition = BinCondition {
+                column: 0,
+                right_bins,
+            };
+            follow(&[condition, condition], &[bins], &mut leaves);
             for (leaf, bin) in leaves.iter().zip(bins) {
-                assert_eq!(*leaf, 3 * u8::from(test.goes_right(bin)));
+                assert_eq!(*leaf, 3 * u8::from(condition.goes_right(bin)));
             }
         };
         for bin in 1..=u8::MAX {
             for missing_right in [false, true] {
-                check(Rule::Above { bin, missing_right });
+                check(RightBins::Above { bin, missing_right });
             }
         }
-        check(Rule::In([0x1234_5678_9abc_def1, 1 << 63, 7, u64::MAX / 3]));
+        check(RightBins::In([
+            0x1234_5678_9abc_def1,
+            1 << 63,
+            7,
+            u64::MAX / 3,
+        ]));
     }
 
     /// A symmetric tree on two columns, its values unlike those of any other.
     fn tree(depth: usize, n_outputs: usize, number: usize) -> Tree {
-        let tests = (0..depth).map(|level| Test {
+        let conditions = (0..depth).map(|level| BinCondition {
             column: (level + number) % 2,
-            rule: Rule::Above {
+            right_bins: RightBins::Above {
                 bin: (17 * level + 29 * number + 1) as u8,
                 missing_right: level % 2 == 0,
             },
         });
         let values = (0..n_outputs << depth).map(|at| (at + 7 * number) as f32 * 0.37);
         Tree {
-            skeleton: Skeleton::Symmetric(tests.collect()),
+            skeleton: Skeleton::Symmetric(conditions.collect()),
             values: values.collect(),
             outputs: Vec::new(),
             gains: Vec::new(),

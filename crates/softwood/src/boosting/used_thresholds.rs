@@ -6,7 +6,7 @@ use crate::data::binned::{Cut, Cuts, MISSING_BIN, MOST_BINS, guessed_bin};
 use crate::data::column::{UNSEEN, Values};
 use crate::data::ladder::Ladder;
 use crate::data::table::Rows;
-use crate::trees::condition::Rule;
+use crate::trees::condition::RightBins;
 
 /// The questions of a chain, by column. Cells get bins that answer them as the bins that they were cut into would.
 #[derive(Debug, Clone)]
@@ -27,10 +27,14 @@ impl Asked {
     /// The questions of one of several chains, each of which guesses in its own way what a category is that training never saw.
     pub(crate) fn new(chain: &Chain, cuts: &Cuts, number: usize) -> Self {
         let mut edges = vec![None; cuts.columns.len()];
-        for test in chain.trees.iter().flat_map(|tree| tree.skeleton.tests()) {
-            let of_column = edges[test.column].get_or_insert([false; MOST_BINS]);
+        for condition in chain
+            .trees
+            .iter()
+            .flat_map(|tree| tree.skeleton.conditions())
+        {
+            let of_column = edges[condition.column].get_or_insert([false; MOST_BINS]);
             // bins above `bin` begin at this edge; that of missing cells is told apart by having no edge below
-            if let Rule::Above { bin, .. } = test.rule
+            if let RightBins::Above { bin, .. } = condition.right_bins
                 && let Some(edge) = usize::from(bin).checked_sub(1)
             {
                 of_column[edge] = true;
@@ -116,7 +120,7 @@ mod tests {
     use crate::data::column::Column;
     use crate::data::table::Table;
     use crate::rng::Key;
-    use crate::trees::condition::Test;
+    use crate::trees::condition::BinCondition;
     use crate::trees::structure::Skeleton;
 
     const N: usize = 700;
@@ -137,12 +141,12 @@ mod tests {
         .unwrap()
     }
 
-    fn chain(tests: &[Test]) -> Chain {
+    fn chain(conditions: &[BinCondition]) -> Chain {
         let mut chain = Chain::new(vec![0.0], 1.0);
-        chain.trees = tests
+        chain.trees = conditions
             .iter()
-            .map(|&test| Tree {
-                skeleton: Skeleton::Symmetric(vec![test]),
+            .map(|&condition| Tree {
+                skeleton: Skeleton::Symmetric(vec![condition]),
                 values: vec![0.0; 2],
                 outputs: Vec::new(),
                 gains: vec![0.0],
@@ -162,20 +166,20 @@ mod tests {
             .filter(|&row| codes[row as usize] != last)
             .collect();
         let cuts = Cuts::fit(&table, &seen, &vec![1.0; seen.len()], 200);
-        let above = |column, bin, missing_right| Test {
+        let above = |column, bin, missing_right| BinCondition {
             column,
-            rule: Rule::Above { bin, missing_right },
+            right_bins: RightBins::Above { bin, missing_right },
         };
-        let few: Vec<Test> = [3, 77, 78, 199, 255]
+        let few: Vec<BinCondition> = [3, 77, 78, 199, 255]
             .map(|bin| above(0, bin, bin % 2 == 0))
             .into();
         let many = (1..=200).map(|bin| above(1, bin, bin % 2 == 0));
         let alone = [above(1, 255, true), above(1, 0, false)];
-        let set = Test {
+        let set = BinCondition {
             column: 2,
-            rule: Rule::In([0x2b5d5, 0, 0, 0]),
+            right_bins: RightBins::In([0x2b5d5, 0, 0, 0]),
         };
-        for tests in [
+        for conditions in [
             few.clone(),
             many.collect(),
             alone.to_vec(),
@@ -186,14 +190,18 @@ mod tests {
                 let rows = table.rows(5..N);
                 let mut binned = cuts.bin_range(&rows);
                 guess(&cuts.unseen(&rows), number, &mut binned);
-                let asked = Asked::new(&chain(&tests), &cuts, number);
+                let asked = Asked::new(&chain(&conditions), &cuts, number);
                 let answers = asked.of(&rows);
                 let mut bins = vec![0; 300];
-                for test in &tests {
-                    answers.fill(test.column, 40, &mut bins);
+                for condition in &conditions {
+                    answers.fill(condition.column, 40, &mut bins);
                     for (at, &bin) in bins.iter().enumerate() {
-                        let own = binned.bin(40 + at, test.column);
-                        assert_eq!(test.goes_right(bin), test.goes_right(own), "{test:?}");
+                        let own = binned.bin(40 + at, condition.column);
+                        assert_eq!(
+                            condition.goes_right(bin),
+                            condition.goes_right(own),
+                            "{condition:?}"
+                        );
                     }
                 }
             }

@@ -4,25 +4,25 @@ use crate::trees::histogram::histogram::BINS;
 
 /// Sends a row right if its bin of one column is above a threshold or in a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Test {
+pub(crate) struct BinCondition {
     pub(crate) column: usize,
-    pub(crate) rule: Rule,
+    pub(crate) right_bins: RightBins,
 }
 
 /// Which bins go right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rule {
+pub(crate) enum RightBins {
     /// Bins above `bin`; bin 0, the missing cells, as said.
     Above { bin: u8, missing_right: bool },
     /// Bins whose bit is set.
     In([u64; 4]),
 }
 
-impl Test {
+impl BinCondition {
     #[inline]
     pub(crate) fn goes_right(&self, bin: u8) -> bool {
-        match self.rule {
-            Rule::Above {
+        match self.right_bins {
+            RightBins::Above {
                 bin: top,
                 missing_right,
             } => {
@@ -32,7 +32,7 @@ impl Test {
                     bin > top
                 }
             }
-            Rule::In(set) => set[bin as usize / 64] >> (bin % 64) & 1 == 1,
+            RightBins::In(set) => set[bin as usize / 64] >> (bin % 64) & 1 == 1,
         }
     }
 

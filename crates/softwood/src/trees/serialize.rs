@@ -1,21 +1,21 @@
 //! Tests and shapes of trees as words of a record, and back with every index checked.
 //!
-//! A tree is its kind (0 symmetric, 1 general), the number of tests, the tests (column; 0 or 1 for a threshold with missing cells
-//! left or right, 2 for a set; the bin, or eight words of the set) and, for a general tree, two children per test.
+//! A tree is its kind (0 symmetric, 1 general), the number of conditions, the conditions (column; 0 or 1 for a threshold with missing cells
+//! left or right, 2 for a set; the bin, or eight words of the set) and, for a general tree, two children per condition.
 
 use crate::data::binned::Cuts;
 use crate::error::{Error, Result};
-use crate::trees::condition::{Rule, Test};
+use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::structure::Skeleton;
 
 impl Skeleton {
     /// Appends the tree to `words`.
     pub(crate) fn write(&self, words: &mut Vec<u32>) {
-        let tests = self.tests();
+        let conditions = self.conditions();
         words.push(u32::from(matches!(self, Self::General { .. })));
-        words.push(tests.len() as u32);
-        for test in tests {
-            push_test(test, words);
+        words.push(conditions.len() as u32);
+        for condition in conditions {
+            push_condition(condition, words);
         }
         if let Self::General { children, .. } = self {
             words.extend(children.iter().flatten().map(|&child| child as u32));
@@ -31,13 +31,13 @@ impl Skeleton {
     }
 }
 
-fn push_test(test: &Test, words: &mut Vec<u32>) {
-    words.push(test.column as u32);
-    match test.rule {
-        Rule::Above { bin, missing_right } => {
+fn push_condition(condition: &BinCondition, words: &mut Vec<u32>) {
+    words.push(condition.column as u32);
+    match condition.right_bins {
+        RightBins::Above { bin, missing_right } => {
             words.extend([u32::from(missing_right), u32::from(bin)]);
         }
-        Rule::In(set) => {
+        RightBins::In(set) => {
             words.push(2);
             words.extend(
                 set.iter()
@@ -82,20 +82,20 @@ impl<'a> Words<'a> {
 
 fn read_skeleton(words: &mut Words<'_>, cuts: &Cuts) -> Result<Skeleton> {
     let is_general = words.next()? == 1;
-    let n_tests = words.count()?;
-    let tests = (0..n_tests)
-        .map(|_| read_test(words, cuts))
+    let n_conditions = words.count()?;
+    let conditions = (0..n_conditions)
+        .map(|_| read_condition(words, cuts))
         .collect::<Result<Vec<_>>>()?;
     if !is_general {
-        if n_tests > 16 {
+        if n_conditions > 16 {
             return Err(Error::Format("a symmetric tree is too deep".to_owned()));
         }
-        return Ok(Skeleton::Symmetric(tests));
+        return Ok(Skeleton::Symmetric(conditions));
     }
-    let mut children = Vec::with_capacity(n_tests);
+    let mut children = Vec::with_capacity(n_conditions);
     let mut n_leaves = 0;
-    let mut has_parent = vec![false; n_tests];
-    for node in 0..n_tests {
+    let mut has_parent = vec![false; n_conditions];
+    for node in 0..n_conditions {
         let mut pair = [0; 2];
         for child in &mut pair {
             *child = words.next()? as i32;
@@ -118,19 +118,22 @@ fn read_skeleton(words: &mut Words<'_>, cuts: &Cuts) -> Result<Skeleton> {
         }
         children.push(pair);
     }
-    if n_tests > 0 && n_leaves as usize != n_tests + 1 {
+    if n_conditions > 0 && n_leaves as usize != n_conditions + 1 {
         return Err(Error::Format(
             "the nodes of a tree do not form one".to_owned(),
         ));
     }
-    Ok(Skeleton::General { tests, children })
+    Ok(Skeleton::General {
+        conditions,
+        children,
+    })
 }
 
-fn read_test(words: &mut Words<'_>, cuts: &Cuts) -> Result<Test> {
+fn read_condition(words: &mut Words<'_>, cuts: &Cuts) -> Result<BinCondition> {
     let column = words.next()? as usize;
     let kind = words.next()?;
     let cut = cuts.columns.get(column);
-    let rule = match (kind, cut) {
+    let right_bins = match (kind, cut) {
         (0 | 1, Some(cut)) => {
             let bin = words.next()?;
             if bin == 0 || bin as usize >= cut.n_bins().max(2) {
@@ -138,7 +141,7 @@ fn read_test(words: &mut Words<'_>, cuts: &Cuts) -> Result<Test> {
                     "a threshold lies outside its column".to_owned(),
                 ));
             }
-            Rule::Above {
+            RightBins::Above {
                 bin: bin as u8,
                 missing_right: kind == 1,
             }
@@ -148,7 +151,7 @@ fn read_test(words: &mut Words<'_>, cuts: &Cuts) -> Result<Test> {
             for word in &mut set {
                 *word = u64::from(words.next()?) | u64::from(words.next()?) << 32;
             }
-            Rule::In(set)
+            RightBins::In(set)
         }
         _ => {
             return Err(Error::Format(
@@ -156,5 +159,5 @@ fn read_test(words: &mut Words<'_>, cuts: &Cuts) -> Result<Test> {
             ));
         }
     };
-    Ok(Test { column, rule })
+    Ok(BinCondition { column, right_bins })
 }

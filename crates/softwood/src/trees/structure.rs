@@ -1,30 +1,30 @@
-//! A grown tree without its leaf values: tests in flat arrays.
+//! A grown tree without its leaf values: conditions in flat arrays.
 
-use crate::trees::condition::Test;
+use crate::trees::condition::BinCondition;
 
 /// Tests and how they lead to leaves.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Skeleton {
-    /// Every node of a level asks the same test; a leaf is the number whose bits are the answers, the first answer highest.
-    Symmetric(Vec<Test>),
+    /// Every node of a level asks the same condition; a leaf is the number whose bits are the answers, the first answer highest.
+    Symmetric(Vec<BinCondition>),
     /// Node 0 is the root. A child below zero is the leaf `!child`, else a node that stands after its parent.
     General {
-        tests: Vec<Test>,
+        conditions: Vec<BinCondition>,
         children: Vec<[i32; 2]>,
     },
 }
 
 impl Skeleton {
-    pub(crate) fn tests(&self) -> &[Test] {
+    pub(crate) fn conditions(&self) -> &[BinCondition] {
         match self {
-            Self::Symmetric(tests) | Self::General { tests, .. } => tests,
+            Self::Symmetric(conditions) | Self::General { conditions, .. } => conditions,
         }
     }
 
     pub(crate) fn n_leaves(&self) -> usize {
         match self {
-            Self::Symmetric(tests) => 1 << tests.len(),
-            Self::General { tests, .. } => tests.len() + 1,
+            Self::Symmetric(conditions) => 1 << conditions.len(),
+            Self::General { conditions, .. } => conditions.len() + 1,
         }
     }
 
@@ -32,14 +32,18 @@ impl Skeleton {
     #[inline]
     pub(crate) fn leaf(&self, bin: impl Fn(usize) -> u8) -> usize {
         match self {
-            Self::Symmetric(tests) => tests.iter().fold(0, |leaf, test| {
-                2 * leaf + usize::from(test.goes_right(bin(test.column)))
+            Self::Symmetric(conditions) => conditions.iter().fold(0, |leaf, condition| {
+                2 * leaf + usize::from(condition.goes_right(bin(condition.column)))
             }),
-            Self::General { tests, children } => {
-                let mut at = if tests.is_empty() { -1 } else { 0 };
+            Self::General {
+                conditions,
+                children,
+            } => {
+                let mut at = if conditions.is_empty() { -1 } else { 0 };
                 while at >= 0 {
-                    let test = &tests[at as usize];
-                    at = children[at as usize][usize::from(test.goes_right(bin(test.column)))];
+                    let condition = &conditions[at as usize];
+                    at = children[at as usize]
+                        [usize::from(condition.goes_right(bin(condition.column)))];
                 }
                 !at as usize
             }

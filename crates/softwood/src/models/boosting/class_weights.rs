@@ -31,7 +31,7 @@ impl ClassWeights {
         };
         let counts = counts(codes, distinct, classes.len());
         let weights = match given {
-            ClassWeight::Rule(WeightRule::Balanced) => balanced(&counts),
+            ClassWeight::RightBins(WeightRule::Balanced) => balanced(&counts),
             ClassWeight::Given(named) => {
                 let mut weights = vec![1.0; classes.len()];
                 for (name, &weight) in named {

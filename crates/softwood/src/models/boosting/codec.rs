@@ -1,6 +1,6 @@
 //! Chains as arrays of a record, and back with every index checked.
 //!
-//! `chainN.tests` (u32): the number of trees, then each as `hard/codec.rs` has it. `chainN.values` and `chainN.gains` (f32): leaf values and gains, tree after tree. `chainN.start` (f64):
+//! `chainN.conditions` (u32): the number of trees, then each as `hard/codec.rs` has it. `chainN.values` and `chainN.gains` (f32): leaf values and gains, tree after tree. `chainN.start` (f64):
 //! start values, then the shrinkage per tree. `chainN.outputs` (u32), where a tree moves some of the outputs: which, tree after tree.
 
 use crate::boosting::chain::{Chain, Tree};
@@ -29,7 +29,7 @@ pub(super) fn encode(chain: &Chain, at: usize) -> Vec<(String, Numbers)> {
     start.push(chain.shrinkage);
     let mut arrays = vec![
         (format!("chain{at}.start"), Numbers::F64(start)),
-        (format!("chain{at}.tests"), Numbers::U32(words)),
+        (format!("chain{at}.conditions"), Numbers::U32(words)),
         (format!("chain{at}.values"), gather(|tree| &tree.values)),
         (format!("chain{at}.gains"), gather(|tree| &tree.gains)),
     ];
@@ -50,7 +50,7 @@ pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) 
     {
         return Err(Error::Format(format!("chain {at} has an impossible start")));
     }
-    let mut words = Words::new(record.u32s(&format!("chain{at}.tests"))?);
+    let mut words = Words::new(record.u32s(&format!("chain{at}.conditions"))?);
     let mut values = record.all_f32s(&format!("chain{at}.values"))?.iter();
     let mut gains = record.all_f32s(&format!("chain{at}.gains"))?.iter();
     let n_trees = words.count()?;
@@ -69,12 +69,12 @@ pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) 
             outputs,
             gains: gains
                 .by_ref()
-                .take(skeleton.tests().len())
+                .take(skeleton.conditions().len())
                 .copied()
                 .collect(),
             skeleton,
         };
-        if tree.values.len() != n_values || tree.gains.len() != tree.skeleton.tests().len() {
+        if tree.values.len() != n_values || tree.gains.len() != tree.skeleton.conditions().len() {
             return Err(Error::Format(format!("chain {at} lacks leaf values")));
         }
         if !tree

@@ -75,9 +75,9 @@ params! {
         l2: f64 = 3.0, [0.0, 1e6];
         /// Least weight of a leaf (classification: least curvature).
         min_child_weight: f64 = 1e-3, [0.0, 1e12];
-        /// Part of the rows that the tests of a tree are chosen on.
+        /// Part of the rows that the conditions of a tree are chosen on.
         subsample: f64 = 0.5, [0.01, 1.0];
-        /// Part of the columns that the tests of a tree are chosen from.
+        /// Part of the columns that the conditions of a tree are chosen from.
         colsample: f64 = 1.0, [0.01, 1.0];
         /// Most bins of a column.
         max_bins: usize = 255, [2, 255];
@@ -126,9 +126,9 @@ params! {
         l2: f64 = 3.0, [0.0, 1e6];
         /// Least weight of a leaf (classification: least curvature).
         min_child_weight: f64 = 1e-3, [0.0, 1e12];
-        /// Part of the rows that the tests of a tree are chosen on.
+        /// Part of the rows that the conditions of a tree are chosen on.
         subsample: f64 = 1.0, [0.01, 1.0];
-        /// Part of the columns that the tests of a tree are chosen from.
+        /// Part of the columns that the conditions of a tree are chosen from.
         colsample: f64 = 1.0, [0.01, 1.0];
         /// Most bins of a column.
         max_bins: usize = 255, [2, 255];

@@ -145,7 +145,7 @@ impl Fold {
         rows: impl Iterator<Item = usize>,
     ) -> Self {
         let tree = Annotated::new(field.kind, &cart.skeleton, &cart.leaves);
-        let n_tests = tree.children.len();
+        let n_conditions = tree.children.len();
         let mut parent = vec![0; tree.n_nodes()];
         for (node, pair) in tree.children.iter().enumerate() {
             for &child in pair {
@@ -160,7 +160,7 @@ impl Fold {
                 .map(|row| {
                     (
                         row as u32,
-                        (n_tests + bins.leaf(&cart.skeleton, row)) as u32,
+                        (n_conditions + bins.leaf(&cart.skeleton, row)) as u32,
                     )
                 })
                 .collect(),
@@ -169,17 +169,17 @@ impl Fold {
 
     /// Between which values of alpha each node is a leaf.
     fn spans(&self) -> Vec<(f64, f64)> {
-        let n_tests = self.tree.children.len();
+        let n_conditions = self.tree.children.len();
         let mut spans = vec![(0.0, f64::INFINITY); self.tree.n_nodes()];
         for node in 0..self.tree.n_nodes() {
-            // parents stand before children among tests, and before all leaves
+            // parents stand before children among conditions, and before all leaves
             let end = if node == 0 {
                 f64::INFINITY
             } else {
                 let above = self.parent[node];
                 spans[above].1.min(self.path.cut_at[above])
             };
-            let start = if node < n_tests {
+            let start = if node < n_conditions {
                 self.path.cut_at[node]
             } else {
                 f64::NEG_INFINITY

@@ -7,7 +7,7 @@ use crate::models::tree::leaf::Smoothing;
 use crate::outline::{Answer, Outline, OutlineNode, OutlineSplit, Question};
 use crate::trees::cart::Kind;
 use crate::trees::cart::pruning::Annotated;
-use crate::trees::condition::{Rule, Test};
+use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::structure::Skeleton;
 
 /// Nodes are renumbered so that a branch stands together: a node, its left branch, its right branch.
@@ -27,15 +27,15 @@ pub(super) fn outline(
     let nodes = order.iter().map(|&node| {
         let stats = tree.stats(node);
         let split = tree.children.get(node).map(|pair| {
-            let test = &skeleton.tests()[node];
+            let condition = &skeleton.conditions()[node];
             OutlineSplit {
-                column: schema.fields[test.column].name.clone(),
+                column: schema.fields[condition.column].name.clone(),
                 question: question(
-                    test,
-                    &cuts.columns[test.column],
-                    &schema.fields[test.column].kind,
+                    condition,
+                    &cuts.columns[condition.column],
+                    &schema.fields[condition.column].kind,
                 ),
-                missing_right: test.goes_right(MISSING_BIN),
+                missing_right: condition.goes_right(MISSING_BIN),
                 gain: (losses[node] - losses[pair[0]] - losses[pair[1]]).max(0.0),
                 children: pair.map(|child| place[child]),
             }
@@ -79,16 +79,16 @@ fn answer(kind: Kind, stats: &[f64], standard: &Standard, smoothing: &Smoothing)
     }
 }
 
-fn question(test: &Test, cut: &Cut, kind: &FieldKind) -> Question {
-    match (test.rule, cut, kind) {
-        (Rule::Above { bin, .. }, Cut::Number { edges, .. }, _) => {
-            // a test beyond the last edge parts missing cells from all others
+fn question(condition: &BinCondition, cut: &Cut, kind: &FieldKind) -> Question {
+    match (condition.right_bins, cut, kind) {
+        (RightBins::Above { bin, .. }, Cut::Number { edges, .. }, _) => {
+            // a condition beyond the last edge parts missing cells from all others
             let edge = edges.get(bin as usize - 1).copied();
             edge.map_or(Question::Missing, Question::Above)
         }
         (_, Cut::Category { bins }, FieldKind::Categorical { levels }) => {
             let goes_right =
-                |&(_, &bin): &(&String, &u8)| bin != MISSING_BIN && test.goes_right(bin);
+                |&(_, &bin): &(&String, &u8)| bin != MISSING_BIN && condition.goes_right(bin);
             let names = levels.iter().zip(bins).filter(goes_right);
             Question::Among(names.map(|(level, _)| level.clone()).collect())
         }

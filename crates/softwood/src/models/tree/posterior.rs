@@ -1,4 +1,4 @@
-//! The fitted tree: tests, what its leaves hold, and the members drawn from that.
+//! The fitted tree: conditions, what its leaves hold, and the members drawn from that.
 
 use serde_json::{Value, json};
 
@@ -82,7 +82,7 @@ impl Tree {
         let cuts: Cuts = record.part("cuts")?;
         cuts.check(&levels_of(&schema))?;
         let kind = kind_of(&schema);
-        let mut words = Words::new(record.u32s("tests")?);
+        let mut words = Words::new(record.u32s("conditions")?);
         let skeleton = Skeleton::read(&mut words, &cuts)?;
         let parts = Parts {
             params: record.part("params")?,
@@ -204,7 +204,7 @@ impl Posterior for Tree {
                 "cuts": parts.cuts, "smoothing": parts.smoothing, "key": parts.key, "n_members": parts.n_members,
             }),
             arrays: vec![
-                ("tests".to_owned(), Numbers::U32(words)),
+                ("conditions".to_owned(), Numbers::U32(words)),
                 ("leaves".to_owned(), Numbers::F64(parts.leaves.clone())),
             ],
         }
@@ -215,9 +215,9 @@ impl Posterior for Tree {
         let tree = Annotated::new(self.kind, &parts.skeleton, &parts.leaves);
         let losses = tree.losses();
         let mut gains = vec![0.0; parts.schema.fields.len()];
-        for (node, test) in parts.skeleton.tests().iter().enumerate() {
+        for (node, condition) in parts.skeleton.conditions().iter().enumerate() {
             let [left, right] = tree.children[node];
-            gains[test.column] += (losses[node] - losses[left] - losses[right]).max(0.0);
+            gains[condition.column] += (losses[node] - losses[left] - losses[right]).max(0.0);
         }
         let total: f64 = gains.iter().sum();
         if total > 0.0 {

@@ -10,7 +10,7 @@ use crate::data::binned::{Binned, MISSING_BIN};
 use crate::error::{Error, Result};
 use crate::rng::{Key, below};
 use crate::trees::cart::exact_small_node::Small;
-use crate::trees::condition::{Rule, Test};
+use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::candidate::Candidate;
 use crate::trees::histogram::grower::{Birth, FreeTree, Grower, Grown, Node, Task};
 use crate::trees::histogram::histogram_builder::Room;
@@ -70,14 +70,14 @@ impl<const L: usize> Grower<L> {
                 self.forget(node);
                 continue;
             };
-            let test = settled(
-                best.test(),
+            let condition = settled(
+                best.condition(),
                 self.partition.rows(&self.nodes[node].rows),
                 task.binned,
             );
-            let birth = self.split(node, &test, task.binned);
+            let birth = self.split(node, &condition, task.binned);
             let (left, right) = (self.nodes.len() - 2, self.nodes.len() - 1);
-            free.push(node, test, best.gain, [left, right]);
+            free.push(node, condition, best.gain, [left, right]);
             if self.nodes[birth.larger].rows.len() > FEW {
                 self.count(task, &[birth], node);
                 if self.nodes[birth.smaller].rows.len() <= FEW {
@@ -186,11 +186,11 @@ impl<const L: usize> Grower<L> {
     }
 }
 
-/// The test with its threshold in the middle between the rows on both sides; missing cells follow the larger side where the node
+/// The condition with its threshold in the middle between the rows on both sides; missing cells follow the larger side where the node
 /// has none.
-fn settled(mut test: Test, rows: &[u32], binned: &Binned) -> Test {
-    let (bins, at) = binned.place(test.column);
-    if let Rule::Above { bin, missing_right } = &mut test.rule {
+fn settled(mut condition: BinCondition, rows: &[u32], binned: &Binned) -> BinCondition {
+    let (bins, at) = binned.place(condition.column);
+    if let RightBins::Above { bin, missing_right } = &mut condition.right_bins {
         let (mut below, mut above) = (0, u8::MAX);
         let (mut n_missing, mut n_right) = (0, 0);
         for &row in rows {
@@ -212,5 +212,5 @@ fn settled(mut test: Test, rows: &[u32], binned: &Binned) -> Test {
             *missing_right = 2 * n_right > rows.len();
         }
     }
-    test
+    condition
 }

@@ -1,7 +1,7 @@
 //! The search in a node of few rows: no histogram, the rows themselves, sorted by bin; sums are exact.
 
 use crate::data::binned::MISSING_BIN;
-use crate::trees::condition::Rule;
+use crate::trees::condition::RightBins;
 use crate::trees::histogram::candidate::Candidate;
 use crate::trees::histogram::grower::Task;
 use crate::trees::histogram::quantized_gradients::Fixed;
@@ -42,7 +42,7 @@ impl<const L: usize> Small<L> {
         }
     }
 
-    /// The best test of the rows on one column.
+    /// The best condition of the rows on one column.
     pub(super) fn search(
         &mut self,
         task: &Task<'_, L>,
@@ -79,17 +79,17 @@ impl<const L: usize> Small<L> {
         if gain <= LEAST_GAIN * unsplit.abs() {
             return None;
         }
-        let rule = if is_category {
+        let right_bins = if is_category {
             self.set_rule(form, best.n_left)
         } else {
-            Rule::Above {
+            RightBins::Above {
                 bin: self.groups[best.n_left - 1].bin,
                 missing_right: best.missing_right,
             }
         };
         Some(Candidate {
             column,
-            rule,
+            right_bins,
             gain: gain as f32,
             rank: gain as f32,
         })
@@ -141,7 +141,7 @@ impl<const L: usize> Small<L> {
     }
 
     /// The last groups go right; bins without rows follow the heavier side.
-    fn set_rule(&self, form: &Form, n_left: usize) -> Rule {
+    fn set_rule(&self, form: &Form, n_left: usize) -> RightBins {
         let (left, right) = self.groups.split_at(n_left);
         let weight = |groups: &[Group<L>]| -> i64 {
             groups.iter().map(|group| group.sums[form.weight]).sum()
@@ -154,7 +154,7 @@ impl<const L: usize> Small<L> {
         for group in right {
             set[group.bin as usize / 64] |= 1 << (group.bin % 64);
         }
-        Rule::In(set)
+        RightBins::In(set)
     }
 }
 

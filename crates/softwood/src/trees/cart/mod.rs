@@ -122,7 +122,7 @@ pub(crate) struct Shape {
 pub(crate) struct Cart {
     pub(crate) skeleton: Skeleton,
     pub(crate) leaves: Vec<f64>,
-    /// What each test gained.
+    /// What each condition gained.
     pub(crate) gains: Vec<f32>,
 }
 

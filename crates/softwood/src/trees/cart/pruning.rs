@@ -10,17 +10,17 @@ use std::collections::BTreeSet;
 use crate::trees::cart::Kind;
 use crate::trees::structure::Skeleton;
 
-/// A tree with what every node holds: tests first, in their order, then leaves.
+/// A tree with what every node holds: conditions first, in their order, then leaves.
 #[derive(Debug, Clone)]
 pub(crate) struct Annotated {
     pub(crate) kind: Kind,
-    /// Children of each test, as nodes.
+    /// Children of each condition, as nodes.
     pub(crate) children: Vec<[usize; 2]>,
     /// Nodes x stats.
     pub(crate) stats: Vec<f64>,
 }
 
-/// The `alpha` at which each test is cut off as the weakest link; infinite for what goes with an ancestor before.
+/// The `alpha` at which each condition is cut off as the weakest link; infinite for what goes with an ancestor before.
 #[derive(Debug, Clone)]
 pub(crate) struct Path {
     pub(crate) cut_at: Vec<f64>,
@@ -31,10 +31,10 @@ pub(crate) struct Path {
 impl Annotated {
     /// `leaves` holds the stats of each leaf. A symmetric tree has no such form.
     pub(crate) fn new(kind: Kind, skeleton: &Skeleton, leaves: &[f64]) -> Self {
-        let (n_stats, n_tests) = (kind.n_stats(), skeleton.tests().len());
+        let (n_stats, n_conditions) = (kind.n_stats(), skeleton.conditions().len());
         let node = |child: i32| {
             if child < 0 {
-                n_tests + !child as usize
+                n_conditions + !child as usize
             } else {
                 child as usize
             }
@@ -45,10 +45,10 @@ impl Annotated {
             }
             Skeleton::Symmetric(_) => unreachable!("a tree that grows freely is general"),
         };
-        let mut stats = vec![0.0; n_tests * n_stats];
+        let mut stats = vec![0.0; n_conditions * n_stats];
         stats.extend_from_slice(leaves);
         // children stand after their parents
-        for at in (0..n_tests).rev() {
+        for at in (0..n_conditions).rev() {
             for child in children[at] {
                 let (parents, below) = stats.split_at_mut((at + 1) * n_stats);
                 let from = (child - at - 1) * n_stats;
@@ -91,10 +91,10 @@ impl Annotated {
         path: &Path,
         alpha: f64,
     ) -> (Skeleton, Vec<f64>) {
-        let mut tests = Vec::new();
+        let mut conditions = Vec::new();
         let mut children: Vec<[i32; 2]> = Vec::new();
         let is_test = |node: usize| node < self.children.len() && path.cut_at[node] > alpha;
-        // in the order of tests, so that children stand after their parents
+        // in the order of conditions, so that children stand after their parents
         let mut place = vec![None; self.children.len()];
         let mut kept = vec![false; self.children.len()];
         if !self.children.is_empty() {
@@ -102,8 +102,8 @@ impl Annotated {
         }
         for node in 0..self.children.len() {
             if kept[node] {
-                place[node] = Some(tests.len() as i32);
-                tests.push(skeleton.tests()[node]);
+                place[node] = Some(conditions.len() as i32);
+                conditions.push(skeleton.conditions()[node]);
                 for child in self.children[node] {
                     if is_test(child) {
                         kept[child] = true;
@@ -126,20 +126,26 @@ impl Annotated {
                 }));
             }
         }
-        if tests.is_empty() {
+        if conditions.is_empty() {
             leaf(0);
         }
-        (Skeleton::General { tests, children }, leaves)
+        (
+            Skeleton::General {
+                conditions,
+                children,
+            },
+            leaves,
+        )
     }
 }
 
-/// Cuts links in their order. `children` are those of each test; `losses` of each node.
+/// Cuts links in their order. `children` are those of each condition; `losses` of each node.
 fn weakest_links(children: &[[usize; 2]], losses: &[f64]) -> Path {
-    let n_tests = children.len();
+    let n_conditions = children.len();
     let mut parent = vec![None; losses.len()];
     let mut branch = losses.to_vec();
     let mut n_leaves = vec![1_usize; losses.len()];
-    for node in (0..n_tests).rev() {
+    for node in (0..n_conditions).rev() {
         let [left, right] = children[node];
         (parent[left], parent[right]) = (Some(node), Some(node));
         branch[node] = branch[left] + branch[right];
@@ -150,11 +156,11 @@ fn weakest_links(children: &[[usize; 2]], losses: &[f64]) -> Path {
         // among equals the one nearer to the root: it takes the others along
         (Ordered(strength.max(0.0)), Reverse(n_leaves[node]), node)
     };
-    let mut links: BTreeSet<_> = (0..n_tests)
+    let mut links: BTreeSet<_> = (0..n_conditions)
         .map(|node| link(node, &branch, &n_leaves))
         .collect();
     let mut path = Path {
-        cut_at: vec![f64::INFINITY; n_tests],
+        cut_at: vec![f64::INFINITY; n_conditions],
         steps: Vec::new(),
     };
     let mut alpha = 0.0_f64;
@@ -224,7 +230,7 @@ impl Ord for Ordered {
 mod tests {
     use super::*;
 
-    /// Two tests below the root; the leaves of the second are 5 and 6.
+    /// Two conditions below the root; the leaves of the second are 5 and 6.
     const CHILDREN: [[usize; 2]; 3] = [[1, 2], [3, 4], [5, 6]];
 
     fn close(steps: &[(f64, usize)], expected: &[(f64, usize)]) {
@@ -275,7 +281,7 @@ mod tests {
 
     #[test]
     fn trees_of_the_path_minimise_loss_plus_alpha_times_leaves() {
-        // a chain of tests with irregular losses, against all of its subtrees
+        // a chain of conditions with irregular losses, against all of its subtrees
         let children: Vec<[usize; 2]> = vec![[1, 4], [2, 5], [3, 6], [7, 8]];
         let losses = [1.0, 0.62, 0.5, 0.31, 0.2, 0.04, 0.1, 0.1, 0.12];
         let path = weakest_links(&children, &losses);

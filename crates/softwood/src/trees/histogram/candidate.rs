@@ -2,7 +2,7 @@
 
 use crate::data::binned::{Binned, Cut, Cuts, MISSING_BIN};
 use crate::rng::Key;
-use crate::trees::condition::{Rule, Test};
+use crate::trees::condition::{BinCondition, RightBins};
 
 /// What a search needs to know of the columns.
 #[derive(Debug, Clone)]
@@ -52,7 +52,7 @@ pub(crate) struct Noise {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Candidate {
     pub(crate) column: usize,
-    pub(crate) rule: Rule,
+    pub(crate) right_bins: RightBins,
     /// What the score rises by.
     pub(crate) gain: f32,
     /// What the choice goes by: the gain, or with noise.
@@ -65,10 +65,10 @@ impl Candidate {
         if other.rank > self.rank { other } else { self }
     }
 
-    pub(crate) fn test(&self) -> Test {
-        Test {
+    pub(crate) fn condition(&self) -> BinCondition {
+        BinCondition {
             column: self.column,
-            rule: self.rule,
+            right_bins: self.right_bins,
         }
     }
 }

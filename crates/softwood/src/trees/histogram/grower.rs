@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::data::binned::Binned;
 use crate::numerics::prefetch::visit;
 use crate::par::Pool;
-use crate::trees::condition::{Rule, Test};
+use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::candidate::{Candidate, Columns, Noise};
 use crate::trees::histogram::histogram_builder::Room;
 use crate::trees::histogram::partition::Partition;
@@ -20,9 +20,9 @@ use crate::trees::structure::Skeleton;
 /// How a tree grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
-    /// One test for all nodes of a level.
+    /// One condition for all nodes of a level.
     Symmetric,
-    /// Every node of a level by its own test.
+    /// Every node of a level by its own condition.
     Depthwise,
     /// The node that gains most, until there are enough leaves.
     Leafwise,
@@ -50,7 +50,7 @@ pub(crate) struct Task<'a, const L: usize> {
     pub(crate) pool: &'a Pool,
 }
 
-/// A grown tree: its tests, the rows of its leaves (as runs of the partition), and what each test gained.
+/// A grown tree: its conditions, the rows of its leaves (as runs of the partition), and what each condition gained.
 #[derive(Debug, Clone)]
 pub(crate) struct Grown {
     pub(crate) skeleton: Skeleton,
@@ -112,7 +112,7 @@ impl<const L: usize> Grower<L> {
     }
 
     fn grow_symmetric(&mut self, task: &Task<'_, L>) -> Grown {
-        let (mut tests, mut gains) = (Vec::new(), Vec::new());
+        let (mut conditions, mut gains) = (Vec::new(), Vec::new());
         // nodes with rows, and the leaf that each would be: of a deep tree on few rows most leaves are empty
         let (mut level, mut places): (Vec<usize>, Vec<usize>) = (vec![0], vec![0]);
         let mut births = Vec::new();
@@ -135,14 +135,14 @@ impl<const L: usize> Grower<L> {
                 .filter_map(|room| room.best_of_level)
                 .reduce(Candidate::better);
             let Some(best) = best else { break };
-            let test = best.test();
+            let condition = best.condition();
             births.clear();
             let mut next = Vec::with_capacity(2 * level.len());
             for &node in &level {
-                births.push(self.split(node, &test, task.binned));
+                births.push(self.split(node, &condition, task.binned));
                 next.extend([self.nodes.len() - 2, self.nodes.len() - 1]);
             }
-            tests.push(self.settled(test, task.columns, &next));
+            conditions.push(self.settled(condition, task.columns, &next));
             gains.push(best.gain);
             let halves = places.iter().flat_map(|&place| [2 * place, 2 * place + 1]);
             let children = next.into_iter().zip(halves);
@@ -150,12 +150,12 @@ impl<const L: usize> Grower<L> {
                 .filter(|&(node, _)| !self.nodes[node].rows.is_empty())
                 .unzip();
         }
-        let mut leaves = vec![0..0; 1 << tests.len()];
+        let mut leaves = vec![0..0; 1 << conditions.len()];
         for (node, place) in level.into_iter().zip(places) {
             leaves[place] = self.nodes[node].rows.clone();
         }
         Grown {
-            skeleton: Skeleton::Symmetric(tests),
+            skeleton: Skeleton::Symmetric(conditions),
             leaves,
             gains,
         }
@@ -171,9 +171,14 @@ impl<const L: usize> Grower<L> {
     }
 
     /// Children of a node, appended to the list: left, then right.
-    pub(super) fn split(&mut self, node: usize, test: &Test, binned: &Binned) -> Birth {
+    pub(super) fn split(
+        &mut self,
+        node: usize,
+        condition: &BinCondition,
+        binned: &Binned,
+    ) -> Birth {
         let Node { rows, depth } = self.nodes[node].clone();
-        let middle = self.partition.split(&rows, test, binned);
+        let middle = self.partition.split(&rows, condition, binned);
         let (left, right) = (self.nodes.len(), self.nodes.len() + 1);
         let is_left_smaller = 2 * (middle - rows.start) <= rows.len();
         self.nodes.push(Node {
@@ -196,11 +201,16 @@ impl<const L: usize> Grower<L> {
         }
     }
 
-    /// The test with its answer for missing cells: where training had none, they follow the larger side. `children` are
+    /// The condition with its answer for missing cells: where training had none, they follow the larger side. `children` are
     /// left and right in turn.
-    fn settled(&self, mut test: Test, columns: &Columns, children: &[usize]) -> Test {
-        if let Rule::Above { missing_right, .. } = &mut test.rule
-            && !columns.has_missing[test.column]
+    fn settled(
+        &self,
+        mut condition: BinCondition,
+        columns: &Columns,
+        children: &[usize],
+    ) -> BinCondition {
+        if let RightBins::Above { missing_right, .. } = &mut condition.right_bins
+            && !columns.has_missing[condition.column]
         {
             let n_rows = |first: usize| -> usize {
                 let side = children.iter().skip(first).step_by(2);
@@ -208,7 +218,7 @@ impl<const L: usize> Grower<L> {
             };
             *missing_right = n_rows(1) > n_rows(0);
         }
-        test
+        condition
     }
 
     fn grow_freely(&mut self, task: &Task<'_, L>) -> Grown {
@@ -256,11 +266,11 @@ impl<const L: usize> Grower<L> {
                     break;
                 }
                 let (node, best) = waiting.remove(next(&waiting, limits.growth));
-                let test = best.test();
-                let birth = self.split(node, &test, task.binned);
+                let condition = best.condition();
+                let birth = self.split(node, &condition, task.binned);
                 let (left, right) = (self.nodes.len() - 2, self.nodes.len() - 1);
-                let test = self.settled(test, task.columns, &[left, right]);
-                free.push(node, test, best.gain, [left, right]);
+                let condition = self.settled(condition, task.columns, &[left, right]);
+                free.push(node, condition, best.gain, [left, right]);
                 n_leaves += 1;
                 if self.nodes[left].depth < limits.max_depth {
                     births.push(birth);
@@ -300,15 +310,21 @@ fn next(waiting: &[(usize, Candidate)], growth: Growth) -> usize {
 /// Tests in the order of splitting, so that children stand after their parents.
 #[derive(Debug, Default)]
 pub(super) struct FreeTree {
-    tests: Vec<Test>,
+    conditions: Vec<BinCondition>,
     gains: Vec<f32>,
-    /// Node that each test stands in, and its children.
+    /// Node that each condition stands in, and its children.
     places: Vec<(usize, [usize; 2])>,
 }
 
 impl FreeTree {
-    pub(super) fn push(&mut self, node: usize, test: Test, gain: f32, children: [usize; 2]) {
-        self.tests.push(test);
+    pub(super) fn push(
+        &mut self,
+        node: usize,
+        condition: BinCondition,
+        gain: f32,
+        children: [usize; 2],
+    ) {
+        self.conditions.push(condition);
         self.gains.push(gain);
         self.places.push((node, children));
     }
@@ -335,7 +351,7 @@ impl FreeTree {
         }
         Grown {
             skeleton: Skeleton::General {
-                tests: self.tests,
+                conditions: self.conditions,
                 children,
             },
             leaves,

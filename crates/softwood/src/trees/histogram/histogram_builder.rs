@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::numerics::gaussian::Gaussian;
-use crate::trees::condition::Rule;
+use crate::trees::condition::RightBins;
 use crate::trees::histogram::candidate::{Candidate, Noise};
 use crate::trees::histogram::grower::{Birth, Node, Task};
 use crate::trees::histogram::histogram::{BINS, Bins, Histogram};
@@ -97,7 +97,7 @@ impl<const L: usize> Room<L> {
             .unwrap_or_else(|| Histogram::new(self.columns.len()))
     }
 
-    /// The best test for all nodes of a level together.
+    /// The best condition for all nodes of a level together.
     pub(crate) fn search_level(
         &mut self,
         task: &Task<'_, L>,
@@ -161,7 +161,7 @@ impl<const L: usize> Room<L> {
         self.best_of_level = best;
     }
 
-    /// The best test of each of some nodes.
+    /// The best condition of each of some nodes.
     pub(crate) fn search_nodes(&mut self, task: &Task<'_, L>, nodes: &[Node], which: &[usize]) {
         self.best_of_nodes.clear();
         for &node in which {
@@ -178,7 +178,7 @@ impl<const L: usize> Room<L> {
         }
     }
 
-    /// The best test of one node on one column of the group.
+    /// The best condition of one node on one column of the group.
     pub(super) fn search_one(
         &mut self,
         task: &Task<'_, L>,
@@ -243,7 +243,7 @@ impl<const L: usize> Room<L> {
             .order(&self.pooled, n_bins, &mut self.orders[at]);
     }
 
-    /// The best place of a column's scores, as a test.
+    /// The best place of a column's scores, as a condition.
     fn pick(
         &self,
         task: &Task<'_, L>,
@@ -293,24 +293,30 @@ impl<const L: usize> Room<L> {
         if noise.is_none() && gain <= LEAST_GAIN * unsplit.abs() {
             return None;
         }
-        let rule = if is_category {
+        let right_bins = if is_category {
             self.set_rule(task, place, level, after)
         } else {
-            Rule::Above {
+            RightBins::Above {
                 bin: after as u8 + 1,
                 missing_right: side == 1,
             }
         };
         Some(Candidate {
             column,
-            rule,
+            right_bins,
             gain,
             rank,
         })
     }
 
     /// The last of the ordered bins go right; bins without rows follow the heavier side.
-    fn set_rule(&self, task: &Task<'_, L>, place: Place, level: &[usize], after: usize) -> Rule {
+    fn set_rule(
+        &self,
+        task: &Task<'_, L>,
+        place: Place,
+        level: &[usize],
+        after: usize,
+    ) -> RightBins {
         let order = &self.orders[place.at];
         let (left, right) = order.split_at(after + 1);
         let weight = |bins: &[u8]| -> i64 {
@@ -326,7 +332,7 @@ impl<const L: usize> Room<L> {
         for &bin in right {
             set[bin as usize / 64] |= 1 << (bin % 64);
         }
-        Rule::In(set)
+        RightBins::In(set)
     }
 
     fn weight(&self, task: &Task<'_, L>, at: usize, level: &[usize], bin: usize) -> i64 {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::data::binned::Binned;
 use crate::numerics::prefetch::{AHEAD, prefetch};
-use crate::trees::condition::Test;
+use crate::trees::condition::BinCondition;
 
 /// Row numbers, ordered by node; within a node they ascend.
 #[derive(Debug, Clone)]
@@ -45,12 +45,17 @@ impl Partition {
         &self.rows[node.clone()]
     }
 
-    /// Parts a node: rows that pass the test come last. Returns where they begin.
-    pub(crate) fn split(&mut self, node: &Range<usize>, test: &Test, binned: &Binned) -> usize {
-        let (bins, at) = binned.place(test.column);
+    /// Parts a node: rows that pass the condition come last. Returns where they begin.
+    pub(crate) fn split(
+        &mut self,
+        node: &Range<usize>,
+        condition: &BinCondition,
+        binned: &Binned,
+    ) -> usize {
+        let (bins, at) = binned.place(condition.column);
         let rows = &mut self.rows[node.clone()];
         let right = &mut self.spare[..rows.len()];
-        let table = test.table();
+        let table = condition.table();
         let (mut n_left, mut n_right) = (0, 0);
         for index in 0..rows.len() {
             let row = rows[index];

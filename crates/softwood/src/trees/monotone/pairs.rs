@@ -4,7 +4,7 @@
 //! other cells kept: only those. A missing cell has no place in the order.
 
 use crate::data::binned::MISSING_BIN;
-use crate::trees::condition::{Rule, Test};
+use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::candidate::Columns;
 use crate::trees::structure::Skeleton;
 
@@ -17,8 +17,11 @@ pub(crate) fn pairs(skeleton: &Skeleton, columns: &Columns) -> Vec<Pair> {
         return Vec::new();
     }
     match skeleton {
-        Skeleton::Symmetric(tests) => of_symmetric(tests, columns),
-        Skeleton::General { tests, children } => Walk::new(tests, children, columns).pairs(),
+        Skeleton::Symmetric(conditions) => of_symmetric(conditions, columns),
+        Skeleton::General {
+            conditions,
+            children,
+        } => Walk::new(conditions, children, columns).pairs(),
     }
 }
 
@@ -31,56 +34,56 @@ fn directed(order: i8, below: usize, above: usize) -> Pair {
     }
 }
 
-/// The bins on both sides of a test's threshold, where there are such.
-fn sides(test: &Test, columns: &Columns) -> Option<[u8; 2]> {
-    match test.rule {
-        Rule::Above { bin, .. } if usize::from(bin) + 1 < columns.n_bins[test.column] => {
+/// The bins on both sides of a condition's threshold, where there are such.
+fn sides(condition: &BinCondition, columns: &Columns) -> Option<[u8; 2]> {
+    match condition.right_bins {
+        RightBins::Above { bin, .. } if usize::from(bin) + 1 < columns.n_bins[condition.column] => {
             Some([bin, bin + 1])
         }
         _ => None,
     }
 }
 
-fn of_symmetric(tests: &[Test], columns: &Columns) -> Vec<Pair> {
+fn of_symmetric(conditions: &[BinCondition], columns: &Columns) -> Vec<Pair> {
     let mut pairs = Vec::new();
-    let place = |at: usize| tests.len() - 1 - at;
-    for (at, test) in tests.iter().enumerate() {
-        let order = columns.order[test.column];
-        let is_repeated = tests[..at]
-            .iter()
-            .any(|other| other.column == test.column && threshold(other) == threshold(test));
-        let Some(bins) = sides(test, columns).filter(|_| order != 0 && !is_repeated) else {
+    let place = |at: usize| conditions.len() - 1 - at;
+    for (at, condition) in conditions.iter().enumerate() {
+        let order = columns.order[condition.column];
+        let is_repeated = conditions[..at].iter().any(|other| {
+            other.column == condition.column && threshold(other) == threshold(condition)
+        });
+        let Some(bins) = sides(condition, columns).filter(|_| order != 0 && !is_repeated) else {
             continue;
         };
-        // bits of the tests on this column, as the bins on both sides answer them
+        // bits of the conditions on this column, as the bins on both sides answer them
         let (mut own, mut answers) = (0, [0; 2]);
-        for (at, other) in tests.iter().enumerate() {
-            if other.column == test.column {
+        for (at, other) in conditions.iter().enumerate() {
+            if other.column == condition.column {
                 own |= 1 << place(at);
                 for (answer, bin) in answers.iter_mut().zip(bins) {
                     *answer |= usize::from(other.goes_right(bin)) << place(at);
                 }
             }
         }
-        let others = (0..1_usize << tests.len()).filter(|leaf| leaf & own == 0);
+        let others = (0..1_usize << conditions.len()).filter(|leaf| leaf & own == 0);
         pairs.extend(others.map(|rest| directed(order, rest | answers[0], rest | answers[1])));
     }
     pairs
 }
 
-fn threshold(test: &Test) -> Option<u8> {
-    match test.rule {
-        Rule::Above { bin, .. } => Some(bin),
-        Rule::In(_) => None,
+fn threshold(condition: &BinCondition) -> Option<u8> {
+    match condition.right_bins {
+        RightBins::Above { bin, .. } => Some(bin),
+        RightBins::In(_) => None,
     }
 }
 
 /// Bins that a row may have in one column.
 type Set = [u64; 4];
 
-/// A walk down a tree whose nodes have tests of their own, with the bins that lead to where it stands.
+/// A walk down a tree whose nodes have conditions of their own, with the bins that lead to where it stands.
 struct Walk<'a> {
-    tests: &'a [Test],
+    conditions: &'a [BinCondition],
     children: &'a [[i32; 2]],
     columns: &'a Columns,
     /// By column.
@@ -96,7 +99,7 @@ struct Step {
 }
 
 impl<'a> Walk<'a> {
-    fn new(tests: &'a [Test], children: &'a [[i32; 2]], columns: &'a Columns) -> Self {
+    fn new(conditions: &'a [BinCondition], children: &'a [[i32; 2]], columns: &'a Columns) -> Self {
         let region = columns.n_bins.iter().map(|&n_bins| {
             let mut set = [0; 4];
             for bin in usize::from(MISSING_BIN)..n_bins {
@@ -105,7 +108,7 @@ impl<'a> Walk<'a> {
             set
         });
         Self {
-            tests,
+            conditions,
             children,
             columns,
             region: region.collect(),
@@ -114,7 +117,7 @@ impl<'a> Walk<'a> {
     }
 
     fn pairs(mut self) -> Vec<Pair> {
-        if !self.tests.is_empty() {
+        if !self.conditions.is_empty() {
             self.down(0);
         }
         self.pairs
@@ -122,19 +125,19 @@ impl<'a> Walk<'a> {
 
     /// Looks at the node and at all below it.
     fn down(&mut self, node: usize) {
-        let test = self.tests[node];
+        let condition = self.conditions[node];
         let [left, right] = self.children[node];
-        if self.columns.order[test.column] != 0
-            && let Some(bins) = sides(&test, self.columns)
+        if self.columns.order[condition.column] != 0
+            && let Some(bins) = sides(&condition, self.columns)
         {
-            let column = test.column;
+            let column = condition.column;
             if bins.iter().all(|&bin| holds(&self.region[column], bin)) {
                 self.across(Step { column, bins }, [left, right]);
             }
         }
         for (side, child) in [left, right].into_iter().enumerate() {
             if child >= 0 {
-                self.narrowed(test, side == 1, |walk| walk.down(child as usize));
+                self.narrowed(condition, side == 1, |walk| walk.down(child as usize));
             }
         }
     }
@@ -148,35 +151,37 @@ impl<'a> Walk<'a> {
             return;
         };
         let node = nodes[side] as usize;
-        let test = self.tests[node];
+        let condition = self.conditions[node];
         let with = |child: i32| {
             let mut next = nodes;
             next[side] = child;
             next
         };
-        if test.column == step.column {
-            let answer = usize::from(test.goes_right(step.bins[side]));
+        if condition.column == step.column {
+            let answer = usize::from(condition.goes_right(step.bins[side]));
             self.across(step, with(self.children[node][answer]));
             return;
         }
         for (answer, child) in self.children[node].into_iter().enumerate() {
-            self.narrowed(test, answer == 1, |walk| walk.across(step, with(child)));
+            self.narrowed(condition, answer == 1, |walk| {
+                walk.across(step, with(child))
+            });
         }
     }
 
-    /// Goes on among the rows that answer a test so, if there can be any.
-    fn narrowed(&mut self, test: Test, answer: bool, go_on: impl FnOnce(&mut Self)) {
-        let before = self.region[test.column];
+    /// Goes on among the rows that answer a condition so, if there can be any.
+    fn narrowed(&mut self, condition: BinCondition, answer: bool, go_on: impl FnOnce(&mut Self)) {
+        let before = self.region[condition.column];
         let mut after = [0; 4];
         for bin in 0..=u8::MAX {
-            if holds(&before, bin) && test.goes_right(bin) == answer {
+            if holds(&before, bin) && condition.goes_right(bin) == answer {
                 after[bin as usize / 64] |= 1 << (bin % 64);
             }
         }
         if after != [0; 4] {
-            self.region[test.column] = after;
+            self.region[condition.column] = after;
             go_on(self);
-            self.region[test.column] = before;
+            self.region[condition.column] = before;
         }
     }
 }
@@ -190,11 +195,11 @@ mod tests {
     use super::*;
     use crate::rng::{Key, below};
 
-    fn test(column: usize, bin: u8) -> Test {
+    fn condition(column: usize, bin: u8) -> BinCondition {
         let missing_right = bin.is_multiple_of(2);
-        Test {
+        BinCondition {
             column,
-            rule: Rule::Above { bin, missing_right },
+            right_bins: RightBins::Above { bin, missing_right },
         }
     }
 
@@ -248,19 +253,22 @@ mod tests {
         let columns = columns();
         let mut rng = Key::from_seed(1).rng();
         for _ in 0..300 {
-            let tests: Vec<Test> = (0..4)
+            let conditions: Vec<BinCondition> = (0..4)
                 .map(|_| {
                     let column = below(&mut rng, 3);
-                    test(
+                    condition(
                         column,
                         1 + below(&mut rng, columns.n_bins[column] - 1) as u8,
                     )
                 })
                 .collect();
-            let symmetric = Skeleton::Symmetric(tests.clone());
-            // a tree of the same tests in which each node has a leaf or the next test, or both have
+            let symmetric = Skeleton::Symmetric(conditions.clone());
+            // a tree of the same conditions in which each node has a leaf or the next condition, or both have
             let children = vec![[1, 2], [3, -1], [-2, -3], [-4, -5]];
-            let general = Skeleton::General { tests, children };
+            let general = Skeleton::General {
+                conditions,
+                children,
+            };
             for skeleton in [symmetric, general] {
                 let found = reached(pairs(&skeleton, &columns), &skeleton, &columns);
                 assert_eq!(found, by_rows(&skeleton, &columns), "{skeleton:?}");
