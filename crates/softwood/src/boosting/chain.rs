@@ -3,12 +3,12 @@
 //! After tree `t` the raw outputs are `F_t = q F_{t-1} + v_t`, `q` being the shrinkage of a Langevin chain (1 without). Values
 //! are stored as they count at the end, `v_t q^(T - t)`, so `F_T` is a plain sum and `F_t = q^(t - T) (sum up to t)`.
 
-use crate::trees::structure::Skeleton;
+use crate::trees::structure::TreeStructure;
 
 /// A tree with its leaf values (leaves x outputs that it moves).
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tree {
-    pub(crate) skeleton: Skeleton,
+    pub(crate) structure: TreeStructure,
     pub(crate) values: Vec<f32>,
     /// Outputs that it moves, ascending; empty for all.
     pub(crate) outputs: Vec<u16>,

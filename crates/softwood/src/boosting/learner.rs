@@ -288,7 +288,7 @@ impl<const L: usize> Learner<L> {
             }
             Sampling::Off | Sampling::SplitNoise => 1.0,
         };
-        let ordered = Ordered::new(&grown.skeleton, ground.columns);
+        let ordered = Ordered::new(&grown.structure, ground.columns);
         let noise = (key.child(4), dispersion);
         let values = self.leaf_values(law, &grown, &outputs, noise, ordered);
         let values = Values {
@@ -300,7 +300,7 @@ impl<const L: usize> Learner<L> {
             update_by_routing(raw, &grown, &values, held_out.binned, self.chain.shrinkage);
         }
         self.chain.trees.push(Tree {
-            skeleton: grown.skeleton,
+            structure: grown.structure,
             values: values.all,
             outputs: law.shown().to_vec(),
             gains: grown.gains,
@@ -524,7 +524,7 @@ fn update_by_routing(
 ) {
     let n_outputs = raw.len() / binned.n_rows().max(1);
     for (row, raw) in raw.chunks_exact_mut(n_outputs.max(1)).enumerate() {
-        let leaf = grown.skeleton.leaf(|column| binned.bin(row, column));
+        let leaf = grown.structure.leaf(|column| binned.bin(row, column));
         values.add(leaf, raw, shrinkage as f32);
     }
 }

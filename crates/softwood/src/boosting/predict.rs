@@ -5,7 +5,7 @@ use multiversion::multiversion;
 use crate::boosting::chain::{Chain, Tree};
 use crate::data::binned::Binned;
 use crate::trees::condition::{BinCondition, RightBins};
-use crate::trees::structure::Skeleton;
+use crate::trees::structure::TreeStructure;
 
 /// Rows routed at once: a tree is fetched from the second-level cache once for so many.
 const ROWS: usize = 256;
@@ -79,7 +79,7 @@ impl Router {
                 _ if !tree.outputs.is_empty() => self.add_some(tree, n_outputs, sums),
                 Some(depth) => {
                     for (tree, leaves) in batch.iter().zip(&mut self.leaves) {
-                        follow(tree.skeleton.conditions(), &self.bins, leaves);
+                        follow(tree.structure.conditions(), &self.bins, leaves);
                     }
                     self.add_shallow(batch, depth, n_outputs, sums);
                 }
@@ -127,14 +127,14 @@ impl Router {
     fn add_some(&mut self, tree: &Tree, n_outputs: usize, sums: &mut [f64]) {
         let is_shallow = byte_depth(tree).is_some();
         if is_shallow {
-            follow(tree.skeleton.conditions(), &self.bins, &mut self.leaves[0]);
+            follow(tree.structure.conditions(), &self.bins, &mut self.leaves[0]);
         }
         let n_moved = tree.outputs.len();
         for (row, sums) in sums.chunks_exact_mut(n_outputs).enumerate() {
             let leaf = if is_shallow {
                 self.leaves[0][row].into()
             } else {
-                tree.skeleton.leaf(|column| self.bins[column][row])
+                tree.structure.leaf(|column| self.bins[column][row])
             };
             let values = &tree.values[leaf * n_moved..(leaf + 1) * n_moved];
             for (&output, &value) in tree.outputs.iter().zip(values) {
@@ -146,7 +146,7 @@ impl Router {
     /// Values of a tree of any shape.
     fn add_deep(&self, tree: &Tree, n_outputs: usize, sums: &mut [f64]) {
         for (row, sums) in sums.chunks_exact_mut(n_outputs).enumerate() {
-            let leaf = tree.skeleton.leaf(|column| self.bins[column][row]);
+            let leaf = tree.structure.leaf(|column| self.bins[column][row]);
             add_leaf(&tree.values, leaf, sums);
         }
     }
@@ -154,8 +154,10 @@ impl Router {
 
 /// Depth of a symmetric tree whose leaf numbers fit a byte.
 fn byte_depth(tree: &Tree) -> Option<usize> {
-    match &tree.skeleton {
-        Skeleton::Symmetric(conditions) if conditions.len() <= BYTE_DEPTH => Some(conditions.len()),
+    match &tree.structure {
+        TreeStructure::Symmetric(conditions) if conditions.len() <= BYTE_DEPTH => {
+            Some(conditions.len())
+        }
         _ => None,
     }
 }
@@ -322,7 +324,7 @@ mod tests {
         });
         let values = (0..n_outputs << depth).map(|at| (at + 7 * number) as f32 * 0.37);
         Tree {
-            skeleton: Skeleton::Symmetric(conditions.collect()),
+            structure: TreeStructure::Symmetric(conditions.collect()),
             values: values.collect(),
             outputs: Vec::new(),
             gains: Vec::new(),
@@ -344,7 +346,7 @@ mod tests {
                 for (at, &sum) in sums.iter().enumerate() {
                     let (row, output) = (at / n_outputs, at % n_outputs);
                     let of = |tree: &Tree| {
-                        let leaf = tree.skeleton.leaf(|column| router.bins[column][row]);
+                        let leaf = tree.structure.leaf(|column| router.bins[column][row]);
                         f64::from(tree.values[leaf * n_outputs + output])
                     };
                     let expected = 0.25 + trees.iter().map(of).sum::<f64>();
@@ -370,7 +372,7 @@ mod tests {
             let mut sums = vec![0.25; 200 * 5];
             router.add(&[moved.clone(), moved.clone()], 5, &mut sums);
             for (row, sums) in sums.chunks_exact(5).enumerate() {
-                let leaf = moved.skeleton.leaf(|column| router.bins[column][row]);
+                let leaf = moved.structure.leaf(|column| router.bins[column][row]);
                 let value = |at: usize| 0.25 + 2.0 * f64::from(moved.values[2 * leaf + at]);
                 assert_eq!(sums, [0.25, value(0), 0.25, 0.25, value(1)]);
             }

@@ -30,7 +30,7 @@ impl Asked {
         for condition in chain
             .trees
             .iter()
-            .flat_map(|tree| tree.skeleton.conditions())
+            .flat_map(|tree| tree.structure.conditions())
         {
             let of_column = edges[condition.column].get_or_insert([false; MOST_BINS]);
             // bins above `bin` begin at this edge; that of missing cells is told apart by having no edge below
@@ -121,7 +121,7 @@ mod tests {
     use crate::data::table::Table;
     use crate::rng::Key;
     use crate::trees::condition::BinCondition;
-    use crate::trees::structure::Skeleton;
+    use crate::trees::structure::TreeStructure;
 
     const N: usize = 700;
 
@@ -146,7 +146,7 @@ mod tests {
         chain.trees = conditions
             .iter()
             .map(|&condition| Tree {
-                skeleton: Skeleton::Symmetric(vec![condition]),
+                structure: TreeStructure::Symmetric(vec![condition]),
                 values: vec![0.0; 2],
                 outputs: Vec::new(),
                 gains: vec![0.0],

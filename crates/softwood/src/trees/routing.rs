@@ -1,7 +1,7 @@
 //! Rows by their bins, one row after the other: the way from root to leaf reads one row's cells.
 
 use crate::data::binned::Binned;
-use crate::trees::structure::Skeleton;
+use crate::trees::structure::TreeStructure;
 
 /// Bins, rows x columns.
 #[derive(Debug, Clone)]
@@ -26,8 +26,8 @@ impl RowBins {
 
     /// The leaf of a row.
     #[inline]
-    pub(crate) fn leaf(&self, skeleton: &Skeleton, row: usize) -> usize {
+    pub(crate) fn leaf(&self, structure: &TreeStructure, row: usize) -> usize {
         let cells = &self.bins[row * self.n_columns..(row + 1) * self.n_columns];
-        skeleton.leaf(|column| cells[column])
+        structure.leaf(|column| cells[column])
     }
 }

@@ -6,9 +6,9 @@
 use crate::data::binned::Cuts;
 use crate::error::{Error, Result};
 use crate::trees::condition::{BinCondition, RightBins};
-use crate::trees::structure::Skeleton;
+use crate::trees::structure::TreeStructure;
 
-impl Skeleton {
+impl TreeStructure {
     /// Appends the tree to `words`.
     pub(crate) fn write(&self, words: &mut Vec<u32>) {
         let conditions = self.conditions();
@@ -27,7 +27,7 @@ impl Skeleton {
     /// # Errors
     /// When the words end too early, name a column or bin that is not there, or do not form a tree.
     pub(crate) fn read(words: &mut Words<'_>, cuts: &Cuts) -> Result<Self> {
-        read_skeleton(words, cuts)
+        read_structure(words, cuts)
     }
 }
 
@@ -80,7 +80,7 @@ impl<'a> Words<'a> {
     }
 }
 
-fn read_skeleton(words: &mut Words<'_>, cuts: &Cuts) -> Result<Skeleton> {
+fn read_structure(words: &mut Words<'_>, cuts: &Cuts) -> Result<TreeStructure> {
     let is_general = words.next()? == 1;
     let n_conditions = words.count()?;
     let conditions = (0..n_conditions)
@@ -90,7 +90,7 @@ fn read_skeleton(words: &mut Words<'_>, cuts: &Cuts) -> Result<Skeleton> {
         if n_conditions > 16 {
             return Err(Error::Format("a symmetric tree is too deep".to_owned()));
         }
-        return Ok(Skeleton::Symmetric(conditions));
+        return Ok(TreeStructure::Symmetric(conditions));
     }
     let mut children = Vec::with_capacity(n_conditions);
     let mut n_leaves = 0;
@@ -123,7 +123,7 @@ fn read_skeleton(words: &mut Words<'_>, cuts: &Cuts) -> Result<Skeleton> {
             "the nodes of a tree do not form one".to_owned(),
         ));
     }
-    Ok(Skeleton::General {
+    Ok(TreeStructure::General {
         conditions,
         children,
     })

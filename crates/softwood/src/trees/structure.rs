@@ -4,7 +4,7 @@ use crate::trees::condition::BinCondition;
 
 /// Tests and how they lead to leaves.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Skeleton {
+pub(crate) enum TreeStructure {
     /// Every node of a level asks the same condition; a leaf is the number whose bits are the answers, the first answer highest.
     Symmetric(Vec<BinCondition>),
     /// Node 0 is the root. A child below zero is the leaf `!child`, else a node that stands after its parent.
@@ -14,7 +14,7 @@ pub(crate) enum Skeleton {
     },
 }
 
-impl Skeleton {
+impl TreeStructure {
     pub(crate) fn conditions(&self) -> &[BinCondition] {
         match self {
             Self::Symmetric(conditions) | Self::General { conditions, .. } => conditions,

@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 use crate::likelihood::categorical::MOST_SHOWN;
 use crate::store::record::{Numbers, Record};
 use crate::trees::serialize::Words;
-use crate::trees::structure::Skeleton;
+use crate::trees::structure::TreeStructure;
 
 pub(super) fn encode(chain: &Chain, at: usize) -> Vec<(String, Numbers)> {
     let mut words = vec![chain.trees.len() as u32];
     for tree in &chain.trees {
-        tree.skeleton.write(&mut words);
+        tree.structure.write(&mut words);
     }
     let gather = |part: fn(&Tree) -> &Vec<f32>| {
         Numbers::F32(
@@ -57,24 +57,24 @@ pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) 
     let moved = moved_outputs(record, at, n_trees, n_outputs)?;
     let mut trees = Vec::with_capacity(n_trees);
     for outputs in moved {
-        let skeleton = Skeleton::read(&mut words, cuts)?;
+        let structure = TreeStructure::read(&mut words, cuts)?;
         let n_moved = if outputs.is_empty() {
             n_outputs
         } else {
             outputs.len()
         };
-        let n_values = skeleton.n_leaves() * n_moved;
+        let n_values = structure.n_leaves() * n_moved;
         let tree = Tree {
             values: values.by_ref().take(n_values).copied().collect(),
             outputs,
             gains: gains
                 .by_ref()
-                .take(skeleton.conditions().len())
+                .take(structure.conditions().len())
                 .copied()
                 .collect(),
-            skeleton,
+            structure,
         };
-        if tree.values.len() != n_values || tree.gains.len() != tree.skeleton.conditions().len() {
+        if tree.values.len() != n_values || tree.gains.len() != tree.structure.conditions().len() {
             return Err(Error::Format(format!("chain {at} lacks leaf values")));
         }
         if !tree

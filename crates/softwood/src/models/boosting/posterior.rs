@@ -200,7 +200,7 @@ impl Posterior for Boosted {
         let mut gains = vec![0.0; self.schema.fields.len()];
         let sources = self.view.sources(gains.len());
         for tree in self.chains.iter().flat_map(|chain| &chain.trees) {
-            for (test, &gain) in tree.skeleton.conditions().iter().zip(&tree.gains) {
+            for (test, &gain) in tree.structure.conditions().iter().zip(&tree.gains) {
                 // columns that are looked at together share what they gain
                 let columns = &sources[test.column];
                 for &column in columns {

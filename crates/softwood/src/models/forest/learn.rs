@@ -12,7 +12,7 @@ use crate::params::Checked;
 use crate::posterior::Training;
 use crate::trees::cart::{Cart, Kind, Shape, grow};
 use crate::trees::routing::RowBins;
-use crate::trees::structure::Skeleton;
+use crate::trees::structure::TreeStructure;
 use crate::trees::training_set::Ground;
 
 /// Trees that are grown before their rows out of bag are looked at.
@@ -41,12 +41,12 @@ impl Fit for ForestParams {
         for first in (0..params.n_estimators).step_by(BATCH) {
             let n = BATCH.min(params.n_estimators - first);
             for grown in grow_batch(&ground, &bins, &shape, (first, n, params.n_estimators), run)? {
-                for (test, gain) in grown.skeleton.tests().iter().zip(&grown.gains) {
+                for (test, gain) in grown.structure.tests().iter().zip(&grown.gains) {
                     gains[test.column] += f64::from(*gain);
                 }
                 out_of_bag.add(ground.kind, &grown.leaves, &grown.places);
                 trees.push(Leaves {
-                    skeleton: grown.skeleton,
+                    structure: grown.structure,
                     values: grown.leaves,
                 });
             }
@@ -60,7 +60,7 @@ impl Fit for ForestParams {
                 *gain /= total;
             }
         }
-        let n_leaves: usize = trees.iter().map(|tree| tree.skeleton.n_leaves()).sum();
+        let n_leaves: usize = trees.iter().map(|tree| tree.structure.n_leaves()).sum();
         let training = Training {
             chosen: format!(
                 "{} trees of {} leaves in the mean{chosen}",
@@ -107,7 +107,7 @@ fn n_tried(params: &ForestParams, ground: &Ground) -> usize {
 
 /// A grown tree: its leaves' values, and the leaf of every row out of its bag.
 struct GrownTree {
-    skeleton: Skeleton,
+    structure: TreeStructure,
     gains: Vec<f32>,
     leaves: Vec<f32>,
     places: Vec<u32>,
@@ -142,13 +142,13 @@ fn grow_batch(
             if weight[row] > 0.0 {
                 IN_BAG
             } else {
-                bins.leaf(&cart.skeleton, row) as u32
+                bins.leaf(&cart.structure, row) as u32
             }
         };
         Ok(GrownTree {
             places: (0..ground.n_rows()).map(place).collect(),
             leaves: values(ground.kind, &cart),
-            skeleton: cart.skeleton,
+            structure: cart.structure,
             gains: cart.gains,
         })
     });

@@ -16,13 +16,13 @@ use crate::store::record::{Numbers, Record};
 use crate::trees::cart::Kind;
 use crate::trees::routing::RowBins;
 use crate::trees::serialize::Words;
-use crate::trees::structure::Skeleton;
+use crate::trees::structure::TreeStructure;
 use crate::trees::training_set::{kind_of, levels_of};
 
 /// A tree and the values of its leaves: mean and variance, or the share of each class.
 #[derive(Debug, Clone)]
 pub(super) struct Leaves {
-    pub(super) skeleton: Skeleton,
+    pub(super) structure: TreeStructure,
     pub(super) values: Vec<f32>,
 }
 
@@ -115,7 +115,7 @@ impl Forest {
         for tree in trees {
             let values = tree.values.as_chunks::<2>().0;
             for (row, sums) in sums.iter_mut().enumerate() {
-                let [mean, variance] = values[bins.leaf(&tree.skeleton, row)].map(f64::from);
+                let [mean, variance] = values[bins.leaf(&tree.structure, row)].map(f64::from);
                 sums[0] += mean;
                 sums[1] += mean * mean;
                 sums[2] += variance;
@@ -138,7 +138,7 @@ impl Forest {
         let mut sums = vec![0.0; out.n_rows * classes];
         for tree in trees {
             for (row, sums) in sums.chunks_exact_mut(classes).enumerate() {
-                let leaf = bins.leaf(&tree.skeleton, row);
+                let leaf = bins.leaf(&tree.structure, row);
                 let shares = &tree.values[leaf * classes..(leaf + 1) * classes];
                 for (sum, &share) in sums.iter_mut().zip(shares) {
                     *sum += f64::from(share) / trees.len() as f64;
@@ -161,11 +161,11 @@ fn read_trees(record: &Record, kind: Kind, cuts: &Cuts) -> Result<Vec<Leaves>> {
     let n_trees = words.count()?;
     let mut trees = Vec::with_capacity(n_trees);
     for _ in 0..n_trees {
-        let skeleton = Skeleton::read(&mut words, cuts)?;
-        let n_values = skeleton.n_leaves() * n_values(kind);
+        let structure = TreeStructure::read(&mut words, cuts)?;
+        let n_values = structure.n_leaves() * n_values(kind);
         let tree = Leaves {
             values: values.by_ref().take(n_values).copied().collect(),
-            skeleton,
+            structure,
         };
         let is_value = |value: &f32| match kind {
             Kind::Number => value.abs() <= MOST_VALUE,
@@ -231,7 +231,7 @@ impl Posterior for Forest {
         let parts = &self.parts;
         let mut words = vec![parts.trees.len() as u32];
         for tree in &parts.trees {
-            tree.skeleton.write(&mut words);
+            tree.structure.write(&mut words);
         }
         let leaves = parts
             .trees

@@ -144,7 +144,7 @@ impl Fold {
         bins: &RowBins,
         rows: impl Iterator<Item = usize>,
     ) -> Self {
-        let tree = Annotated::new(field.kind, &cart.skeleton, &cart.leaves);
+        let tree = Annotated::new(field.kind, &cart.structure, &cart.leaves);
         let n_conditions = tree.children.len();
         let mut parent = vec![0; tree.n_nodes()];
         for (node, pair) in tree.children.iter().enumerate() {
@@ -160,7 +160,7 @@ impl Fold {
                 .map(|row| {
                     (
                         row as u32,
-                        (n_conditions + bins.leaf(&cart.skeleton, row)) as u32,
+                        (n_conditions + bins.leaf(&cart.structure, row)) as u32,
                     )
                 })
                 .collect(),

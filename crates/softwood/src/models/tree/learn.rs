@@ -34,18 +34,18 @@ impl Fit for TreeParams {
         };
         let field = ground.field(run.pool);
         let full = grow(&field, &ground.weight, &shape, run.key.child(0), &watch)?;
-        let tree = Annotated::new(ground.kind, &full.skeleton, &full.leaves);
+        let tree = Annotated::new(ground.kind, &full.structure, &full.leaves);
         let path = tree.path();
-        let n_full = full.skeleton.n_leaves();
+        let n_full = full.structure.n_leaves();
         let candidates = Candidates::new(&path, n_full, params.ccp_alpha, params.max_leaves);
         let floor = params.min_scale.unwrap_or(ground.floor);
         let plain = Smoothing::plain(ground.kind, tree.stats(0), floor);
         let chosen = choose(&ground, &candidates, &shape, &plain, run)?;
-        let (skeleton, leaves) = tree.pruned(&full.skeleton, &path, chosen.alpha);
+        let (structure, leaves) = tree.pruned(&full.structure, &path, chosen.alpha);
         let training = Training {
             chosen: format!(
                 "{} leaves of {n_full}, ccp_alpha {:.3e}",
-                skeleton.n_leaves(),
+                structure.n_leaves(),
                 chosen.alpha
             ),
             trials: chosen.trials,
@@ -62,7 +62,7 @@ impl Fit for TreeParams {
             training,
             standard: ground.standard,
             cuts: ground.cuts,
-            skeleton,
+            structure,
             leaves,
             smoothing: chosen.smoothing,
             key: run.key.child(3),

@@ -8,13 +8,13 @@ use crate::outline::{Answer, Outline, OutlineNode, OutlineSplit, Question};
 use crate::trees::cart::Kind;
 use crate::trees::cart::pruning::Annotated;
 use crate::trees::condition::{BinCondition, RightBins};
-use crate::trees::structure::Skeleton;
+use crate::trees::structure::TreeStructure;
 
 /// Nodes are renumbered so that a branch stands together: a node, its left branch, its right branch.
 pub(super) fn outline(
     schema: &Schema,
     standard: &Standard,
-    (cuts, skeleton): (&Cuts, &Skeleton),
+    (cuts, structure): (&Cuts, &TreeStructure),
     tree: &Annotated,
     smoothing: &Smoothing,
 ) -> Outline {
@@ -27,7 +27,7 @@ pub(super) fn outline(
     let nodes = order.iter().map(|&node| {
         let stats = tree.stats(node);
         let split = tree.children.get(node).map(|pair| {
-            let condition = &skeleton.conditions()[node];
+            let condition = &structure.conditions()[node];
             OutlineSplit {
                 column: schema.fields[condition.column].name.clone(),
                 question: question(

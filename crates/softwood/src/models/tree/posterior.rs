@@ -18,7 +18,7 @@ use crate::trees::cart::pruning::Annotated;
 use crate::trees::cart::{Kind, MOST_CLASSES};
 use crate::trees::routing::RowBins;
 use crate::trees::serialize::Words;
-use crate::trees::structure::Skeleton;
+use crate::trees::structure::TreeStructure;
 use crate::trees::training_set::{kind_of, levels_of};
 
 /// What a fitted tree is made of.
@@ -29,7 +29,7 @@ pub(super) struct Parts {
     pub(super) training: Training,
     pub(super) standard: Standard,
     pub(super) cuts: Cuts,
-    pub(super) skeleton: Skeleton,
+    pub(super) structure: TreeStructure,
     /// Leaves x stats.
     pub(super) leaves: Vec<f64>,
     pub(super) smoothing: Smoothing,
@@ -83,20 +83,20 @@ impl Tree {
         cuts.check(&levels_of(&schema))?;
         let kind = kind_of(&schema);
         let mut words = Words::new(record.u32s("conditions")?);
-        let skeleton = Skeleton::read(&mut words, &cuts)?;
+        let structure = TreeStructure::read(&mut words, &cuts)?;
         let parts = Parts {
             params: record.part("params")?,
             training: record.part("training")?,
             standard: record.part("standard")?,
             leaves: record
-                .f64s("leaves", skeleton.n_leaves() * kind.n_stats())?
+                .f64s("leaves", structure.n_leaves() * kind.n_stats())?
                 .to_vec(),
             smoothing: record.part("smoothing")?,
             key: record.part("key")?,
             n_members: record.part("n_members")?,
             schema,
             cuts,
-            skeleton,
+            structure,
         };
         if !(words.is_empty() && is_sound(&parts, kind)) {
             return Err(Error::Format(
@@ -135,7 +135,7 @@ fn is_sound(parts: &Parts, kind: Kind) -> bool {
         Kind::Number => parts.n_members,
         Kind::Classes(n) => parts.n_members.saturating_mul(n),
     };
-    !matches!(parts.skeleton, Skeleton::Symmetric(_))
+    !matches!(parts.structure, TreeStructure::Symmetric(_))
         && kind != Kind::Classes(0)
         && kind.n_stats() <= MOST_CLASSES
         && parts.leaves.iter().all(|value| value.abs() <= MOST)
@@ -170,7 +170,7 @@ impl Posterior for Tree {
         let mut binned = parts.cuts.bin_range(rows);
         let bins = RowBins::new(&binned);
         for row in 0..rows.len() {
-            let leaf = bins.leaf(&parts.skeleton, row);
+            let leaf = bins.leaf(&parts.structure, row);
             for member in 0..parts.n_members {
                 self.fill(out, member, row, leaf);
             }
@@ -180,7 +180,7 @@ impl Posterior for Tree {
             for member in 0..parts.n_members {
                 guess(&unseen, member, &mut binned);
                 for cell in &unseen {
-                    let leaf = parts.skeleton.leaf(|column| binned.bin(cell.row, column));
+                    let leaf = parts.structure.leaf(|column| binned.bin(cell.row, column));
                     self.fill(out, member, cell.row, leaf);
                 }
             }
@@ -196,7 +196,7 @@ impl Posterior for Tree {
     fn record(&self) -> Record {
         let parts = &self.parts;
         let mut words = Vec::new();
-        parts.skeleton.write(&mut words);
+        parts.structure.write(&mut words);
         Record {
             family: "tree".to_owned(),
             meta: json!({
@@ -212,10 +212,10 @@ impl Posterior for Tree {
 
     fn gains(&self) -> Option<Vec<f64>> {
         let parts = &self.parts;
-        let tree = Annotated::new(self.kind, &parts.skeleton, &parts.leaves);
+        let tree = Annotated::new(self.kind, &parts.structure, &parts.leaves);
         let losses = tree.losses();
         let mut gains = vec![0.0; parts.schema.fields.len()];
-        for (node, condition) in parts.skeleton.conditions().iter().enumerate() {
+        for (node, condition) in parts.structure.conditions().iter().enumerate() {
             let [left, right] = tree.children[node];
             gains[condition.column] += (losses[node] - losses[left] - losses[right]).max(0.0);
         }
@@ -233,16 +233,16 @@ impl Posterior for Tree {
             schema,
             standard,
             cuts,
-            skeleton,
+            structure,
             leaves,
             smoothing,
             ..
         } = &self.parts;
-        let tree = Annotated::new(self.kind, skeleton, leaves);
+        let tree = Annotated::new(self.kind, structure, leaves);
         Some(outline(
             schema,
             standard,
-            (cuts, skeleton),
+            (cuts, structure),
             &tree,
             smoothing,
         ))

@@ -15,7 +15,7 @@ use crate::trees::histogram::candidate::Columns;
 use crate::trees::histogram::grower::{Grower, Growth, Limits, Task};
 use crate::trees::histogram::quantized_gradients::Fixed;
 use crate::trees::histogram::splitter::{Form, Output, Scaled};
-use crate::trees::structure::Skeleton;
+use crate::trees::structure::TreeStructure;
 
 /// What a tree predicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -120,7 +120,7 @@ pub(crate) struct Shape {
 /// A grown tree and what its leaves hold (leaves x stats).
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cart {
-    pub(crate) skeleton: Skeleton,
+    pub(crate) structure: TreeStructure,
     pub(crate) leaves: Vec<f64>,
     /// What each condition gained.
     pub(crate) gains: Vec<f32>,
@@ -219,7 +219,7 @@ fn grow_lanes<const L: usize>(
         }
     }
     Ok(Cart {
-        skeleton: grown.skeleton,
+        structure: grown.structure,
         leaves,
         gains: grown.gains,
     })
@@ -305,7 +305,7 @@ mod tests {
         )
         .unwrap();
         let leaves = (0..cells.len())
-            .map(|row| cart.skeleton.leaf(|column| binned.bin(row, column)))
+            .map(|row| cart.structure.leaf(|column| binned.bin(row, column)))
             .collect();
         (cart, leaves)
     }
@@ -439,7 +439,7 @@ mod tests {
         };
         // 255 bins for 300 values
         let (cart, _) = grown(&cells, &target, Kind::Number, &shape);
-        assert_eq!(cart.skeleton.n_leaves(), 255);
+        assert_eq!(cart.structure.n_leaves(), 255);
         let shape = Shape {
             min_weight: 7.0,
             ..shape

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use crate::trees::cart::Kind;
-use crate::trees::structure::Skeleton;
+use crate::trees::structure::TreeStructure;
 
 /// A tree with what every node holds: conditions first, in their order, then leaves.
 #[derive(Debug, Clone)]
@@ -30,8 +30,8 @@ pub(crate) struct Path {
 
 impl Annotated {
     /// `leaves` holds the stats of each leaf. A symmetric tree has no such form.
-    pub(crate) fn new(kind: Kind, skeleton: &Skeleton, leaves: &[f64]) -> Self {
-        let (n_stats, n_conditions) = (kind.n_stats(), skeleton.conditions().len());
+    pub(crate) fn new(kind: Kind, structure: &TreeStructure, leaves: &[f64]) -> Self {
+        let (n_stats, n_conditions) = (kind.n_stats(), structure.conditions().len());
         let node = |child: i32| {
             if child < 0 {
                 n_conditions + !child as usize
@@ -39,11 +39,11 @@ impl Annotated {
                 child as usize
             }
         };
-        let children: Vec<[usize; 2]> = match skeleton {
-            Skeleton::General { children, .. } => {
+        let children: Vec<[usize; 2]> = match structure {
+            TreeStructure::General { children, .. } => {
                 children.iter().map(|pair| pair.map(node)).collect()
             }
-            Skeleton::Symmetric(_) => unreachable!("a tree that grows freely is general"),
+            TreeStructure::Symmetric(_) => unreachable!("a tree that grows freely is general"),
         };
         let mut stats = vec![0.0; n_conditions * n_stats];
         stats.extend_from_slice(leaves);
@@ -87,10 +87,10 @@ impl Annotated {
     /// The tree for `alpha`, and its leaves' stats.
     pub(crate) fn pruned(
         &self,
-        skeleton: &Skeleton,
+        structure: &TreeStructure,
         path: &Path,
         alpha: f64,
-    ) -> (Skeleton, Vec<f64>) {
+    ) -> (TreeStructure, Vec<f64>) {
         let mut conditions = Vec::new();
         let mut children: Vec<[i32; 2]> = Vec::new();
         let is_test = |node: usize| node < self.children.len() && path.cut_at[node] > alpha;
@@ -103,7 +103,7 @@ impl Annotated {
         for node in 0..self.children.len() {
             if kept[node] {
                 place[node] = Some(conditions.len() as i32);
-                conditions.push(skeleton.conditions()[node]);
+                conditions.push(structure.conditions()[node]);
                 for child in self.children[node] {
                     if is_test(child) {
                         kept[child] = true;
@@ -130,7 +130,7 @@ impl Annotated {
             leaf(0);
         }
         (
-            Skeleton::General {
+            TreeStructure::General {
                 conditions,
                 children,
             },

@@ -15,7 +15,7 @@ use crate::trees::histogram::histogram_builder::Room;
 use crate::trees::histogram::partition::Partition;
 use crate::trees::histogram::quantized_gradients::Fixed;
 use crate::trees::histogram::splitter::Scaled;
-use crate::trees::structure::Skeleton;
+use crate::trees::structure::TreeStructure;
 
 /// How a tree grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(crate) struct Task<'a, const L: usize> {
 /// A grown tree: its conditions, the rows of its leaves (as runs of the partition), and what each condition gained.
 #[derive(Debug, Clone)]
 pub(crate) struct Grown {
-    pub(crate) skeleton: Skeleton,
+    pub(crate) structure: TreeStructure,
     pub(crate) leaves: Vec<Range<usize>>,
     pub(crate) gains: Vec<f32>,
 }
@@ -155,7 +155,7 @@ impl<const L: usize> Grower<L> {
             leaves[place] = self.nodes[node].rows.clone();
         }
         Grown {
-            skeleton: Skeleton::Symmetric(conditions),
+            structure: TreeStructure::Symmetric(conditions),
             leaves,
             gains,
         }
@@ -350,7 +350,7 @@ impl FreeTree {
             leaves.push(nodes[0].rows.clone());
         }
         Grown {
-            skeleton: Skeleton::General {
+            structure: TreeStructure::General {
                 conditions: self.conditions,
                 children,
             },

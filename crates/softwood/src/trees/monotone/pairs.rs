@@ -6,19 +6,19 @@
 use crate::data::binned::MISSING_BIN;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::candidate::Columns;
-use crate::trees::structure::Skeleton;
+use crate::trees::structure::TreeStructure;
 
 /// A lower and an upper leaf: the value of the first may not exceed that of the second.
 pub(crate) type Pair = [usize; 2];
 
 /// All pairs of neighbouring leaves; those further apart follow from them.
-pub(crate) fn pairs(skeleton: &Skeleton, columns: &Columns) -> Vec<Pair> {
+pub(crate) fn pairs(structure: &TreeStructure, columns: &Columns) -> Vec<Pair> {
     if !columns.is_ordered() {
         return Vec::new();
     }
-    match skeleton {
-        Skeleton::Symmetric(conditions) => of_symmetric(conditions, columns),
-        Skeleton::General {
+    match structure {
+        TreeStructure::Symmetric(conditions) => of_symmetric(conditions, columns),
+        TreeStructure::General {
             conditions,
             children,
         } => Walk::new(conditions, children, columns).pairs(),
@@ -213,12 +213,12 @@ mod tests {
     }
 
     /// Pairs by their meaning: every row, one step up in a column.
-    fn by_rows(skeleton: &Skeleton, columns: &Columns) -> Vec<Pair> {
+    fn by_rows(structure: &TreeStructure, columns: &Columns) -> Vec<Pair> {
         let mut found = Vec::new();
         let n = &columns.n_bins;
         for row in 0..n[0] * n[1] * n[2] {
             let cells = [row % n[0], row / n[0] % n[1], row / n[0] / n[1]];
-            let leaf = |cells: [usize; 3]| skeleton.leaf(|column| cells[column] as u8);
+            let leaf = |cells: [usize; 3]| structure.leaf(|column| cells[column] as u8);
             for column in 0..2 {
                 let mut next = cells;
                 next[column] += 1;
@@ -233,12 +233,12 @@ mod tests {
     }
 
     /// Phantom leaves, which no row reaches, may be compared too: they stand apart from all others.
-    fn reached(pairs: Vec<Pair>, skeleton: &Skeleton, columns: &Columns) -> Vec<Pair> {
+    fn reached(pairs: Vec<Pair>, structure: &TreeStructure, columns: &Columns) -> Vec<Pair> {
         let n = &columns.n_bins;
         let leaves: Vec<usize> = (0..n[0] * n[1] * n[2])
             .map(|row| {
                 let cells = [row % n[0], row / n[0] % n[1], row / n[0] / n[1]];
-                skeleton.leaf(|column| cells[column] as u8)
+                structure.leaf(|column| cells[column] as u8)
             })
             .collect();
         let mut pairs = pairs;
@@ -262,16 +262,16 @@ mod tests {
                     )
                 })
                 .collect();
-            let symmetric = Skeleton::Symmetric(conditions.clone());
+            let symmetric = TreeStructure::Symmetric(conditions.clone());
             // a tree of the same conditions in which each node has a leaf or the next condition, or both have
             let children = vec![[1, 2], [3, -1], [-2, -3], [-4, -5]];
-            let general = Skeleton::General {
+            let general = TreeStructure::General {
                 conditions,
                 children,
             };
-            for skeleton in [symmetric, general] {
-                let found = reached(pairs(&skeleton, &columns), &skeleton, &columns);
-                assert_eq!(found, by_rows(&skeleton, &columns), "{skeleton:?}");
+            for structure in [symmetric, general] {
+                let found = reached(pairs(&structure, &columns), &structure, &columns);
+                assert_eq!(found, by_rows(&structure, &columns), "{structure:?}");
             }
         }
     }

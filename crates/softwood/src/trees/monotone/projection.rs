@@ -10,7 +10,7 @@
 
 use crate::trees::histogram::candidate::Columns;
 use crate::trees::monotone::pairs::{Pair, pairs};
-use crate::trees::structure::Skeleton;
+use crate::trees::structure::TreeStructure;
 
 /// Most sweeps of a projection; what is left out of order then is mended by [`mend`].
 const SWEEPS: usize = 100;
@@ -43,10 +43,10 @@ impl Leaf {
 
 impl Ordered {
     /// None where no leaf has to be compared with another.
-    pub(crate) fn new(skeleton: &Skeleton, columns: &Columns) -> Option<Self> {
-        let pairs = pairs(skeleton, columns);
+    pub(crate) fn new(structure: &TreeStructure, columns: &Columns) -> Option<Self> {
+        let pairs = pairs(structure, columns);
         (!pairs.is_empty()).then(|| Self {
-            leaves: Vec::with_capacity(skeleton.n_leaves()),
+            leaves: Vec::with_capacity(structure.n_leaves()),
             pairs,
         })
     }
