@@ -15,7 +15,7 @@ use crate::par::Pool;
 use crate::rng::{Key, uniform};
 use crate::trees::histogram::candidate::{Columns, Noise};
 use crate::trees::histogram::grower::{Grower, Grown, Limits, Task};
-use crate::trees::histogram::quantized_gradients::Fixed;
+use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 use crate::trees::histogram::splitter::{Form, Output, Scaled};
 use crate::trees::monotone::projection::{Leaf, Ordered};
 
@@ -177,7 +177,7 @@ struct Learner<const L: usize> {
     raw: Vec<f32>,
     held_out: Option<Vec<f32>>,
     lanes: Vec<[f32; L]>,
-    fixed: Fixed<L>,
+    quantized: QuantizedGradients<L>,
     grower: Grower<L>,
     total_weight: f64,
     window: Window,
@@ -205,7 +205,7 @@ impl<const L: usize> Learner<L> {
             held_out: ground.held_out.map(|held_out| raw(held_out.binned)),
             chain,
             lanes: vec![[0.0; L]; n_rows],
-            fixed: Fixed::new(n_rows),
+            quantized: QuantizedGradients::new(n_rows),
             grower: Grower::new(ground.train.binned),
             total_weight: ground
                 .train
@@ -254,8 +254,8 @@ impl<const L: usize> Learner<L> {
         let of_round = law.for_round(key.child(5));
         let law = of_round.as_ref().unwrap_or(law);
         law.lanes(&self.raw, train.target, train.weight, &mut self.lanes);
-        self.fixed.set(&self.lanes, key.child(0).word());
-        let totals = self.fixed.totals;
+        self.quantized.set(&self.lanes, key.child(0).word());
+        let totals = self.quantized.totals;
         if !totals.iter().all(|total| total.is_finite()) {
             return Err(Error::Diverged {
                 step: round,
@@ -275,8 +275,8 @@ impl<const L: usize> Learner<L> {
         let grown = self.grower.grow(&Task {
             binned: train.binned,
             columns: ground.columns,
-            fixed: &self.fixed,
-            scaled: &Scaled::new(&form, &self.fixed),
+            quantized: &self.quantized,
+            scaled: &Scaled::new(&form, &self.quantized),
             limits: self.settings.limits,
             open: &open,
             noise: self.score_noise(round, law.shown().len(), key.child(3)),
@@ -311,9 +311,9 @@ impl<const L: usize> Learner<L> {
     /// Rows that are left out count nothing in the search for splits; leaf values use all.
     fn leave_rows_out(&mut self, key: Key) {
         let mut rng = key.rng();
-        for coarse in &mut self.fixed.coarse {
+        for narrow in &mut self.quantized.narrow {
             if uniform(&mut rng) >= self.settings.subsample {
-                *coarse = [0; L];
+                *narrow = [0; L];
             }
         }
     }
@@ -384,7 +384,7 @@ impl<const L: usize> Learner<L> {
                 }
                 continue;
             }
-            let sums = self.fixed.sums(rows);
+            let sums = self.quantized.sums(rows);
             for (at, output) in outputs.iter().enumerate() {
                 let curvature = sums[output.curvature] + output.l2;
                 let limit = law.step_limit(at);
@@ -429,7 +429,7 @@ impl<const L: usize> Learner<L> {
     fn ghosts(&self) -> Option<[f64; L]> {
         let share = self.settings.l2 / self.total_weight;
         let has_some = self.settings.sampling == Sampling::Posterior && share > 0.0;
-        has_some.then(|| self.fixed.totals.map(|total| share * total))
+        has_some.then(|| self.quantized.totals.map(|total| share * total))
     }
 
     fn update(&mut self, grown: &Grown, values: &Values<'_>) {

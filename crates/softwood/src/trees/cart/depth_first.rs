@@ -26,7 +26,7 @@ const WATCHED_DEPTH: usize = 6;
 
 /// What a deep tree needs besides its task.
 pub(crate) struct Deep<'a> {
-    /// The form that the task has in coarse units.
+    /// The form that the task has in narrow units.
     pub(crate) form: &'a Form,
     /// Equal targets need no split.
     pub(crate) target: &'a [f32],
@@ -95,10 +95,10 @@ impl<const L: usize> Grower<L> {
 
     /// Histograms of the root or of two children; `of` is the root or their parent.
     fn count(&mut self, task: &Task<'_, L>, births: &[Birth], of: usize) {
-        self.line_up(task.fixed, births);
+        self.line_up(task.quantized, births);
         if births.is_empty() {
             let rows = self.partition.rows(&self.nodes[of].rows);
-            let lanes = rows.iter().map(|&row| task.fixed.coarse[row as usize]);
+            let lanes = rows.iter().map(|&row| task.quantized.narrow[row as usize]);
             self.lanes.extend(lanes);
         }
         let (counted, nodes) = ((&self.partition, &*self.lanes), &self.nodes);

@@ -4,7 +4,7 @@ use crate::data::binned::MISSING_BIN;
 use crate::trees::condition::RightBins;
 use crate::trees::histogram::candidate::Candidate;
 use crate::trees::histogram::grower::Task;
-use crate::trees::histogram::quantized_gradients::Fixed;
+use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 use crate::trees::histogram::splitter::{Form, Output};
 
 /// Part of a node's score below which a gain is no more than rounding.
@@ -56,16 +56,16 @@ impl<const L: usize> Small<L> {
             return None;
         }
         if is_category {
-            self.order(form, task.fixed);
+            self.order(form, task.quantized);
         }
         let total = self
             .groups
             .iter()
             .fold([0; L], |sum, group| add(sum, group.sums));
-        let unsplit = score(form, task.fixed, &total);
+        let unsplit = score(form, task.quantized, &total);
         let judge = Judge {
             form,
-            fixed: task.fixed,
+            quantized: task.quantized,
             total,
         };
         // missing cells are the first group of a column of numbers; they can stand on either side
@@ -106,7 +106,7 @@ impl<const L: usize> Small<L> {
         self.groups.clear();
         for &key in &self.sorted {
             let (bin, row) = ((key >> 16) as u8, rows[(key & 0xffff) as usize]);
-            let lanes = task.fixed.fine[row as usize].map(i64::from);
+            let lanes = task.quantized.wide[row as usize].map(i64::from);
             match self.groups.last_mut() {
                 Some(last) if last.bin == bin => last.sums = add(last.sums, lanes),
                 _ => self.groups.push(Group { bin, sums: lanes }),
@@ -115,17 +115,19 @@ impl<const L: usize> Small<L> {
     }
 
     /// Categories by the step of the output that tells them apart best.
-    fn order(&mut self, form: &Form, fixed: &Fixed<L>) {
+    fn order(&mut self, form: &Form, quantized: &QuantizedGradients<L>) {
         let step = |output: &Output, group: &Group<L>| {
-            let weight = group.sums[output.curvature].max(1) as f64 * fixed.unit[output.curvature];
-            group.sums[output.gradient] as f64 * fixed.unit[output.gradient] / (weight + output.l2)
+            let weight =
+                group.sums[output.curvature].max(1) as f64 * quantized.unit[output.curvature];
+            group.sums[output.gradient] as f64 * quantized.unit[output.gradient]
+                / (weight + output.l2)
         };
         let spread = |output: &Output| -> f64 {
             let terms = self
                 .groups
                 .iter()
                 .map(|group| group.sums[output.gradient] as f64 * step(output, group));
-            output.factor * fixed.unit[output.gradient] * terms.sum::<f64>()
+            output.factor * quantized.unit[output.gradient] * terms.sum::<f64>()
         };
         let leader = form
             .outputs
@@ -160,7 +162,7 @@ impl<const L: usize> Small<L> {
 
 struct Judge<'a, const L: usize> {
     form: &'a Form,
-    fixed: &'a Fixed<L>,
+    quantized: &'a QuantizedGradients<L>,
     total: [i64; L],
 }
 
@@ -187,12 +189,14 @@ impl<const L: usize> Judge<'_, L> {
         for (at, group) in groups.iter().enumerate().take(end).skip(first) {
             left = add(left, group.sums);
             let right: [i64; L] = std::array::from_fn(|lane| self.total[lane] - left[lane]);
-            let weight =
-                |sums: &[i64; L]| sums[self.form.weight] as f64 * self.fixed.unit[self.form.weight];
+            let weight = |sums: &[i64; L]| {
+                sums[self.form.weight] as f64 * self.quantized.unit[self.form.weight]
+            };
             if weight(&left).min(weight(&right)) < least {
                 continue;
             }
-            let score = score(self.form, self.fixed, &left) + score(self.form, self.fixed, &right);
+            let score =
+                score(self.form, self.quantized, &left) + score(self.form, self.quantized, &right);
             if best.is_none_or(|best| score > best.score) {
                 best = Some(Place {
                     n_left: at + 1,
@@ -211,11 +215,12 @@ fn add<const L: usize>(a: [i64; L], b: [i64; L]) -> [i64; L] {
 
 /// Score of a set of rows; see `search.rs`.
 #[inline]
-fn score<const L: usize>(form: &Form, fixed: &Fixed<L>, sums: &[i64; L]) -> f64 {
+fn score<const L: usize>(form: &Form, quantized: &QuantizedGradients<L>, sums: &[i64; L]) -> f64 {
     let mut score = 0.0;
     for output in &form.outputs {
-        let gradient = sums[output.gradient] as f64 * fixed.unit[output.gradient];
-        let curvature = sums[output.curvature] as f64 * fixed.unit[output.curvature] + output.l2;
+        let gradient = sums[output.gradient] as f64 * quantized.unit[output.gradient];
+        let curvature =
+            sums[output.curvature] as f64 * quantized.unit[output.curvature] + output.l2;
         if curvature > 0.0 {
             score += output.factor * gradient * gradient / curvature;
         }

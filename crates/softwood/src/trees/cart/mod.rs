@@ -13,7 +13,7 @@ use crate::rng::Key;
 use crate::trees::cart::depth_first::Deep;
 use crate::trees::histogram::candidate::Columns;
 use crate::trees::histogram::grower::{Grower, Growth, Limits, Task};
-use crate::trees::histogram::quantized_gradients::Fixed;
+use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 use crate::trees::histogram::splitter::{Form, Output, Scaled};
 use crate::trees::structure::TreeStructure;
 
@@ -168,8 +168,8 @@ fn grow_lanes<const L: usize>(
             .kind
             .push(&mut root, field.target[row], f64::from(weight[row]));
     }
-    let mut fixed = Fixed::<L>::new(n_rows);
-    fixed.set(&lanes(field, weight, &root), key.child(0).word());
+    let mut quantized = QuantizedGradients::<L>::new(n_rows);
+    quantized.set(&lanes(field, weight, &root), key.child(0).word());
     let output = |gradient: usize| Output {
         gradient,
         curvature: L - 1,
@@ -188,8 +188,8 @@ fn grow_lanes<const L: usize>(
     let task = Task {
         binned: field.binned,
         columns: field.columns,
-        fixed: &fixed,
-        scaled: &Scaled::new(&form, &fixed),
+        quantized: &quantized,
+        scaled: &Scaled::new(&form, &quantized),
         limits: Limits {
             growth: Growth::Depthwise,
             max_depth: shape.max_depth,

@@ -13,7 +13,7 @@ use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::candidate::{Candidate, Columns, Noise};
 use crate::trees::histogram::histogram_builder::Room;
 use crate::trees::histogram::partition::Partition;
-use crate::trees::histogram::quantized_gradients::Fixed;
+use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 use crate::trees::histogram::splitter::Scaled;
 use crate::trees::structure::TreeStructure;
 
@@ -41,7 +41,7 @@ pub(crate) struct Limits {
 pub(crate) struct Task<'a, const L: usize> {
     pub(crate) binned: &'a Binned,
     pub(crate) columns: &'a Columns,
-    pub(crate) fixed: &'a Fixed<L>,
+    pub(crate) quantized: &'a QuantizedGradients<L>,
     pub(crate) scaled: &'a Scaled,
     pub(crate) limits: Limits,
     /// Columns that may be split on.
@@ -79,7 +79,7 @@ pub(crate) struct Grower<const L: usize> {
     pub(crate) partition: Partition,
     pub(super) rooms: Vec<Room<L>>,
     pub(super) nodes: Vec<Node>,
-    /// Coarse numbers of the rows that are being counted, node after node.
+    /// Narrow numbers of the rows that are being counted, node after node.
     pub(super) lanes: Vec<[i16; L]>,
 }
 
@@ -117,10 +117,10 @@ impl<const L: usize> Grower<L> {
         let (mut level, mut places): (Vec<usize>, Vec<usize>) = (vec![0], vec![0]);
         let mut births = Vec::new();
         for depth in 0..task.limits.max_depth {
-            self.line_up(task.fixed, &births);
+            self.line_up(task.quantized, &births);
             // all rows are in the order of the table
             let lanes = if births.is_empty() {
-                &task.fixed.coarse
+                &task.quantized.narrow
             } else {
                 &self.lanes
             };
@@ -162,11 +162,11 @@ impl<const L: usize> Grower<L> {
     }
 
     /// Lines up the numbers of the rows that will be counted: once, before every group of columns reads them.
-    pub(super) fn line_up(&mut self, fixed: &Fixed<L>, births: &[Birth]) {
+    pub(super) fn line_up(&mut self, quantized: &QuantizedGradients<L>, births: &[Birth]) {
         self.lanes.clear();
         for birth in births {
             let rows = self.partition.rows(&self.nodes[birth.smaller].rows);
-            visit(&fixed.coarse, rows, |&lanes| self.lanes.push(lanes));
+            visit(&quantized.narrow, rows, |&lanes| self.lanes.push(lanes));
         }
     }
 
@@ -235,10 +235,10 @@ impl<const L: usize> Grower<L> {
         let mut n_leaves = 1;
         loop {
             if !fresh.is_empty() {
-                self.line_up(task.fixed, &births);
+                self.line_up(task.quantized, &births);
                 // all rows are in the order of the table
                 let lanes = if births.is_empty() {
-                    &task.fixed.coarse
+                    &task.quantized.narrow
                 } else {
                     &self.lanes
                 };

@@ -1,41 +1,41 @@
 //! Gradients as whole numbers, so that their sums are exact and do not depend on the order of adding.
 //!
 //! A row carries `L` numbers (gradients, curvatures, weight). Each lane is scaled by a power of two so that its largest
-//! value stays within 30 bits: the *fine* numbers, whose sums in 64 bits give leaf values. Histograms add *coarse* numbers
-//! of 16 bits in 32 bits: the fine ones without their last `shift` bits, rounded up or down at random so that the mean is
-//! kept. A coarse number differs from its fine one by less than `2^shift` units, so a sum over `n` rows by less than
+//! value stays within 30 bits: the *wide* numbers, whose sums in 64 bits give leaf values. Histograms add *narrow* numbers
+//! of 16 bits in 32 bits: the wide ones without their last `shift` bits, rounded up or down at random so that the mean is
+//! kept. A narrow number differs from its wide one by less than `2^shift` units, so a sum over `n` rows by less than
 //! `n 2^shift` and, the roundings being independent, by about `sqrt(n) 2^shift / 2`.
 
 use crate::numerics::prefetch::visit;
 use crate::numerics::real::truncate;
 use crate::rng::mix;
 
-/// Bits of the largest fine number, its sign apart.
-const FINE_BITS: i32 = 30;
-/// Fewest bits to leave out of a fine number, so that the rest stays well within 16 bits.
+/// Bits of the largest wide number, its sign apart.
+const WIDE_BITS: i32 = 30;
+/// Fewest bits to leave out of a wide number, so that the rest stays well within 16 bits.
 const LEAST_SHIFT: u32 = 16;
 /// Rows that are rounded at a time: they stay in the first-level cache from one step to the next.
 const CHUNK: usize = 256;
 
 /// The numbers of all rows.
 #[derive(Debug, Clone)]
-pub(crate) struct Fixed<const L: usize> {
-    pub(crate) fine: Vec<[i32; L]>,
-    pub(crate) coarse: Vec<[i16; L]>,
-    /// Value of one fine unit of each lane.
+pub(crate) struct QuantizedGradients<const L: usize> {
+    pub(crate) wide: Vec<[i32; L]>,
+    pub(crate) narrow: Vec<[i16; L]>,
+    /// Value of one wide unit of each lane.
     pub(crate) unit: [f64; L],
-    /// Bits that a coarse number leaves out.
+    /// Bits that a narrow number leaves out.
     pub(crate) shift: u32,
-    /// Exact sums of the fine numbers of all rows, in units of value.
+    /// Exact sums of the wide numbers of all rows, in units of value.
     pub(crate) totals: [f64; L],
 }
 
-impl<const L: usize> Fixed<L> {
+impl<const L: usize> QuantizedGradients<L> {
     /// Room for `n_rows` rows.
     pub(crate) fn new(n_rows: usize) -> Self {
         Self {
-            fine: vec![[0; L]; n_rows],
-            coarse: vec![[0; L]; n_rows],
+            wide: vec![[0; L]; n_rows],
+            narrow: vec![[0; L]; n_rows],
             unit: [1.0; L],
             // n_rows (2^(30 - shift) + 1) stays below 2^31
             shift: n_rows.next_power_of_two().ilog2().max(LEAST_SHIFT),
@@ -43,8 +43,8 @@ impl<const L: usize> Fixed<L> {
         }
     }
 
-    /// Value of one coarse unit of a lane.
-    pub(crate) fn coarse_unit(&self, lane: usize) -> f64 {
+    /// Value of one narrow unit of a lane.
+    pub(crate) fn narrow_unit(&self, lane: usize) -> f64 {
         self.unit[lane] * f64::from(1_u32 << self.shift)
     }
 
@@ -53,16 +53,16 @@ impl<const L: usize> Fixed<L> {
         let largest = largest(values);
         let mut scale = [0.0; L];
         for lane in 0..L {
-            let exponent = FINE_BITS - exponent_of(largest[lane]);
+            let exponent = WIDE_BITS - exponent_of(largest[lane]);
             scale[lane] = power_of_two(exponent);
             self.unit[lane] = power_of_two(-exponent);
         }
         let scales = scale.repeat(CHUNK);
         let mut stream = mix(salt) as u32;
         let mut totals = [0_i64; L];
-        let chunks = values.chunks(CHUNK).zip(self.fine.chunks_mut(CHUNK));
-        for ((values, fine), coarse) in chunks.zip(self.coarse.chunks_mut(CHUNK)) {
-            let sums = round(values, &scales, fine, coarse, (stream, self.shift));
+        let chunks = values.chunks(CHUNK).zip(self.wide.chunks_mut(CHUNK));
+        for ((values, wide), narrow) in chunks.zip(self.narrow.chunks_mut(CHUNK)) {
+            let sums = round(values, &scales, wide, narrow, (stream, self.shift));
             for lane in 0..L {
                 totals[lane] += sums[lane];
             }
@@ -75,10 +75,10 @@ impl<const L: usize> Fixed<L> {
         std::array::from_fn(|lane| sums[lane] as f64 * self.unit[lane])
     }
 
-    /// Exact sums of the fine numbers of some rows, in units of value.
+    /// Exact sums of the wide numbers of some rows, in units of value.
     pub(crate) fn sums(&self, rows: &[u32]) -> [f64; L] {
         let mut sums = [0_i64; L];
-        visit(&self.fine, rows, |numbers| {
+        visit(&self.wide, rows, |numbers| {
             for lane in 0..L {
                 sums[lane] += i64::from(numbers[lane]);
             }
@@ -108,30 +108,30 @@ fn largest<const L: usize>(values: &[[f32; L]]) -> [f32; L] {
     largest
 }
 
-/// Fine and coarse numbers of some rows; returns the sums of the fine ones.
+/// Fine and narrow numbers of some rows; returns the sums of the wide ones.
 #[multiversion::multiversion(targets = "simd")]
 fn round<const L: usize>(
     values: &[[f32; L]],
     scales: &[f32],
-    fine: &mut [[i32; L]],
-    coarse: &mut [[i16; L]],
+    wide: &mut [[i32; L]],
+    narrow: &mut [[i16; L]],
     (stream, shift): (u32, u32),
 ) -> [i64; L] {
     // plain loops over one length: these the compiler turns into vector instructions
     let values = values.as_flattened();
     let n = values.len();
-    let (scales, coarse) = (&scales[..n], &mut coarse.as_flattened_mut()[..n]);
-    let cells = &mut fine.as_flattened_mut()[..n];
+    let (scales, narrow) = (&scales[..n], &mut narrow.as_flattened_mut()[..n]);
+    let cells = &mut wide.as_flattened_mut()[..n];
     for at in 0..n {
         cells[at] = truncate(values[at] * scales[at]);
     }
     let mask = (1_u32 << shift) - 1;
     for at in 0..n {
         let random = scramble(stream.wrapping_add(at as u32)) & mask;
-        coarse[at] = (cells[at].wrapping_add(random as i32) >> shift) as i16;
+        narrow[at] = (cells[at].wrapping_add(random as i32) >> shift) as i16;
     }
     let mut sums = [0_i64; L];
-    for row in fine.iter() {
+    for row in wide.iter() {
         for lane in 0..L {
             sums[lane] += i64::from(row[lane]);
         }
@@ -172,38 +172,45 @@ mod tests {
     #[test]
     fn fine_sums_are_exact_to_a_unit_per_row_and_in_any_order() {
         let values = rows(1000);
-        let mut fixed = Fixed::<2>::new(1000);
-        fixed.set(&values, 1);
+        let mut quantized = QuantizedGradients::<2>::new(1000);
+        quantized.set(&values, 1);
         let mut order: Vec<u32> = (0..1000).collect();
-        let sums = fixed.sums(&order);
+        let sums = quantized.sums(&order);
         for lane in 0..2 {
             let exact: f64 = values.iter().map(|row| f64::from(row[lane])).sum();
-            assert!((sums[lane] - exact).abs() <= 1000.0 * fixed.unit[lane]);
+            assert!((sums[lane] - exact).abs() <= 1000.0 * quantized.unit[lane]);
         }
         order.reverse();
-        assert_eq!(fixed.sums(&order).map(f64::to_bits), sums.map(f64::to_bits));
+        assert_eq!(
+            quantized.sums(&order).map(f64::to_bits),
+            sums.map(f64::to_bits)
+        );
     }
 
     #[test]
     fn coarse_sums_keep_within_the_stated_bound_and_have_no_bias() {
         let n = 20_000;
         let values = rows(n);
-        let mut fixed = Fixed::<2>::new(n);
+        let mut quantized = QuantizedGradients::<2>::new(n);
         let all: Vec<u32> = (0..n as u32).collect();
         for salt in 0..20 {
-            fixed.set(&values, salt);
-            let fine = fixed.sums(&all);
+            quantized.set(&values, salt);
+            let wide = quantized.sums(&all);
             for lane in 0..2 {
-                let coarse: i64 = fixed.coarse.iter().map(|row| i64::from(row[lane])).sum();
-                let error = (coarse as f64 * fixed.coarse_unit(lane) - fine[lane]).abs();
+                let narrow: i64 = quantized
+                    .narrow
+                    .iter()
+                    .map(|row| i64::from(row[lane]))
+                    .sum();
+                let error = (narrow as f64 * quantized.narrow_unit(lane) - wide[lane]).abs();
                 // six standard deviations of a sum of independent roundings: a false alarm in 10^9
-                assert!(error <= 6.0 * 0.5 * (n as f64).sqrt() * fixed.coarse_unit(lane));
+                assert!(error <= 6.0 * 0.5 * (n as f64).sqrt() * quantized.narrow_unit(lane));
             }
         }
-        for (fine, coarse) in fixed.fine.iter().zip(&fixed.coarse) {
+        for (wide, narrow) in quantized.wide.iter().zip(&quantized.narrow) {
             for lane in 0..2 {
-                let error = (i64::from(coarse[lane]) << fixed.shift) - i64::from(fine[lane]);
-                assert!(error.abs() < 1 << fixed.shift);
+                let error = (i64::from(narrow[lane]) << quantized.shift) - i64::from(wide[lane]);
+                assert!(error.abs() < 1 << quantized.shift);
             }
         }
     }
@@ -211,9 +218,9 @@ mod tests {
     #[test]
     fn histograms_cannot_overflow() {
         for n in [1, 2, 3, 1000, 1 << 20, (1 << 20) + 1] {
-            let shift = Fixed::<2>::new(n).shift;
+            let shift = QuantizedGradients::<2>::new(n).shift;
             assert!(
-                n as i64 * ((1_i64 << (FINE_BITS as u32)) / (1 << shift) + 1)
+                n as i64 * ((1_i64 << (WIDE_BITS as u32)) / (1 << shift) + 1)
                     <= i64::from(i32::MAX) + 1,
                 "{n}"
             );
@@ -222,9 +229,9 @@ mod tests {
 
     #[test]
     fn zeros_and_extremes_are_taken() {
-        let mut fixed = Fixed::<2>::new(3);
-        fixed.set(&[[0.0, 1e-30], [0.0, 0.0], [0.0, 3e37]], 0);
-        assert_eq!(fixed.fine[0], [0, 0]);
-        assert!((fixed.sums(&[2])[1] / 3e37 - 1.0).abs() < 1e-6);
+        let mut quantized = QuantizedGradients::<2>::new(3);
+        quantized.set(&[[0.0, 1e-30], [0.0, 0.0], [0.0, 3e37]], 0);
+        assert_eq!(quantized.wide[0], [0, 0]);
+        assert!((quantized.sums(&[2])[1] / 3e37 - 1.0).abs() < 1e-6);
     }
 }

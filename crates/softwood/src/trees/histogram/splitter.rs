@@ -7,7 +7,7 @@
 use multiversion::multiversion;
 
 use crate::trees::histogram::histogram::{BINS, Bins};
-use crate::trees::histogram::quantized_gradients::Fixed;
+use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 
 /// One output: where its gradient and its curvature stand among the lanes, and its regularisation.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ pub(crate) struct Form {
     pub(crate) min_weight: f64,
 }
 
-/// The form in coarse units.
+/// The form in narrow units.
 #[derive(Debug, Clone)]
 pub(crate) struct Scaled {
     outputs: Vec<ScaledOutput>,
@@ -49,10 +49,10 @@ struct ScaledOutput {
 pub(crate) const REFUSED: f32 = f32::NEG_INFINITY;
 
 impl Scaled {
-    pub(crate) fn new<const L: usize>(form: &Form, fixed: &Fixed<L>) -> Self {
+    pub(crate) fn new<const L: usize>(form: &Form, quantized: &QuantizedGradients<L>) -> Self {
         let outputs = form.outputs.iter().map(|output| {
-            let gradient = fixed.coarse_unit(output.gradient);
-            let curvature = fixed.coarse_unit(output.curvature);
+            let gradient = quantized.narrow_unit(output.gradient);
+            let curvature = quantized.narrow_unit(output.curvature);
             ScaledOutput {
                 gradient: output.gradient,
                 curvature: output.curvature,
@@ -61,7 +61,7 @@ impl Scaled {
                 l2: ((output.l2 / curvature) as f32).max(1e-3),
             }
         });
-        let min_weight = form.min_weight / fixed.coarse_unit(form.weight);
+        let min_weight = form.min_weight / quantized.narrow_unit(form.weight);
         Self {
             outputs: outputs.collect(),
             weight: form.weight,
@@ -310,8 +310,8 @@ mod tests {
                 ]
             })
             .collect();
-        let mut fixed = Fixed::<4>::new(200);
-        fixed.set(&values, 3);
+        let mut quantized = QuantizedGradients::<4>::new(200);
+        quantized.set(&values, 3);
         let form = Form {
             outputs: vec![
                 Output {
@@ -330,14 +330,14 @@ mod tests {
             weight: 3,
             min_weight: 5.0,
         };
-        let scaled = Scaled::new(&form, &fixed);
+        let scaled = Scaled::new(&form, &quantized);
         let mut bins = [[0; 4]; BINS];
         let bin_of = |row: usize| 1 + row * 7 % 40;
         let mut total = [0; 4];
         for row in 0..200 {
             for lane in 0..4 {
-                bins[bin_of(row)][lane] += i32::from(fixed.coarse[row][lane]);
-                total[lane] += i32::from(fixed.coarse[row][lane]);
+                bins[bin_of(row)][lane] += i32::from(quantized.narrow[row][lane]);
+                total[lane] += i32::from(quantized.narrow[row][lane]);
             }
         }
         let mut scan = Scan::new();
