@@ -13,10 +13,10 @@ use crate::numerics::gaussian::Gaussian;
 use crate::numerics::prefetch::{AHEAD, prefetch};
 use crate::par::Pool;
 use crate::rng::{Key, uniform};
-use crate::trees::histogram::candidate::{Columns, Noise};
-use crate::trees::histogram::grower::{Grower, Grown, Limits, Task};
+use crate::trees::histogram::candidate::{ColumnInfo, SplitNoise};
+use crate::trees::histogram::grower::{GrowTask, Grower, HistogramTree, Limits};
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
-use crate::trees::histogram::splitter::{Form, Output, Scaled};
+use crate::trees::histogram::splitter::{GainSpec, Output, ScaledGain};
 use crate::trees::monotone::projection::{Leaf, Ordered};
 
 /// Where the diversity of chains comes from.
@@ -29,7 +29,7 @@ pub(crate) enum Sampling {
     Posterior,
     /// Leaf noise of the paper's equation 11: variance `2 e v / N`.
     Malinin,
-    /// Noise on the scores of splits, none on leaves.
+    /// SplitNoise on the scores of splits, none on leaves.
     SplitNoise,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct Sample<'a> {
 pub(crate) struct Ground<'a> {
     pub(crate) train: Sample<'a>,
     pub(crate) held_out: Option<Sample<'a>>,
-    pub(crate) columns: &'a Columns,
+    pub(crate) columns: &'a ColumnInfo,
     pub(crate) pool: &'a Pool,
     /// The training rows as further chains see them, which grow beside the first for the sake of the held-out score alone.
     pub(crate) beside: &'a [Sample<'a>],
@@ -266,17 +266,17 @@ impl<const L: usize> Learner<L> {
             self.leave_rows_out(key.child(1));
         }
         let outputs = law.outputs(self.settings.l2, &totals);
-        let form = Form {
+        let gain_spec = GainSpec {
             outputs: outputs.clone(),
             weight: law.weight_lane(),
             min_weight: self.settings.min_child_weight,
         };
         let open = self.open_columns(train.binned.n_columns(), key.child(2));
-        let grown = self.grower.grow(&Task {
+        let grown = self.grower.grow(&GrowTask {
             binned: train.binned,
             columns: ground.columns,
             quantized: &self.quantized,
-            scaled: &Scaled::new(&form, &self.quantized),
+            scaled_gain: &ScaledGain::new(&gain_spec, &self.quantized),
             limits: self.settings.limits,
             open: &open,
             noise: self.score_noise(round, law.shown().len(), key.child(3)),
@@ -334,7 +334,7 @@ impl<const L: usize> Learner<L> {
     }
 
     /// Score noise falls as `N exp(-round rate)` falls below one.
-    fn score_noise(&self, round: usize, n_drawn: usize, key: Key) -> Option<Noise> {
+    fn score_noise(&self, round: usize, n_drawn: usize, key: Key) -> Option<SplitNoise> {
         if self.settings.sampling != Sampling::SplitNoise {
             return None;
         }
@@ -347,13 +347,13 @@ impl<const L: usize> Learner<L> {
         };
         let mean_square = self.lanes.iter().map(square).sum::<f64>() / self.total_weight;
         let sd = mean_square.sqrt() * left / (1.0 + left);
-        Some(Noise { sd: sd as f32, key })
+        Some(SplitNoise { sd: sd as f32, key })
     }
 
     fn leaf_values(
         &self,
         law: &impl Law<L>,
-        grown: &Grown,
+        grown: &HistogramTree,
         outputs: &[Output],
         (key, dispersion): (Key, f64),
         mut ordered: Option<Ordered>,
@@ -432,7 +432,7 @@ impl<const L: usize> Learner<L> {
         has_some.then(|| self.quantized.totals.map(|total| share * total))
     }
 
-    fn update(&mut self, grown: &Grown, values: &Values<'_>) {
+    fn update(&mut self, grown: &HistogramTree, values: &Values<'_>) {
         let n_outputs = self.chain.n_outputs();
         let shrinkage = self.chain.shrinkage as f32;
         for (leaf, rows) in grown.leaves.iter().enumerate() {
@@ -517,7 +517,7 @@ fn add_to_any(raw: &mut [f32], rows: &[u32], values: &[f32], shrinkage: f32) {
 
 fn update_by_routing(
     raw: &mut [f32],
-    grown: &Grown,
+    grown: &HistogramTree,
     values: &Values<'_>,
     binned: &Binned,
     shrinkage: f64,

@@ -257,7 +257,7 @@ impl Chain {
         let n_outputs = self.n_outputs();
         let mut router = Router::new(source.n_columns());
         let mut sums = vec![0.0; ROWS * n_outputs];
-        let mut scaled = [0.0; ROWS];
+        let mut scaled_gain = [0.0; ROWS];
         for first in (0..source.n_rows()).step_by(ROWS) {
             router.load(source, first);
             let n_rows = router.n_rows;
@@ -272,10 +272,10 @@ impl Chain {
                 let factor = self.factor(t);
                 for output in 0..n_outputs {
                     let sums = sums.iter().skip(output).step_by(n_outputs);
-                    for (scaled, sum) in scaled.iter_mut().zip(sums) {
-                        *scaled = factor * sum;
+                    for (scaled_gain, sum) in scaled_gain.iter_mut().zip(sums) {
+                        *scaled_gain = factor * sum;
                     }
-                    write(snapshot, output, first, &scaled[..n_rows]);
+                    write(snapshot, output, first, &scaled_gain[..n_rows]);
                 }
             }
         }

@@ -58,7 +58,7 @@ pub struct Roles {
     pub target: String,
     /// Column of row weights.
     pub weight: Option<String>,
-    /// Columns to leave out.
+    /// ColumnInfo to leave out.
     pub ignore: Vec<String>,
     /// Whether to classify; decided by the target column's kind where `None`.
     pub classify: Option<bool>,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::data::column::{Column, Values};
 use crate::error::{Error, Result};
 
-/// Columns of equal length with unique names.
+/// ColumnInfo of equal length with unique names.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
     columns: Vec<Column>,

@@ -9,7 +9,7 @@ pub(crate) struct BinCondition {
     pub(crate) right_bins: RightBins,
 }
 
-/// Which bins go right.
+/// ScanOrder bins go right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RightBins {
     /// Bins above `bin`; bin 0, the missing cells, as said.

@@ -7,7 +7,7 @@ use crate::data::schema::{FieldKind, Schema};
 use crate::data::standardise::{Standard, resolution};
 use crate::par::Pool;
 use crate::trees::cart::{Field, Kind};
-use crate::trees::histogram::candidate::Columns;
+use crate::trees::histogram::candidate::ColumnInfo;
 
 /// Least standard deviation in units of the target's, where the target is no grid.
 const LEAST_SCALE: f64 = 1e-3;
@@ -17,7 +17,7 @@ const LEAST_SCALE: f64 = 1e-3;
 pub(crate) struct Ground {
     pub(crate) cuts: Cuts,
     pub(crate) binned: Binned,
-    pub(crate) columns: Columns,
+    pub(crate) columns: ColumnInfo,
     pub(crate) target: Vec<f32>,
     pub(crate) weight: Vec<f32>,
     pub(crate) kind: Kind,
@@ -51,7 +51,7 @@ impl Ground {
             }
         };
         Self {
-            columns: Columns::new(&cuts, &binned),
+            columns: ColumnInfo::new(&cuts, &binned),
             cuts,
             binned,
             target,

@@ -6,7 +6,7 @@ use crate::rng::{Key, shuffle, uniform};
 use crate::soft::law::Law;
 use crate::soft::layout::Layout;
 use crate::trees::dense::best_split::Sample;
-use crate::trees::dense::complete_tree::{Grown, complete};
+use crate::trees::dense::complete_tree::{CompleteTree, complete};
 use crate::variational::encoded_rows::EncodedRows;
 
 /// Rows the hard tree and the ridge fits look at.
@@ -118,7 +118,7 @@ impl Part {
     }
 }
 
-fn gates(grown: &Grown, layout: &Layout, beta: f32, key: Key, out: &mut [f32]) {
+fn gates(grown: &CompleteTree, layout: &Layout, beta: f32, key: Key, out: &mut [f32]) {
     let mut rng = key.rng();
     for (gate, split) in grown.splits.iter().enumerate() {
         let weights = &mut out[layout.gate(gate)];
@@ -132,7 +132,7 @@ fn gates(grown: &Grown, layout: &Layout, beta: f32, key: Key, out: &mut [f32]) {
     }
 }
 
-fn class_leaves(part: &Part, grown: &Grown, layout: &Layout, out: &mut [f32]) {
+fn class_leaves(part: &Part, grown: &CompleteTree, layout: &Layout, out: &mut [f32]) {
     let (n_leaves, n_classes) = (layout.n_leaves(), layout.n_channels);
     let mut overall = vec![1.0; n_classes];
     let mut counts = vec![0.0; n_leaves * n_classes];
@@ -156,7 +156,13 @@ fn class_leaves(part: &Part, grown: &Grown, layout: &Layout, out: &mut [f32]) {
 }
 
 /// Logits that a tree adds: the mean of what is left, in units of the steepest slope of a probability.
-fn added_classes(part: &Part, rest: &[f64], grown: &Grown, layout: &Layout, out: &mut [f32]) {
+fn added_classes(
+    part: &Part,
+    rest: &[f64],
+    grown: &CompleteTree,
+    layout: &Layout,
+    out: &mut [f32],
+) {
     const STEEPEST: f64 = 0.25;
     let n_classes = layout.n_channels;
     let mut sums = vec![0.0; layout.n_leaves() * n_classes];
@@ -180,7 +186,7 @@ fn added_classes(part: &Part, rest: &[f64], grown: &Grown, layout: &Layout, out:
 /// Leaves from ridge fits; the scale of what a tree adds starts at zero, that of the first at the spread of its residuals.
 fn normal_leaves(
     part: &Part,
-    grown: &Grown,
+    grown: &CompleteTree,
     layout: &Layout,
     (law, is_first): (Law, bool),
     out: &mut [f32],

@@ -12,7 +12,7 @@ use crate::models::boosting::prepare::{Material, Prepared};
 use crate::models::boosting::view::{Plan, Rows, View};
 use crate::par::Pool;
 use crate::posterior::{CurvePoint, Training, Trial};
-use crate::trees::histogram::candidate::Columns;
+use crate::trees::histogram::candidate::ColumnInfo;
 
 /// Fewest rows of which a part is held out.
 const LEAST_ROWS_TO_SPLIT: usize = 40;
@@ -192,7 +192,7 @@ impl Contest<'_> {
         }
     }
 
-    fn prepare(&self, plan: &Plan) -> (Columns, Prepared, Prepared, Vec<Option<Binned>>) {
+    fn prepare(&self, plan: &Plan) -> (ColumnInfo, Prepared, Prepared, Vec<Option<Binned>>) {
         let (material, pool) = (self.material, self.run.pool);
         let (view, train) = match self.before {
             Some(before) => material.train_on(self.train, before.view, pool),

@@ -21,7 +21,7 @@ use crate::params::Checked;
 use crate::posterior::{Posterior, Training};
 use crate::rng::Key;
 use crate::store::record::Record;
-use crate::trees::histogram::candidate::Columns;
+use crate::trees::histogram::candidate::ColumnInfo;
 
 impl Fit for SgbParams {
     type Model = Boosted;
@@ -186,7 +186,7 @@ type OwnOrder<'a> = dyn Fn(usize, Key) -> Option<Binned> + Sync + 'a;
 fn chains(
     config: &BoostingConfig<'_>,
     law: Law,
-    (columns, whole, own_order): (&Columns, &Prepared, &OwnOrder<'_>),
+    (columns, whole, own_order): (&ColumnInfo, &Prepared, &OwnOrder<'_>),
     (chosen, earlier): (&Chosen, Option<&[Chain]>),
     run: &Run<'_>,
 ) -> Result<(Vec<Chain>, f64)> {

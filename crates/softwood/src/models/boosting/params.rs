@@ -85,7 +85,7 @@ params! {
         interactions: Option<bool> = None, [0, 0];
         /// What a regression model predicts besides the mean.
         head: RegressionHead = RegressionHead::Normal, [0, 0];
-        /// Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
+        /// ColumnInfo in which the mean (or the logit of the second of two classes) may only rise or only fall.
         monotone: Option<Directions> = None, [-1, 1];
         /// Weights of the classes, times those of the rows; balanced: each class counts the same altogether.
         class_weight: Option<ClassWeight> = None, [0.0, 1e6];
@@ -136,7 +136,7 @@ params! {
         interactions: Option<bool> = None, [0, 0];
         /// What a regression model predicts besides the mean.
         head: RegressionHead = RegressionHead::Normal, [0, 0];
-        /// Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
+        /// ColumnInfo in which the mean (or the logit of the second of two classes) may only rise or only fall.
         monotone: Option<Directions> = None, [-1, 1];
         /// Weights of the classes, times those of the rows; balanced: each class counts the same altogether.
         class_weight: Option<ClassWeight> = None, [0.0, 1e6];

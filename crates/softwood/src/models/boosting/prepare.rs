@@ -12,7 +12,7 @@ use crate::models::boosting::head::Law;
 use crate::models::boosting::params::RegressionHead;
 use crate::models::boosting::view::{Plan, Rows, Targets, View};
 use crate::par::Pool;
-use crate::trees::histogram::candidate::Columns;
+use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::monotone::directions::orders;
 
 /// Least standard deviation in units of the target's, where the target is no grid.
@@ -107,10 +107,10 @@ impl<'a> Material<'a> {
     }
 
     /// What a search must know of the columns of a view.
-    pub(super) fn columns(&self, view: &View, rows: &Prepared) -> Columns {
+    pub(super) fn columns(&self, view: &View, rows: &Prepared) -> ColumnInfo {
         let mut orders = self.orders.clone();
         orders.resize(rows.binned.n_columns(), 0);
-        Columns::new(&view.cuts, &rows.binned).ordered(orders)
+        ColumnInfo::new(&view.cuts, &rows.binned).ordered(orders)
     }
 
     pub(super) fn n_rows(&self) -> usize {

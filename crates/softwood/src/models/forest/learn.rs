@@ -94,7 +94,7 @@ fn least_weight(ground: &Ground) -> f64 {
     (total / MOST_LEAVES).max(1.0)
 }
 
-/// Columns that each split is chosen from.
+/// ColumnInfo that each split is chosen from.
 fn n_tried(params: &ForestParams, ground: &Ground) -> usize {
     let n_columns = ground.binned.n_columns() as f64;
     let n = match (params.colsample, ground.kind) {

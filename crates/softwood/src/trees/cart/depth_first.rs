@@ -11,11 +11,13 @@ use crate::error::{Error, Result};
 use crate::rng::{Key, below};
 use crate::trees::cart::exact_small_node::Small;
 use crate::trees::condition::{BinCondition, RightBins};
-use crate::trees::histogram::candidate::Candidate;
-use crate::trees::histogram::grower::{Birth, FreeTree, Grower, Grown, Node, Task};
-use crate::trees::histogram::histogram_builder::Room;
+use crate::trees::histogram::candidate::SplitCandidate;
+use crate::trees::histogram::grower::{
+    FreeTree, GrowTask, Grower, HistogramTree, Node, SplitChildren,
+};
+use crate::trees::histogram::histogram_builder::HistogramBuilder;
 use crate::trees::histogram::partition::Partition;
-use crate::trees::histogram::splitter::Form;
+use crate::trees::histogram::splitter::GainSpec;
 
 /// Most rows of a node that is searched row by row.
 const FEW: usize = 64;
@@ -26,11 +28,11 @@ const WATCHED_DEPTH: usize = 6;
 
 /// What a deep tree needs besides its task.
 pub(crate) struct Deep<'a> {
-    /// The form that the task has in narrow units.
-    pub(crate) form: &'a Form,
+    /// The gain_spec that the task has in narrow units.
+    pub(crate) gain_spec: &'a GainSpec,
     /// Equal targets need no split.
     pub(crate) target: &'a [f32],
-    /// Columns that a node chooses from, among those that offer it a split; all where `None`.
+    /// ColumnInfo that a node chooses from, among those that offer it a split; all where `None`.
     pub(crate) n_tried: Option<usize>,
     pub(crate) key: Key,
     /// Hears of the first levels.
@@ -44,17 +46,17 @@ impl<const L: usize> Grower<L> {
     /// When the watch asks to stop.
     pub(crate) fn grow_deep(
         &mut self,
-        task: &Task<'_, L>,
+        task: &GrowTask<'_, L>,
         deep: &Deep<'_>,
         rows: Vec<u32>,
-    ) -> Result<Grown> {
+    ) -> Result<HistogramTree> {
         self.nodes = vec![Node {
             rows: 0..rows.len(),
             depth: 0,
         }];
         self.partition = Partition::of(rows);
-        for room in &mut self.rooms {
-            room.clear();
+        for builder in &mut self.builders {
+            builder.clear();
         }
         let mut small = Small::new();
         let mut free = FreeTree::default();
@@ -75,52 +77,52 @@ impl<const L: usize> Grower<L> {
                 self.partition.rows(&self.nodes[node].rows),
                 task.binned,
             );
-            let birth = self.split(node, &condition, task.binned);
+            let split = self.split(node, &condition, task.binned);
             let (left, right) = (self.nodes.len() - 2, self.nodes.len() - 1);
             free.push(node, condition, best.gain, [left, right]);
-            if self.nodes[birth.larger].rows.len() > FEW {
-                self.count(task, &[birth], node);
-                if self.nodes[birth.smaller].rows.len() <= FEW {
-                    self.forget(birth.smaller);
+            if self.nodes[split.larger].rows.len() > FEW {
+                self.count(task, &[split], node);
+                if self.nodes[split.smaller].rows.len() <= FEW {
+                    self.forget(split.smaller);
                 }
             } else {
                 self.forget(node);
             }
             let key_of = |child: usize| key.child((child == right).into());
-            waiting.push((birth.larger, key_of(birth.larger)));
-            waiting.push((birth.smaller, key_of(birth.smaller)));
+            waiting.push((split.larger, key_of(split.larger)));
+            waiting.push((split.smaller, key_of(split.smaller)));
         }
         Ok(free.finish(&self.nodes))
     }
 
     /// Histograms of the root or of two children; `of` is the root or their parent.
-    fn count(&mut self, task: &Task<'_, L>, births: &[Birth], of: usize) {
-        self.line_up(task.quantized, births);
-        if births.is_empty() {
+    fn count(&mut self, task: &GrowTask<'_, L>, new_children: &[SplitChildren], of: usize) {
+        self.line_up(task.quantized, new_children);
+        if new_children.is_empty() {
             let rows = self.partition.rows(&self.nodes[of].rows);
             let lanes = rows.iter().map(|&row| task.quantized.narrow[row as usize]);
             self.lanes.extend(lanes);
         }
         let (counted, nodes) = ((&self.partition, &*self.lanes), &self.nodes);
-        let work = |group: usize, room: &mut Room<L>| {
-            room.count(task, group, counted, nodes, births);
+        let work = |group: usize, builder: &mut HistogramBuilder<L>| {
+            builder.count(task, group, counted, nodes, new_children);
         };
         if nodes[of].rows.len() >= MANY {
-            task.pool.each(&mut self.rooms, work);
+            task.pool.each(&mut self.builders, work);
         } else {
-            for (group, room) in self.rooms.iter_mut().enumerate() {
-                work(group, room);
+            for (group, builder) in self.builders.iter_mut().enumerate() {
+                work(group, builder);
             }
         }
     }
 
     fn find(
         &mut self,
-        task: &Task<'_, L>,
+        task: &GrowTask<'_, L>,
         deep: &Deep<'_>,
         small: &mut Small<L>,
         (node, key): (usize, Key),
-    ) -> Option<Candidate> {
+    ) -> Option<SplitCandidate> {
         let Node { rows, depth } = self.nodes[node].clone();
         let rows = self.partition.rows(&rows);
         let first = deep.target[*rows.first()? as usize];
@@ -136,15 +138,15 @@ impl<const L: usize> Grower<L> {
         };
         let mut order: Vec<usize> = (0..n_columns).collect();
         let mut rng = key.rng();
-        let (mut best, mut n_found): (Option<Candidate>, usize) = (None, 0);
-        let width = self.rooms[0].columns.len();
+        let (mut best, mut n_found): (Option<SplitCandidate>, usize) = (None, 0);
+        let width = self.builders[0].columns.len();
         for at in 0..n_columns {
             order.swap(at, at + below(&mut rng, n_columns - at));
             let column = order[at];
             let found = if rows.len() <= FEW {
-                small.search(task, deep.form, rows, column)
+                small.search(task, deep.gain_spec, rows, column)
             } else {
-                self.rooms[column / width].search_one(task, node, column)
+                self.builders[column / width].search_one(task, node, column)
             };
             if let Some(found) = found {
                 best = Some(best.map_or(found, |best| best.better(found)));
@@ -159,30 +161,33 @@ impl<const L: usize> Grower<L> {
 
     fn find_among_all(
         &mut self,
-        task: &Task<'_, L>,
+        task: &GrowTask<'_, L>,
         deep: &Deep<'_>,
         small: &mut Small<L>,
         node: usize,
-    ) -> Option<Candidate> {
+    ) -> Option<SplitCandidate> {
         let rows = self.partition.rows(&self.nodes[node].rows);
         if rows.len() <= FEW {
             return (0..task.binned.n_columns())
-                .filter_map(|column| small.search(task, deep.form, rows, column))
-                .reduce(Candidate::better);
+                .filter_map(|column| small.search(task, deep.gain_spec, rows, column))
+                .reduce(SplitCandidate::better);
         }
         let is_large = rows.len() >= MANY;
         let (nodes, which) = (&self.nodes, [node]);
         if is_large {
-            task.pool.each(&mut self.rooms, |_, room| {
-                room.search_nodes(task, nodes, &which);
+            task.pool.each(&mut self.builders, |_, builder| {
+                builder.search_nodes(task, nodes, &which);
             });
         } else {
-            for room in &mut self.rooms {
-                room.search_nodes(task, nodes, &which);
+            for builder in &mut self.builders {
+                builder.search_nodes(task, nodes, &which);
             }
         }
-        let found = self.rooms.iter().filter_map(|room| room.best_of_nodes[0]);
-        found.reduce(Candidate::better)
+        let found = self
+            .builders
+            .iter()
+            .filter_map(|builder| builder.best_of_nodes[0]);
+        found.reduce(SplitCandidate::better)
     }
 }
 

@@ -2,10 +2,10 @@
 
 use crate::data::binned::MISSING_BIN;
 use crate::trees::condition::RightBins;
-use crate::trees::histogram::candidate::Candidate;
-use crate::trees::histogram::grower::Task;
+use crate::trees::histogram::candidate::SplitCandidate;
+use crate::trees::histogram::grower::GrowTask;
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
-use crate::trees::histogram::splitter::{Form, Output};
+use crate::trees::histogram::splitter::{GainSpec, Output};
 
 /// Part of a node's score below which a gain is no more than rounding.
 const LEAST_GAIN: f64 = 1e-9;
@@ -19,7 +19,7 @@ struct Group<const L: usize> {
     sums: [i64; L],
 }
 
-/// Room for one search.
+/// HistogramBuilder for one search.
 #[derive(Debug)]
 pub(super) struct Small<const L: usize> {
     sorted: Vec<u32>,
@@ -45,26 +45,26 @@ impl<const L: usize> Small<L> {
     /// The best condition of the rows on one column.
     pub(super) fn search(
         &mut self,
-        task: &Task<'_, L>,
-        form: &Form,
+        task: &GrowTask<'_, L>,
+        gain_spec: &GainSpec,
         rows: &[u32],
         column: usize,
-    ) -> Option<Candidate> {
+    ) -> Option<SplitCandidate> {
         let is_category = task.columns.is_category[column];
         self.sort(task, rows, column);
         if self.groups.len() < 2 {
             return None;
         }
         if is_category {
-            self.order(form, task.quantized);
+            self.order(gain_spec, task.quantized);
         }
         let total = self
             .groups
             .iter()
             .fold([0; L], |sum, group| add(sum, group.sums));
-        let unsplit = score(form, task.quantized, &total);
+        let unsplit = score(gain_spec, task.quantized, &total);
         let judge = Judge {
-            form,
+            gain_spec,
             quantized: task.quantized,
             total,
         };
@@ -80,14 +80,14 @@ impl<const L: usize> Small<L> {
             return None;
         }
         let right_bins = if is_category {
-            self.set_rule(form, best.n_left)
+            self.set_rule(gain_spec, best.n_left)
         } else {
             RightBins::Above {
                 bin: self.groups[best.n_left - 1].bin,
                 missing_right: best.missing_right,
             }
         };
-        Some(Candidate {
+        Some(SplitCandidate {
             column,
             right_bins,
             gain: gain as f32,
@@ -95,7 +95,7 @@ impl<const L: usize> Small<L> {
         })
     }
 
-    fn sort(&mut self, task: &Task<'_, L>, rows: &[u32], column: usize) {
+    fn sort(&mut self, task: &GrowTask<'_, L>, rows: &[u32], column: usize) {
         let (bins, at) = task.binned.place(column);
         self.sorted.clear();
         // few rows: a bin and the place of its row fit into one number
@@ -115,7 +115,7 @@ impl<const L: usize> Small<L> {
     }
 
     /// Categories by the step of the output that tells them apart best.
-    fn order(&mut self, form: &Form, quantized: &QuantizedGradients<L>) {
+    fn order(&mut self, gain_spec: &GainSpec, quantized: &QuantizedGradients<L>) {
         let step = |output: &Output, group: &Group<L>| {
             let weight =
                 group.sums[output.curvature].max(1) as f64 * quantized.unit[output.curvature];
@@ -129,7 +129,7 @@ impl<const L: usize> Small<L> {
                 .map(|group| group.sums[output.gradient] as f64 * step(output, group));
             output.factor * quantized.unit[output.gradient] * terms.sum::<f64>()
         };
-        let leader = form
+        let leader = gain_spec
             .outputs
             .iter()
             .max_by(|a, b| spread(a).total_cmp(&spread(b)));
@@ -143,10 +143,13 @@ impl<const L: usize> Small<L> {
     }
 
     /// The last groups go right; bins without rows follow the heavier side.
-    fn set_rule(&self, form: &Form, n_left: usize) -> RightBins {
+    fn set_rule(&self, gain_spec: &GainSpec, n_left: usize) -> RightBins {
         let (left, right) = self.groups.split_at(n_left);
         let weight = |groups: &[Group<L>]| -> i64 {
-            groups.iter().map(|group| group.sums[form.weight]).sum()
+            groups
+                .iter()
+                .map(|group| group.sums[gain_spec.weight])
+                .sum()
         };
         let empty_right = weight(right) > weight(left);
         let mut set = if empty_right { [u64::MAX; 4] } else { [0; 4] };
@@ -161,7 +164,7 @@ impl<const L: usize> Small<L> {
 }
 
 struct Judge<'a, const L: usize> {
-    form: &'a Form,
+    gain_spec: &'a GainSpec,
     quantized: &'a QuantizedGradients<L>,
     total: [i64; L],
 }
@@ -175,7 +178,7 @@ impl<const L: usize> Judge<'_, L> {
         missing_right: bool,
         mut best: Option<Place>,
     ) -> Option<Place> {
-        let least = self.form.min_weight * (1.0 - ROUNDING);
+        let least = self.gain_spec.min_weight * (1.0 - ROUNDING);
         let mut left = if first == 1 && !missing_right {
             groups[0].sums
         } else {
@@ -190,13 +193,13 @@ impl<const L: usize> Judge<'_, L> {
             left = add(left, group.sums);
             let right: [i64; L] = std::array::from_fn(|lane| self.total[lane] - left[lane]);
             let weight = |sums: &[i64; L]| {
-                sums[self.form.weight] as f64 * self.quantized.unit[self.form.weight]
+                sums[self.gain_spec.weight] as f64 * self.quantized.unit[self.gain_spec.weight]
             };
             if weight(&left).min(weight(&right)) < least {
                 continue;
             }
-            let score =
-                score(self.form, self.quantized, &left) + score(self.form, self.quantized, &right);
+            let score = score(self.gain_spec, self.quantized, &left)
+                + score(self.gain_spec, self.quantized, &right);
             if best.is_none_or(|best| score > best.score) {
                 best = Some(Place {
                     n_left: at + 1,
@@ -215,9 +218,13 @@ fn add<const L: usize>(a: [i64; L], b: [i64; L]) -> [i64; L] {
 
 /// Score of a set of rows; see `search.rs`.
 #[inline]
-fn score<const L: usize>(form: &Form, quantized: &QuantizedGradients<L>, sums: &[i64; L]) -> f64 {
+fn score<const L: usize>(
+    gain_spec: &GainSpec,
+    quantized: &QuantizedGradients<L>,
+    sums: &[i64; L],
+) -> f64 {
     let mut score = 0.0;
-    for output in &form.outputs {
+    for output in &gain_spec.outputs {
         let gradient = sums[output.gradient] as f64 * quantized.unit[output.gradient];
         let curvature =
             sums[output.curvature] as f64 * quantized.unit[output.curvature] + output.l2;

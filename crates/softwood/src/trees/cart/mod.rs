@@ -11,10 +11,10 @@ use crate::error::{Error, Result};
 use crate::par::Pool;
 use crate::rng::Key;
 use crate::trees::cart::depth_first::Deep;
-use crate::trees::histogram::candidate::Columns;
-use crate::trees::histogram::grower::{Grower, Growth, Limits, Task};
+use crate::trees::histogram::candidate::ColumnInfo;
+use crate::trees::histogram::grower::{GrowTask, Grower, Growth, Limits};
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
-use crate::trees::histogram::splitter::{Form, Output, Scaled};
+use crate::trees::histogram::splitter::{GainSpec, Output, ScaledGain};
 use crate::trees::structure::TreeStructure;
 
 /// What a tree predicts.
@@ -101,7 +101,7 @@ fn merge(stats: &mut [f64], other: &[f64]) {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field<'a> {
     pub(crate) binned: &'a Binned,
-    pub(crate) columns: &'a Columns,
+    pub(crate) columns: &'a ColumnInfo,
     pub(crate) target: &'a [f32],
     pub(crate) kind: Kind,
     pub(crate) pool: &'a Pool,
@@ -113,7 +113,7 @@ pub(crate) struct Shape {
     pub(crate) max_depth: usize,
     /// Least weight of a leaf.
     pub(crate) min_weight: f64,
-    /// Columns that each node chooses from; all where `None`.
+    /// ColumnInfo that each node chooses from; all where `None`.
     pub(crate) n_tried: Option<usize>,
 }
 
@@ -180,16 +180,16 @@ fn grow_lanes<const L: usize>(
         Kind::Number | Kind::Classes(..=2) => 1,
         Kind::Classes(n) => n,
     };
-    let form = Form {
+    let gain_spec = GainSpec {
         outputs: (0..n_outputs).map(output).collect(),
         weight: L - 1,
         min_weight: shape.min_weight,
     };
-    let task = Task {
+    let task = GrowTask {
         binned: field.binned,
         columns: field.columns,
         quantized: &quantized,
-        scaled: &Scaled::new(&form, &quantized),
+        scaled_gain: &ScaledGain::new(&gain_spec, &quantized),
         limits: Limits {
             growth: Growth::Depthwise,
             max_depth: shape.max_depth,
@@ -200,7 +200,7 @@ fn grow_lanes<const L: usize>(
         pool: field.pool,
     };
     let deep = Deep {
-        form: &form,
+        gain_spec: &gain_spec,
         target: field.target,
         n_tried: shape.n_tried,
         key: key.child(1),
@@ -286,7 +286,7 @@ mod tests {
         let rows: Vec<u32> = (0..cells.len() as u32).collect();
         let cuts = Cuts::fit(&table, &rows, &vec![1.0; cells.len()], 255);
         let binned = cuts.bin_rows(&table, &rows);
-        let columns = Columns::new(&cuts, &binned);
+        let columns = ColumnInfo::new(&cuts, &binned);
         let pool = Pool::new(1).unwrap();
         let field = Field {
             binned: &binned,

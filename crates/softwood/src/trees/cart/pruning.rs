@@ -29,7 +29,7 @@ pub(crate) struct Path {
 }
 
 impl Annotated {
-    /// `leaves` holds the stats of each leaf. A symmetric tree has no such form.
+    /// `leaves` holds the stats of each leaf. A symmetric tree has no such gain_spec.
     pub(crate) fn new(kind: Kind, structure: &TreeStructure, leaves: &[f64]) -> Self {
         let (n_stats, n_conditions) = (kind.n_stats(), structure.conditions().len());
         let node = |child: i32| {

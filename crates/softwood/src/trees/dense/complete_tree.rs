@@ -4,13 +4,13 @@ use crate::trees::dense::best_split::{Room, Sample, Split, best};
 
 /// A complete greedy tree: splits in heap order, `None` where nothing could be split, and the leaf of each row.
 #[derive(Debug, Clone)]
-pub(crate) struct Grown {
+pub(crate) struct CompleteTree {
     pub(crate) splits: Vec<Option<Split>>,
     pub(crate) leaf_of_row: Vec<usize>,
 }
 
 /// Grows a tree of `depth` levels; a node that cannot be split sends its rows left.
-pub(crate) fn complete(sample: &Sample<'_>, depth: usize, min_rows: usize) -> Grown {
+pub(crate) fn complete(sample: &Sample<'_>, depth: usize, min_rows: usize) -> CompleteTree {
     let n_rows = sample.weights.len();
     let n_gates = (1_usize << depth) - 1;
     let mut rows_of_node: Vec<Vec<usize>> = vec![Vec::new(); 2 * n_gates + 1];
@@ -39,7 +39,7 @@ pub(crate) fn complete(sample: &Sample<'_>, depth: usize, min_rows: usize) -> Gr
             leaf_of_row[row] = leaf;
         }
     }
-    Grown {
+    CompleteTree {
         splits,
         leaf_of_row,
     }

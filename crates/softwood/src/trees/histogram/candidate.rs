@@ -6,7 +6,7 @@ use crate::trees::condition::{BinCondition, RightBins};
 
 /// What a search needs to know of the columns.
 #[derive(Debug, Clone)]
-pub(crate) struct Columns {
+pub(crate) struct ColumnInfo {
     /// Bins of each column, that of missing cells among them.
     pub(crate) n_bins: Vec<usize>,
     pub(crate) is_category: Vec<bool>,
@@ -16,7 +16,7 @@ pub(crate) struct Columns {
     pub(crate) order: Vec<i8>,
 }
 
-impl Columns {
+impl ColumnInfo {
     pub(crate) fn new(cuts: &Cuts, binned: &Binned) -> Self {
         let has_missing = (0..binned.n_columns()).map(|column| {
             let (bins, at) = binned.place(column);
@@ -43,14 +43,14 @@ impl Columns {
 
 /// Random numbers added to scores: `sd` and where they come from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Noise {
+pub(crate) struct SplitNoise {
     pub(crate) sd: f32,
     pub(crate) key: Key,
 }
 
 /// The best split of one column, or of several.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Candidate {
+pub(crate) struct SplitCandidate {
     pub(crate) column: usize,
     pub(crate) right_bins: RightBins,
     /// What the score rises by.
@@ -59,7 +59,7 @@ pub(crate) struct Candidate {
     pub(crate) rank: f32,
 }
 
-impl Candidate {
+impl SplitCandidate {
     /// The one of higher rank; the first where they are equal.
     pub(crate) fn better(self, other: Self) -> Self {
         if other.rank > self.rank { other } else { self }

@@ -10,11 +10,11 @@ use crate::data::binned::Binned;
 use crate::numerics::prefetch::visit;
 use crate::par::Pool;
 use crate::trees::condition::{BinCondition, RightBins};
-use crate::trees::histogram::candidate::{Candidate, Columns, Noise};
-use crate::trees::histogram::histogram_builder::Room;
+use crate::trees::histogram::candidate::{ColumnInfo, SplitCandidate, SplitNoise};
+use crate::trees::histogram::histogram_builder::HistogramBuilder;
 use crate::trees::histogram::partition::Partition;
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
-use crate::trees::histogram::splitter::Scaled;
+use crate::trees::histogram::splitter::ScaledGain;
 use crate::trees::structure::TreeStructure;
 
 /// How a tree grows.
@@ -38,21 +38,21 @@ pub(crate) struct Limits {
 
 /// One tree's task.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Task<'a, const L: usize> {
+pub(crate) struct GrowTask<'a, const L: usize> {
     pub(crate) binned: &'a Binned,
-    pub(crate) columns: &'a Columns,
+    pub(crate) columns: &'a ColumnInfo,
     pub(crate) quantized: &'a QuantizedGradients<L>,
-    pub(crate) scaled: &'a Scaled,
+    pub(crate) scaled_gain: &'a ScaledGain,
     pub(crate) limits: Limits,
-    /// Columns that may be split on.
+    /// ColumnInfo that may be split on.
     pub(crate) open: &'a [bool],
-    pub(crate) noise: Option<Noise>,
+    pub(crate) noise: Option<SplitNoise>,
     pub(crate) pool: &'a Pool,
 }
 
 /// A grown tree: its conditions, the rows of its leaves (as runs of the partition), and what each condition gained.
 #[derive(Debug, Clone)]
-pub(crate) struct Grown {
+pub(crate) struct HistogramTree {
     pub(crate) structure: TreeStructure,
     pub(crate) leaves: Vec<Range<usize>>,
     pub(crate) gains: Vec<f32>,
@@ -67,7 +67,7 @@ pub(crate) struct Node {
 
 /// Two children and where their parent's histogram stands.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Birth {
+pub(crate) struct SplitChildren {
     pub(crate) parent: usize,
     pub(crate) smaller: usize,
     pub(crate) larger: usize,
@@ -77,7 +77,7 @@ pub(crate) struct Birth {
 #[derive(Debug)]
 pub(crate) struct Grower<const L: usize> {
     pub(crate) partition: Partition,
-    pub(super) rooms: Vec<Room<L>>,
+    pub(super) builders: Vec<HistogramBuilder<L>>,
     pub(super) nodes: Vec<Node>,
     /// Narrow numbers of the rows that are being counted, node after node.
     pub(super) lanes: Vec<[i16; L]>,
@@ -85,25 +85,26 @@ pub(crate) struct Grower<const L: usize> {
 
 impl<const L: usize> Grower<L> {
     pub(crate) fn new(binned: &Binned) -> Self {
-        let rooms = (0..binned.n_groups()).map(|group| Room::new(binned.columns(group)));
+        let builders =
+            (0..binned.n_groups()).map(|group| HistogramBuilder::new(binned.columns(group)));
         Self {
             partition: Partition::new(binned.n_rows()),
-            rooms: rooms.collect(),
+            builders: builders.collect(),
             nodes: Vec::new(),
             // of two children the smaller is counted
             lanes: Vec::with_capacity(binned.n_rows() / 2),
         }
     }
 
-    pub(crate) fn grow(&mut self, task: &Task<'_, L>) -> Grown {
+    pub(crate) fn grow(&mut self, task: &GrowTask<'_, L>) -> HistogramTree {
         self.partition.reset();
         self.nodes.clear();
         self.nodes.push(Node {
             rows: 0..self.partition.n_rows(),
             depth: 0,
         });
-        for room in &mut self.rooms {
-            room.clear();
+        for builder in &mut self.builders {
+            builder.clear();
         }
         match task.limits.growth {
             Growth::Symmetric => self.grow_symmetric(task),
@@ -111,35 +112,35 @@ impl<const L: usize> Grower<L> {
         }
     }
 
-    fn grow_symmetric(&mut self, task: &Task<'_, L>) -> Grown {
+    fn grow_symmetric(&mut self, task: &GrowTask<'_, L>) -> HistogramTree {
         let (mut conditions, mut gains) = (Vec::new(), Vec::new());
         // nodes with rows, and the leaf that each would be: of a deep tree on few rows most leaves are empty
         let (mut level, mut places): (Vec<usize>, Vec<usize>) = (vec![0], vec![0]);
-        let mut births = Vec::new();
+        let mut new_children = Vec::new();
         for depth in 0..task.limits.max_depth {
-            self.line_up(task.quantized, &births);
+            self.line_up(task.quantized, &new_children);
             // all rows are in the order of the table
-            let lanes = if births.is_empty() {
+            let lanes = if new_children.is_empty() {
                 &task.quantized.narrow
             } else {
                 &self.lanes
             };
             let (counted, nodes) = ((&self.partition, &**lanes), &self.nodes);
-            task.pool.each(&mut self.rooms, |group, room| {
-                room.count(task, group, counted, nodes, &births);
-                room.search_level(task, depth, nodes, &level);
+            task.pool.each(&mut self.builders, |group, builder| {
+                builder.count(task, group, counted, nodes, &new_children);
+                builder.search_level(task, depth, nodes, &level);
             });
             let best = self
-                .rooms
+                .builders
                 .iter()
-                .filter_map(|room| room.best_of_level)
-                .reduce(Candidate::better);
+                .filter_map(|builder| builder.best_of_level)
+                .reduce(SplitCandidate::better);
             let Some(best) = best else { break };
             let condition = best.condition();
-            births.clear();
+            new_children.clear();
             let mut next = Vec::with_capacity(2 * level.len());
             for &node in &level {
-                births.push(self.split(node, &condition, task.binned));
+                new_children.push(self.split(node, &condition, task.binned));
                 next.extend([self.nodes.len() - 2, self.nodes.len() - 1]);
             }
             conditions.push(self.settled(condition, task.columns, &next));
@@ -154,7 +155,7 @@ impl<const L: usize> Grower<L> {
         for (node, place) in level.into_iter().zip(places) {
             leaves[place] = self.nodes[node].rows.clone();
         }
-        Grown {
+        HistogramTree {
             structure: TreeStructure::Symmetric(conditions),
             leaves,
             gains,
@@ -162,10 +163,14 @@ impl<const L: usize> Grower<L> {
     }
 
     /// Lines up the numbers of the rows that will be counted: once, before every group of columns reads them.
-    pub(super) fn line_up(&mut self, quantized: &QuantizedGradients<L>, births: &[Birth]) {
+    pub(super) fn line_up(
+        &mut self,
+        quantized: &QuantizedGradients<L>,
+        new_children: &[SplitChildren],
+    ) {
         self.lanes.clear();
-        for birth in births {
-            let rows = self.partition.rows(&self.nodes[birth.smaller].rows);
+        for split in new_children {
+            let rows = self.partition.rows(&self.nodes[split.smaller].rows);
             visit(&quantized.narrow, rows, |&lanes| self.lanes.push(lanes));
         }
     }
@@ -176,7 +181,7 @@ impl<const L: usize> Grower<L> {
         node: usize,
         condition: &BinCondition,
         binned: &Binned,
-    ) -> Birth {
+    ) -> SplitChildren {
         let Node { rows, depth } = self.nodes[node].clone();
         let middle = self.partition.split(&rows, condition, binned);
         let (left, right) = (self.nodes.len(), self.nodes.len() + 1);
@@ -194,7 +199,7 @@ impl<const L: usize> Grower<L> {
         } else {
             (right, left)
         };
-        Birth {
+        SplitChildren {
             parent: node,
             smaller,
             larger,
@@ -206,7 +211,7 @@ impl<const L: usize> Grower<L> {
     fn settled(
         &self,
         mut condition: BinCondition,
-        columns: &Columns,
+        columns: &ColumnInfo,
         children: &[usize],
     ) -> BinCondition {
         if let RightBins::Above { missing_right, .. } = &mut condition.right_bins
@@ -221,41 +226,44 @@ impl<const L: usize> Grower<L> {
         condition
     }
 
-    fn grow_freely(&mut self, task: &Task<'_, L>) -> Grown {
+    fn grow_freely(&mut self, task: &GrowTask<'_, L>) -> HistogramTree {
         let limits = task.limits;
         let mut free = FreeTree::default();
         // candidates by node; leaf-wise growth takes the best of all, depth-wise growth the earliest
-        let mut waiting: Vec<(usize, Candidate)> = Vec::new();
+        let mut waiting: Vec<(usize, SplitCandidate)> = Vec::new();
         let mut fresh: Vec<usize> = if limits.max_depth > 0 {
             vec![0]
         } else {
             Vec::new()
         };
-        let mut births: Vec<Birth> = Vec::new();
+        let mut new_children: Vec<SplitChildren> = Vec::new();
         let mut n_leaves = 1;
         loop {
             if !fresh.is_empty() {
-                self.line_up(task.quantized, &births);
+                self.line_up(task.quantized, &new_children);
                 // all rows are in the order of the table
-                let lanes = if births.is_empty() {
+                let lanes = if new_children.is_empty() {
                     &task.quantized.narrow
                 } else {
                     &self.lanes
                 };
                 let (counted, nodes) = ((&self.partition, &**lanes), &self.nodes);
-                task.pool.each(&mut self.rooms, |group, room| {
-                    room.count(task, group, counted, nodes, &births);
-                    room.search_nodes(task, nodes, &fresh);
+                task.pool.each(&mut self.builders, |group, builder| {
+                    builder.count(task, group, counted, nodes, &new_children);
+                    builder.search_nodes(task, nodes, &fresh);
                 });
                 for (at, &node) in fresh.iter().enumerate() {
-                    let found = self.rooms.iter().filter_map(|room| room.best_of_nodes[at]);
-                    match found.reduce(Candidate::better) {
+                    let found = self
+                        .builders
+                        .iter()
+                        .filter_map(|builder| builder.best_of_nodes[at]);
+                    match found.reduce(SplitCandidate::better) {
                         Some(best) => waiting.push((node, best)),
                         None => self.forget(node),
                     }
                 }
             }
-            births.clear();
+            new_children.clear();
             fresh.clear();
             let together = match limits.growth {
                 Growth::Leafwise => 1,
@@ -267,13 +275,13 @@ impl<const L: usize> Grower<L> {
                 }
                 let (node, best) = waiting.remove(next(&waiting, limits.growth));
                 let condition = best.condition();
-                let birth = self.split(node, &condition, task.binned);
+                let split = self.split(node, &condition, task.binned);
                 let (left, right) = (self.nodes.len() - 2, self.nodes.len() - 1);
                 let condition = self.settled(condition, task.columns, &[left, right]);
                 free.push(node, condition, best.gain, [left, right]);
                 n_leaves += 1;
                 if self.nodes[left].depth < limits.max_depth {
-                    births.push(birth);
+                    new_children.push(split);
                     fresh.extend([left, right]);
                 } else {
                     self.forget(node);
@@ -287,14 +295,14 @@ impl<const L: usize> Grower<L> {
     }
 
     pub(super) fn forget(&mut self, node: usize) {
-        for room in &mut self.rooms {
-            room.forget(node);
+        for builder in &mut self.builders {
+            builder.forget(node);
         }
     }
 }
 
-/// Which of the waiting nodes is split next.
-fn next(waiting: &[(usize, Candidate)], growth: Growth) -> usize {
+/// ScanOrder of the waiting nodes is split next.
+fn next(waiting: &[(usize, SplitCandidate)], growth: Growth) -> usize {
     if growth == Growth::Depthwise {
         return 0;
     }
@@ -329,7 +337,7 @@ impl FreeTree {
         self.places.push((node, children));
     }
 
-    pub(super) fn finish(self, nodes: &[Node]) -> Grown {
+    pub(super) fn finish(self, nodes: &[Node]) -> HistogramTree {
         let mut place_of = vec![None; nodes.len()];
         for (at, &(node, _)) in self.places.iter().enumerate() {
             place_of[node] = Some(at as i32);
@@ -349,7 +357,7 @@ impl FreeTree {
         if children.is_empty() {
             leaves.push(nodes[0].rows.clone());
         }
-        Grown {
+        HistogramTree {
             structure: TreeStructure::General {
                 conditions: self.conditions,
                 children,

@@ -4,37 +4,37 @@ use std::ops::Range;
 
 use crate::numerics::gaussian::Gaussian;
 use crate::trees::condition::RightBins;
-use crate::trees::histogram::candidate::{Candidate, Noise};
-use crate::trees::histogram::grower::{Birth, Node, Task};
+use crate::trees::histogram::candidate::{SplitCandidate, SplitNoise};
+use crate::trees::histogram::grower::{GrowTask, Node, SplitChildren};
 use crate::trees::histogram::histogram::{BINS, Bins, Histogram};
 use crate::trees::histogram::partition::Partition;
-use crate::trees::histogram::splitter::{REFUSED, Scan, Which};
+use crate::trees::histogram::splitter::{BinScan, REFUSED, ScanOrder};
 
 /// Memory of one group of columns.
 #[derive(Debug)]
-pub(crate) struct Room<const L: usize> {
+pub(crate) struct HistogramBuilder<const L: usize> {
     pub(super) columns: Range<usize>,
     /// By node; none where it is no longer needed.
     histograms: Vec<Option<Histogram<L>>>,
     spare: Vec<Histogram<L>>,
-    scan: Scan<L>,
+    scan: BinScan<L>,
     /// Scores of a level, summed over its nodes: per column, missing cells on the left and on the right.
     sums: Vec<[[f32; BINS]; 2]>,
     /// Sums and order of the bins of a categorical column.
     pooled: Box<Bins<L>>,
     orders: Vec<Vec<u8>>,
-    pub(crate) best_of_level: Option<Candidate>,
-    pub(crate) best_of_nodes: Vec<Option<Candidate>>,
+    pub(crate) best_of_level: Option<SplitCandidate>,
+    pub(crate) best_of_nodes: Vec<Option<SplitCandidate>>,
 }
 
-impl<const L: usize> Room<L> {
+impl<const L: usize> HistogramBuilder<L> {
     pub(crate) fn new(columns: Range<usize>) -> Self {
         let n_columns = columns.len();
         Self {
             columns,
             histograms: Vec::new(),
             spare: Vec::new(),
-            scan: Scan::new(),
+            scan: BinScan::new(),
             sums: vec![[[0.0; BINS]; 2]; n_columns],
             pooled: Box::new([[0; L]; BINS]),
             orders: vec![Vec::new(); n_columns],
@@ -57,37 +57,37 @@ impl<const L: usize> Room<L> {
     /// Histograms of the root, or of the children just born; `lanes` are in line with the rows that they count.
     pub(crate) fn count(
         &mut self,
-        task: &Task<'_, L>,
+        task: &GrowTask<'_, L>,
         group: usize,
         (partition, mut lanes): (&Partition, &[[i16; L]]),
         nodes: &[Node],
-        births: &[Birth],
+        new_children: &[SplitChildren],
     ) {
         let bins = task.binned.group(group);
         self.histograms.resize_with(nodes.len(), || None);
-        if births.is_empty() {
+        if new_children.is_empty() {
             let mut root = self.fresh();
             root.fill(bins, lanes, partition.rows(&nodes[0].rows));
             self.histograms[0] = Some(root);
         }
-        for birth in births {
-            let rows = partition.rows(&nodes[birth.smaller].rows);
+        for split in new_children {
+            let rows = partition.rows(&nodes[split.smaller].rows);
             let (own, others) = lanes.split_at(rows.len());
             lanes = others;
-            if nodes[birth.larger].rows.is_empty() {
-                self.forget(birth.parent);
+            if nodes[split.larger].rows.is_empty() {
+                self.forget(split.parent);
                 continue;
             }
-            if nodes[birth.smaller].rows.is_empty() {
-                self.histograms[birth.larger] = self.histograms[birth.parent].take();
+            if nodes[split.smaller].rows.is_empty() {
+                self.histograms[split.larger] = self.histograms[split.parent].take();
                 continue;
             }
-            let mut rest = self.histograms[birth.parent].take().expect(KEPT);
+            let mut rest = self.histograms[split.parent].take().expect(KEPT);
             let mut part = self.fresh();
             part.fill(bins, own, rows);
             rest.subtract(&part);
-            self.histograms[birth.smaller] = Some(part);
-            self.histograms[birth.larger] = Some(rest);
+            self.histograms[split.smaller] = Some(part);
+            self.histograms[split.larger] = Some(rest);
         }
     }
 
@@ -100,7 +100,7 @@ impl<const L: usize> Room<L> {
     /// The best condition for all nodes of a level together.
     pub(crate) fn search_level(
         &mut self,
-        task: &Task<'_, L>,
+        task: &GrowTask<'_, L>,
         depth: usize,
         nodes: &[Node],
         level: &[usize],
@@ -116,7 +116,7 @@ impl<const L: usize> Room<L> {
             }
             let histogram = self.histograms[node].as_ref().expect(KEPT);
             let total = total(histogram.column(0));
-            let own = task.scaled.score(&total);
+            let own = task.scaled_gain.score(&total);
             unsplit += own;
             for (at, column) in self.columns.clone().enumerate() {
                 if !task.open[column] {
@@ -124,15 +124,15 @@ impl<const L: usize> Room<L> {
                 }
                 let bins = histogram.column(at);
                 let [left, right] = &mut self.sums[at];
-                let how = (task.scaled, own);
+                let how = (task.scaled_gain, own);
                 if task.columns.is_category[column] {
-                    let which = Which::Ordered(&self.orders[at]);
+                    let which = ScanOrder::Ordered(&self.orders[at]);
                     add(left, self.scan.run(bins, which, [0; L], total, how));
                     continue;
                 }
-                let which = Which::From1To(task.columns.n_bins[column]);
+                let which = ScanOrder::From1To(task.columns.n_bins[column]);
                 let missing = bins[0];
-                let how = (task.scaled, own, task.columns.order[column]);
+                let how = (task.scaled_gain, own, task.columns.order[column]);
                 let scores = self.scan.run_in_order(bins, which, missing, total, how);
                 add(left, scores);
                 if task.columns.has_missing[column] {
@@ -145,7 +145,7 @@ impl<const L: usize> Room<L> {
                 }
             }
         }
-        let mut best: Option<Candidate> = None;
+        let mut best: Option<SplitCandidate> = None;
         for (at, column) in self.columns.clone().enumerate() {
             if !task.open[column] {
                 continue;
@@ -162,7 +162,7 @@ impl<const L: usize> Room<L> {
     }
 
     /// The best condition of each of some nodes.
-    pub(crate) fn search_nodes(&mut self, task: &Task<'_, L>, nodes: &[Node], which: &[usize]) {
+    pub(crate) fn search_nodes(&mut self, task: &GrowTask<'_, L>, nodes: &[Node], which: &[usize]) {
         self.best_of_nodes.clear();
         for &node in which {
             let mut best = None;
@@ -181,15 +181,15 @@ impl<const L: usize> Room<L> {
     /// The best condition of one node on one column of the group.
     pub(super) fn search_one(
         &mut self,
-        task: &Task<'_, L>,
+        task: &GrowTask<'_, L>,
         node: usize,
         column: usize,
-    ) -> Option<Candidate> {
+    ) -> Option<SplitCandidate> {
         let at = column - self.columns.start;
         self.search_column(task, Place { at, column, node })
     }
 
-    fn search_column(&mut self, task: &Task<'_, L>, place: Place) -> Option<Candidate> {
+    fn search_column(&mut self, task: &GrowTask<'_, L>, place: Place) -> Option<SplitCandidate> {
         let Place { at, column, node } = place;
         let level = [node];
         if task.columns.is_category[column] {
@@ -197,17 +197,21 @@ impl<const L: usize> Room<L> {
         }
         let bins = self.histograms[node].as_ref().expect(KEPT).column(at);
         let total = total(bins);
-        let own = task.scaled.score(&total);
-        let how = (task.scaled, REFUSED);
+        let own = task.scaled_gain.score(&total);
+        let how = (task.scaled_gain, REFUSED);
         let mut sums = [[REFUSED; BINS]; 2];
         if task.columns.is_category[column] {
-            let scores = self
-                .scan
-                .run(bins, Which::Ordered(&self.orders[at]), [0; L], total, how);
+            let scores = self.scan.run(
+                bins,
+                ScanOrder::Ordered(&self.orders[at]),
+                [0; L],
+                total,
+                how,
+            );
             sums[0][..scores.len()].copy_from_slice(scores);
         } else {
-            let which = Which::From1To(task.columns.n_bins[column]);
-            let how = (task.scaled, REFUSED, task.columns.order[column]);
+            let which = ScanOrder::From1To(task.columns.n_bins[column]);
+            let how = (task.scaled_gain, REFUSED, task.columns.order[column]);
             let scores = self.scan.run_in_order(bins, which, bins[0], total, how);
             sums[0][..scores.len()].copy_from_slice(scores);
             if bins[0] != [0; L] {
@@ -218,7 +222,7 @@ impl<const L: usize> Room<L> {
         self.pick(task, place, own, &level, &sums)
     }
 
-    fn order_categories(&mut self, task: &Task<'_, L>, level: &[usize]) {
+    fn order_categories(&mut self, task: &GrowTask<'_, L>, level: &[usize]) {
         for (at, column) in self.columns.clone().enumerate() {
             if task.columns.is_category[column] && task.open[column] {
                 self.order_column(task, at, column, level);
@@ -226,7 +230,7 @@ impl<const L: usize> Room<L> {
         }
     }
 
-    fn order_column(&mut self, task: &Task<'_, L>, at: usize, column: usize, level: &[usize]) {
+    fn order_column(&mut self, task: &GrowTask<'_, L>, at: usize, column: usize, level: &[usize]) {
         *self.pooled = [[0; L]; BINS];
         for &node in level {
             let Some(histogram) = &self.histograms[node] else {
@@ -239,19 +243,19 @@ impl<const L: usize> Room<L> {
             }
         }
         let n_bins = task.columns.n_bins[column];
-        task.scaled
+        task.scaled_gain
             .order(&self.pooled, n_bins, &mut self.orders[at]);
     }
 
     /// The best place of a column's scores, as a condition.
     fn pick(
         &self,
-        task: &Task<'_, L>,
+        task: &GrowTask<'_, L>,
         place: Place,
         unsplit: f32,
         level: &[usize],
         sums: &[[f32; BINS]; 2],
-    ) -> Option<Candidate> {
+    ) -> Option<SplitCandidate> {
         let Place { at, column, node } = place;
         let is_category = task.columns.is_category[column];
         let n = if is_category {
@@ -301,7 +305,7 @@ impl<const L: usize> Room<L> {
                 missing_right: side == 1,
             }
         };
-        Some(Candidate {
+        Some(SplitCandidate {
             column,
             right_bins,
             gain,
@@ -312,7 +316,7 @@ impl<const L: usize> Room<L> {
     /// The last of the ordered bins go right; bins without rows follow the heavier side.
     fn set_rule(
         &self,
-        task: &Task<'_, L>,
+        task: &GrowTask<'_, L>,
         place: Place,
         level: &[usize],
         after: usize,
@@ -335,11 +339,11 @@ impl<const L: usize> Room<L> {
         RightBins::In(set)
     }
 
-    fn weight(&self, task: &Task<'_, L>, at: usize, level: &[usize], bin: usize) -> i64 {
+    fn weight(&self, task: &GrowTask<'_, L>, at: usize, level: &[usize], bin: usize) -> i64 {
         let of_node = |&node: &usize| {
             let histogram = self.histograms[node].as_ref();
             histogram.map_or(0, |histogram| {
-                i64::from(histogram.column(at)[bin][task.scaled.weight()])
+                i64::from(histogram.column(at)[bin][task.scaled_gain.weight()])
             })
         };
         level.iter().map(of_node).sum()
@@ -366,7 +370,7 @@ struct ScoreNoise {
 }
 
 impl ScoreNoise {
-    fn new(noise: Noise, node: usize, column: usize) -> Self {
+    fn new(noise: SplitNoise, node: usize, column: usize) -> Self {
         Self {
             stream: Gaussian::new(noise.key.child(node as u64).child(column as u64)),
             sd: noise.sd,
@@ -385,7 +389,7 @@ impl ScoreNoise {
     }
 }
 
-fn join(a: Option<Candidate>, b: Option<Candidate>) -> Option<Candidate> {
+fn join(a: Option<SplitCandidate>, b: Option<SplitCandidate>) -> Option<SplitCandidate> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.better(b)),
         (a, b) => a.or(b),

@@ -1,6 +1,6 @@
 //! Gradients as whole numbers, so that their sums are exact and do not depend on the order of adding.
 //!
-//! A row carries `L` numbers (gradients, curvatures, weight). Each lane is scaled by a power of two so that its largest
+//! A row carries `L` numbers (gradients, curvatures, weight). Each lane is scaled_gain by a power of two so that its largest
 //! value stays within 30 bits: the *wide* numbers, whose sums in 64 bits give leaf values. Histograms add *narrow* numbers
 //! of 16 bits in 32 bits: the wide ones without their last `shift` bits, rounded up or down at random so that the mean is
 //! kept. A narrow number differs from its wide one by less than `2^shift` units, so a sum over `n` rows by less than
@@ -31,7 +31,7 @@ pub(crate) struct QuantizedGradients<const L: usize> {
 }
 
 impl<const L: usize> QuantizedGradients<L> {
-    /// Room for `n_rows` rows.
+    /// HistogramBuilder for `n_rows` rows.
     pub(crate) fn new(n_rows: usize) -> Self {
         Self {
             wide: vec![[0; L]; n_rows],

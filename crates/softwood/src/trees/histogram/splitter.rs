@@ -22,16 +22,16 @@ pub(crate) struct Output {
 
 /// What the lanes mean.
 #[derive(Debug, Clone)]
-pub(crate) struct Form {
+pub(crate) struct GainSpec {
     pub(crate) outputs: Vec<Output>,
     /// The lane that the least weight of a leaf is counted in.
     pub(crate) weight: usize,
     pub(crate) min_weight: f64,
 }
 
-/// The form in narrow units.
+/// The gain_spec in narrow units.
 #[derive(Debug, Clone)]
-pub(crate) struct Scaled {
+pub(crate) struct ScaledGain {
     outputs: Vec<ScaledOutput>,
     weight: usize,
     min_weight: i32,
@@ -48,9 +48,12 @@ struct ScaledOutput {
 /// Score where a split is not allowed.
 pub(crate) const REFUSED: f32 = f32::NEG_INFINITY;
 
-impl Scaled {
-    pub(crate) fn new<const L: usize>(form: &Form, quantized: &QuantizedGradients<L>) -> Self {
-        let outputs = form.outputs.iter().map(|output| {
+impl ScaledGain {
+    pub(crate) fn new<const L: usize>(
+        gain_spec: &GainSpec,
+        quantized: &QuantizedGradients<L>,
+    ) -> Self {
+        let outputs = gain_spec.outputs.iter().map(|output| {
             let gradient = quantized.narrow_unit(output.gradient);
             let curvature = quantized.narrow_unit(output.curvature);
             ScaledOutput {
@@ -61,10 +64,10 @@ impl Scaled {
                 l2: ((output.l2 / curvature) as f32).max(1e-3),
             }
         });
-        let min_weight = form.min_weight / quantized.narrow_unit(form.weight);
+        let min_weight = gain_spec.min_weight / quantized.narrow_unit(gain_spec.weight);
         Self {
             outputs: outputs.collect(),
-            weight: form.weight,
+            weight: gain_spec.weight,
             min_weight: min_weight.ceil().min(f64::from(i32::MAX)) as i32,
         }
     }
@@ -116,9 +119,9 @@ impl Scaled {
     }
 }
 
-/// Room for one search.
+/// HistogramBuilder for one search.
 #[derive(Debug, Clone)]
-pub(crate) struct Scan<const L: usize> {
+pub(crate) struct BinScan<const L: usize> {
     /// Sums over the bins up to each.
     running: Box<Bins<L>>,
     /// The same, lane by lane.
@@ -127,7 +130,7 @@ pub(crate) struct Scan<const L: usize> {
     scores: [f32; BINS],
 }
 
-impl<const L: usize> Scan<L> {
+impl<const L: usize> BinScan<L> {
     pub(crate) fn new() -> Self {
         Self {
             running: Box::new([[0; L]; BINS]),
@@ -141,14 +144,14 @@ impl<const L: usize> Scan<L> {
     pub(crate) fn run(
         &mut self,
         bins: &Bins<L>,
-        which: Which<'_>,
+        which: ScanOrder<'_>,
         start: [i32; L],
         total: [i32; L],
-        (scaled, fallback): (&Scaled, f32),
+        (scaled_gain, fallback): (&ScaledGain, f32),
     ) -> &[f32] {
         let n = match which {
-            Which::From1To(end) => accumulate(bins[1..end].iter(), start, &mut self.running),
-            Which::Ordered(order) => {
+            ScanOrder::From1To(end) => accumulate(bins[1..end].iter(), start, &mut self.running),
+            ScanOrder::Ordered(order) => {
                 let ordered = order.iter().map(|&bin| &bins[bin as usize]);
                 accumulate(ordered, start, &mut self.running)
             }
@@ -156,23 +159,23 @@ impl<const L: usize> Scan<L> {
         // whole chunks: what lies beyond the last bin is of earlier searches and not read
         let scores = &mut self.scores[..n.next_multiple_of(CHUNK)];
         let sums = (&*self.running, &mut *self.below);
-        score_all(sums, &total, scaled, fallback, scores);
+        score_all(sums, &total, scaled_gain, fallback, scores);
         &self.scores[..n]
     }
 
-    /// As [`Scan::run`]; where the first output would break an order, it counts as not split.
+    /// As [`BinScan::run`]; where the first output would break an order, it counts as not split.
     pub(crate) fn run_in_order(
         &mut self,
         bins: &Bins<L>,
-        which: Which<'_>,
+        which: ScanOrder<'_>,
         start: [i32; L],
         total: [i32; L],
-        (scaled, fallback, order): (&Scaled, f32, i8),
+        (scaled_gain, fallback, order): (&ScaledGain, f32, i8),
     ) -> &[f32] {
         let n = self
-            .run(bins, which, start, total, (scaled, fallback))
+            .run(bins, which, start, total, (scaled_gain, fallback))
             .len();
-        let (Some(output), true) = (scaled.outputs.first(), order != 0) else {
+        let (Some(output), true) = (scaled_gain.outputs.first(), order != 0) else {
             return &self.scores[..n];
         };
         let part = |g: f32, h: f32| output.factor * g * g / h;
@@ -180,12 +183,13 @@ impl<const L: usize> Scan<L> {
         // after the last bin only missing cells are left, which have no place in the order
         for at in 0..n.saturating_sub(1) {
             let below = |lane: usize| self.below[lane][at];
-            let least =
-                below(scaled.weight).min(total[scaled.weight].wrapping_sub(below(scaled.weight)));
+            let least = below(scaled_gain.weight)
+                .min(total[scaled_gain.weight].wrapping_sub(below(scaled_gain.weight)));
             let (g, h) = (below(output.gradient), below(output.curvature));
             let (rest_g, rest_h) = (all_g.wrapping_sub(g) as f32, all_h.wrapping_sub(h) as f32);
             let (g, h, rest_h) = (g as f32, h as f32 + output.l2, rest_h + output.l2);
-            if f32::from(order) * (rest_g * h - g * rest_h) < 0.0 && least >= scaled.min_weight {
+            if f32::from(order) * (rest_g * h - g * rest_h) < 0.0 && least >= scaled_gain.min_weight
+            {
                 let whole = part(all_g as f32, all_h as f32 + output.l2);
                 self.scores[at] += whole - part(g, h) - part(rest_g, rest_h);
             }
@@ -196,7 +200,7 @@ impl<const L: usize> Scan<L> {
 
 /// Bins that take part in a search.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Which<'a> {
+pub(crate) enum ScanOrder<'a> {
     /// From the first that is no missing cell to before this one.
     From1To(usize),
     /// These, in this order.
@@ -231,7 +235,7 @@ const SMALL: f32 = 1.0 / 4_294_967_296.0;
 fn score_all<const L: usize>(
     (running, below): (&Bins<L>, &mut [[i32; BINS]; L]),
     total: &[i32; L],
-    scaled: &Scaled,
+    scaled_gain: &ScaledGain,
     fallback: f32,
     scores: &mut [f32],
 ) {
@@ -246,7 +250,7 @@ fn score_all<const L: usize>(
     let below = &*below;
     let sums =
         |output: &ScaledOutput| (&below[output.gradient][..n], &below[output.curvature][..n]);
-    let (pairs, single) = scaled.outputs.as_chunks::<2>();
+    let (pairs, single) = scaled_gain.outputs.as_chunks::<2>();
     scores.fill(0.0);
     for [a, b] in pairs {
         let ((g_a, h_a), (g_b, h_b)) = (sums(a), sums(b));
@@ -265,8 +269,8 @@ fn score_all<const L: usize>(
             scores[at] += above / under;
         }
     }
-    let (weights, all) = (&below[scaled.weight][..n], total[scaled.weight]);
-    let min_weight = scaled.min_weight;
+    let (weights, all) = (&below[scaled_gain.weight][..n], total[scaled_gain.weight]);
+    let min_weight = scaled_gain.min_weight;
     for at in 0..n {
         let least = weights[at].min(all.wrapping_sub(weights[at]));
         scores[at] = if least >= min_weight {
@@ -312,7 +316,7 @@ mod tests {
             .collect();
         let mut quantized = QuantizedGradients::<4>::new(200);
         quantized.set(&values, 3);
-        let form = Form {
+        let gain_spec = GainSpec {
             outputs: vec![
                 Output {
                     gradient: 0,
@@ -330,7 +334,7 @@ mod tests {
             weight: 3,
             min_weight: 5.0,
         };
-        let scaled = Scaled::new(&form, &quantized);
+        let scaled_gain = ScaledGain::new(&gain_spec, &quantized);
         let mut bins = [[0; 4]; BINS];
         let bin_of = |row: usize| 1 + row * 7 % 40;
         let mut total = [0; 4];
@@ -340,8 +344,14 @@ mod tests {
                 total[lane] += i32::from(quantized.narrow[row][lane]);
             }
         }
-        let mut scan = Scan::new();
-        let scores = scan.run(&bins, Which::From1To(41), [0; 4], total, (&scaled, REFUSED));
+        let mut scan = BinScan::new();
+        let scores = scan.run(
+            &bins,
+            ScanOrder::From1To(41),
+            [0; 4],
+            total,
+            (&scaled_gain, REFUSED),
+        );
         let part = |side: &dyn Fn(usize) -> bool| {
             let sum = |lane: usize| -> f64 {
                 (0..200)
@@ -360,6 +370,6 @@ mod tests {
         }
         assert!(scores[39].is_infinite());
         let whole = part(&|_| true);
-        assert!((f64::from(scaled.score(&total)) / whole - 1.0).abs() < 1e-3);
+        assert!((f64::from(scaled_gain.score(&total)) / whole - 1.0).abs() < 1e-3);
     }
 }

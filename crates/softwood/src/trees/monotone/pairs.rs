@@ -1,18 +1,18 @@
-//! Which leaves of a tree lie above which along the columns that a prediction must rise or fall in.
+//! ScanOrder leaves of a tree lie above which along the columns that a prediction must rise or fall in.
 //!
 //! Two leaves are compared where a row of one becomes a row of the other by a step over a threshold in such a column, all
 //! other cells kept: only those. A missing cell has no place in the order.
 
 use crate::data::binned::MISSING_BIN;
 use crate::trees::condition::{BinCondition, RightBins};
-use crate::trees::histogram::candidate::Columns;
+use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::structure::TreeStructure;
 
 /// A lower and an upper leaf: the value of the first may not exceed that of the second.
 pub(crate) type Pair = [usize; 2];
 
 /// All pairs of neighbouring leaves; those further apart follow from them.
-pub(crate) fn pairs(structure: &TreeStructure, columns: &Columns) -> Vec<Pair> {
+pub(crate) fn pairs(structure: &TreeStructure, columns: &ColumnInfo) -> Vec<Pair> {
     if !columns.is_ordered() {
         return Vec::new();
     }
@@ -35,7 +35,7 @@ fn directed(order: i8, below: usize, above: usize) -> Pair {
 }
 
 /// The bins on both sides of a condition's threshold, where there are such.
-fn sides(condition: &BinCondition, columns: &Columns) -> Option<[u8; 2]> {
+fn sides(condition: &BinCondition, columns: &ColumnInfo) -> Option<[u8; 2]> {
     match condition.right_bins {
         RightBins::Above { bin, .. } if usize::from(bin) + 1 < columns.n_bins[condition.column] => {
             Some([bin, bin + 1])
@@ -44,7 +44,7 @@ fn sides(condition: &BinCondition, columns: &Columns) -> Option<[u8; 2]> {
     }
 }
 
-fn of_symmetric(conditions: &[BinCondition], columns: &Columns) -> Vec<Pair> {
+fn of_symmetric(conditions: &[BinCondition], columns: &ColumnInfo) -> Vec<Pair> {
     let mut pairs = Vec::new();
     let place = |at: usize| conditions.len() - 1 - at;
     for (at, condition) in conditions.iter().enumerate() {
@@ -85,7 +85,7 @@ type Set = [u64; 4];
 struct Walk<'a> {
     conditions: &'a [BinCondition],
     children: &'a [[i32; 2]],
-    columns: &'a Columns,
+    columns: &'a ColumnInfo,
     /// By column.
     region: Vec<Set>,
     pairs: Vec<Pair>,
@@ -99,7 +99,11 @@ struct Step {
 }
 
 impl<'a> Walk<'a> {
-    fn new(conditions: &'a [BinCondition], children: &'a [[i32; 2]], columns: &'a Columns) -> Self {
+    fn new(
+        conditions: &'a [BinCondition],
+        children: &'a [[i32; 2]],
+        columns: &'a ColumnInfo,
+    ) -> Self {
         let region = columns.n_bins.iter().map(|&n_bins| {
             let mut set = [0; 4];
             for bin in usize::from(MISSING_BIN)..n_bins {
@@ -203,8 +207,8 @@ mod tests {
         }
     }
 
-    fn columns() -> Columns {
-        Columns {
+    fn columns() -> ColumnInfo {
+        ColumnInfo {
             n_bins: vec![5, 4, 6],
             is_category: vec![false; 3],
             has_missing: vec![true; 3],
@@ -213,7 +217,7 @@ mod tests {
     }
 
     /// Pairs by their meaning: every row, one step up in a column.
-    fn by_rows(structure: &TreeStructure, columns: &Columns) -> Vec<Pair> {
+    fn by_rows(structure: &TreeStructure, columns: &ColumnInfo) -> Vec<Pair> {
         let mut found = Vec::new();
         let n = &columns.n_bins;
         for row in 0..n[0] * n[1] * n[2] {
@@ -233,7 +237,7 @@ mod tests {
     }
 
     /// Phantom leaves, which no row reaches, may be compared too: they stand apart from all others.
-    fn reached(pairs: Vec<Pair>, structure: &TreeStructure, columns: &Columns) -> Vec<Pair> {
+    fn reached(pairs: Vec<Pair>, structure: &TreeStructure, columns: &ColumnInfo) -> Vec<Pair> {
         let n = &columns.n_bins;
         let leaves: Vec<usize> = (0..n[0] * n[1] * n[2])
             .map(|row| {

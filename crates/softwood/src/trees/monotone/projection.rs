@@ -3,12 +3,12 @@
 //! A sum of trees is in order where each tree is, and shrinkage keeps an order. So the steps of a tree are replaced by the
 //! nearest ones in order: those that minimise `sum_l H_l (v_l - step_l)^2`, `H_l` being the curvature of leaf `l`.
 //!
-//! Noise must not be projected: what breaks the order would be cut off and what strengthens it kept, so that every tree
+//! SplitNoise must not be projected: what breaks the order would be cut off and what strengthens it kept, so that every tree
 //! would push the same way. Instead leaves that are compared share their noise (its mean, weighted by curvature), and what
 //! each has besides is damped by one factor, small enough that the order would hold with either sign. The noise keeps a
 //! mean of zero.
 
-use crate::trees::histogram::candidate::Columns;
+use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::monotone::pairs::{Pair, pairs};
 use crate::trees::structure::TreeStructure;
 
@@ -43,7 +43,7 @@ impl Leaf {
 
 impl Ordered {
     /// None where no leaf has to be compared with another.
-    pub(crate) fn new(structure: &TreeStructure, columns: &Columns) -> Option<Self> {
+    pub(crate) fn new(structure: &TreeStructure, columns: &ColumnInfo) -> Option<Self> {
         let pairs = pairs(structure, columns);
         (!pairs.is_empty()).then(|| Self {
             leaves: Vec::with_capacity(structure.n_leaves()),
