@@ -5,7 +5,7 @@ use crate::numerics::real::inverse_softplus;
 use crate::rng::{Key, shuffle, uniform};
 use crate::soft::law::Law;
 use crate::soft::layout::Layout;
-use crate::trees::dense::best_split::Sample;
+use crate::trees::dense::best_split::DenseSample;
 use crate::trees::dense::complete_tree::{CompleteTree, complete};
 use crate::variational::encoded_rows::EncodedRows;
 
@@ -33,7 +33,7 @@ pub(crate) fn weights(
         Some(rest) => part.rest(rest, train.n_rows()),
         None => part.outputs(law, layout),
     };
-    let sample = Sample {
+    let sample = DenseSample {
         inputs: &part.inputs,
         width: layout.width(),
         n_inputs: layout.n_inputs,

@@ -5,7 +5,7 @@
 
 /// Dense inputs (`n_rows x width`) with outputs (`n_rows x n_outputs`) and weights.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sample<'a> {
+pub(crate) struct DenseSample<'a> {
     pub(crate) inputs: &'a [f32],
     pub(crate) width: usize,
     /// Inputs that may be split on: the first `n_inputs` of each row.
@@ -17,15 +17,15 @@ pub(crate) struct Sample<'a> {
 
 /// A split: rows with `input <= threshold` go left.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Split {
+pub(crate) struct DenseSplit {
     pub(crate) input: usize,
     pub(crate) threshold: f32,
     pub(crate) gain: f64,
 }
 
-/// Room for one search; made once.
+/// SplitScratch for one search; made once.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct SplitScratch {
     order: Vec<(f32, usize)>,
     left: Vec<f64>,
     total: Vec<f64>,
@@ -33,38 +33,39 @@ pub(crate) struct Room {
 
 /// The best split of `rows` that leaves at least `min_rows` on either side.
 pub(crate) fn best(
-    sample: &Sample<'_>,
+    sample: &DenseSample<'_>,
     rows: &[usize],
     min_rows: usize,
-    room: &mut Room,
-) -> Option<Split> {
+    scratch: &mut SplitScratch,
+) -> Option<DenseSplit> {
     let k = sample.n_outputs;
-    room.total.clear();
-    room.total.resize(k + 1, 0.0);
+    scratch.total.clear();
+    scratch.total.resize(k + 1, 0.0);
     for &row in rows {
-        add(&mut room.total, sample, row);
+        add(&mut scratch.total, sample, row);
     }
-    let mut best: Option<Split> = None;
+    let mut best: Option<DenseSplit> = None;
     for input in 0..sample.n_inputs {
-        room.order.clear();
-        room.order.extend(
+        scratch.order.clear();
+        scratch.order.extend(
             rows.iter()
                 .map(|&row| (sample.inputs[row * sample.width + input], row)),
         );
-        room.order
+        scratch
+            .order
             .sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        room.left.clear();
-        room.left.resize(k + 1, 0.0);
-        for at in 1..room.order.len() {
-            let (below, row) = room.order[at - 1];
-            add(&mut room.left, sample, row);
-            let above = room.order[at].0;
-            if below >= above || at < min_rows || room.order.len() - at < min_rows {
+        scratch.left.clear();
+        scratch.left.resize(k + 1, 0.0);
+        for at in 1..scratch.order.len() {
+            let (below, row) = scratch.order[at - 1];
+            add(&mut scratch.left, sample, row);
+            let above = scratch.order[at].0;
+            if below >= above || at < min_rows || scratch.order.len() - at < min_rows {
                 continue;
             }
-            let gain = gain(&room.left, &room.total);
+            let gain = gain(&scratch.left, &scratch.total);
             if gain > best.map_or(1e-12, |best| best.gain) {
-                best = Some(Split {
+                best = Some(DenseSplit {
                     input,
                     threshold: 0.5 * (below + above),
                     gain,
@@ -76,7 +77,7 @@ pub(crate) fn best(
 }
 
 /// Sums are weight first, then weighted outputs.
-fn add(sums: &mut [f64], sample: &Sample<'_>, row: usize) {
+fn add(sums: &mut [f64], sample: &DenseSample<'_>, row: usize) {
     let weight = sample.weights[row];
     sums[0] += weight;
     let outputs = &sample.outputs[row * sample.n_outputs..(row + 1) * sample.n_outputs];
@@ -108,7 +109,7 @@ mod tests {
             .collect();
         let outputs: Vec<f64> = (0..20).map(|i| if i < 13 { -1.0 } else { 2.0 }).collect();
         let weights = vec![1.0; 20];
-        let sample = Sample {
+        let sample = DenseSample {
             inputs: &inputs,
             width: 2,
             n_inputs: 2,
@@ -117,9 +118,9 @@ mod tests {
             weights: &weights,
         };
         let rows: Vec<usize> = (0..20).collect();
-        let split = best(&sample, &rows, 1, &mut Room::default()).unwrap();
+        let split = best(&sample, &rows, 1, &mut SplitScratch::default()).unwrap();
         assert_eq!((split.input, split.threshold), (1, 12.5));
         assert!((split.gain - 13.0 * 7.0 / 20.0 * 9.0).abs() < 1e-9);
-        assert!(best(&sample, &rows[..13], 1, &mut Room::default()).is_none());
+        assert!(best(&sample, &rows[..13], 1, &mut SplitScratch::default()).is_none());
     }
 }

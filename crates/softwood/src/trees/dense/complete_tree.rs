@@ -1,31 +1,31 @@
 //! Greedy growth of a complete tree to a given depth.
 
-use crate::trees::dense::best_split::{Room, Sample, Split, best};
+use crate::trees::dense::best_split::{DenseSample, DenseSplit, SplitScratch, best};
 
 /// A complete greedy tree: splits in heap order, `None` where nothing could be split, and the leaf of each row.
 #[derive(Debug, Clone)]
 pub(crate) struct CompleteTree {
-    pub(crate) splits: Vec<Option<Split>>,
+    pub(crate) splits: Vec<Option<DenseSplit>>,
     pub(crate) leaf_of_row: Vec<usize>,
 }
 
 /// Grows a tree of `depth` levels; a node that cannot be split sends its rows left.
-pub(crate) fn complete(sample: &Sample<'_>, depth: usize, min_rows: usize) -> CompleteTree {
+pub(crate) fn complete(sample: &DenseSample<'_>, depth: usize, min_rows: usize) -> CompleteTree {
     let n_rows = sample.weights.len();
     let n_gates = (1_usize << depth) - 1;
     let mut rows_of_node: Vec<Vec<usize>> = vec![Vec::new(); 2 * n_gates + 1];
     rows_of_node[0] = (0..n_rows).collect();
     let mut splits = vec![None; n_gates];
-    let mut room = Room::default();
+    let mut scratch = SplitScratch::default();
     for node in 0..n_gates {
         let rows = std::mem::take(&mut rows_of_node[node]);
         splits[node] = if rows.len() >= 2 * min_rows {
-            best(sample, &rows, min_rows, &mut room)
+            best(sample, &rows, min_rows, &mut scratch)
         } else {
             None
         };
         let goes_right = |row: usize| {
-            splits[node].is_some_and(|split: Split| {
+            splits[node].is_some_and(|split: DenseSplit| {
                 sample.inputs[row * sample.width + split.input] > split.threshold
             })
         };
@@ -54,7 +54,7 @@ mod tests {
         let inputs: Vec<f32> = (0..64).map(|i| i as f32).collect();
         let outputs: Vec<f64> = (0..64).map(|i| [0.0, 3.0, 10.0, 14.0][i / 16]).collect();
         let weights = vec![1.0; 64];
-        let sample = Sample {
+        let sample = DenseSample {
             inputs: &inputs,
             width: 1,
             n_inputs: 1,
