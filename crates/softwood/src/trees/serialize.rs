@@ -26,7 +26,7 @@ impl TreeStructure {
     ///
     /// # Errors
     /// When the words end too early, name a column or bin that is not there, or do not form a tree.
-    pub(crate) fn read(words: &mut Words<'_>, cuts: &Cuts) -> Result<Self> {
+    pub(crate) fn read(words: &mut WordReader<'_>, cuts: &Cuts) -> Result<Self> {
         read_structure(words, cuts)
     }
 }
@@ -49,9 +49,9 @@ fn push_condition(condition: &BinCondition, words: &mut Vec<u32>) {
 
 /// A reader of words that fails at the end.
 #[derive(Debug)]
-pub(crate) struct Words<'a>(std::slice::Iter<'a, u32>);
+pub(crate) struct WordReader<'a>(std::slice::Iter<'a, u32>);
 
-impl<'a> Words<'a> {
+impl<'a> WordReader<'a> {
     pub(crate) fn new(words: &'a [u32]) -> Self {
         Self(words.iter())
     }
@@ -80,7 +80,7 @@ impl<'a> Words<'a> {
     }
 }
 
-fn read_structure(words: &mut Words<'_>, cuts: &Cuts) -> Result<TreeStructure> {
+fn read_structure(words: &mut WordReader<'_>, cuts: &Cuts) -> Result<TreeStructure> {
     let is_general = words.next()? == 1;
     let n_conditions = words.count()?;
     let conditions = (0..n_conditions)
@@ -129,7 +129,7 @@ fn read_structure(words: &mut Words<'_>, cuts: &Cuts) -> Result<TreeStructure> {
     })
 }
 
-fn read_condition(words: &mut Words<'_>, cuts: &Cuts) -> Result<BinCondition> {
+fn read_condition(words: &mut WordReader<'_>, cuts: &Cuts) -> Result<BinCondition> {
     let column = words.next()? as usize;
     let kind = words.next()?;
     let cut = cuts.columns.get(column);

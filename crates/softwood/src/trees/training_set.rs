@@ -6,7 +6,7 @@ use crate::data::distinct::Distinct;
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::standardise::{Standard, resolution};
 use crate::par::Pool;
-use crate::trees::cart::{Field, Kind};
+use crate::trees::cart::{CartData, CartTarget};
 use crate::trees::histogram::candidate::ColumnInfo;
 
 /// Least standard deviation in units of the target's, where the target is no grid.
@@ -14,19 +14,19 @@ const LEAST_SCALE: f64 = 1e-3;
 
 /// Distinct rows, ready for growing trees.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct TreeTrainingSet {
     pub(crate) cuts: Cuts,
     pub(crate) binned: Binned,
     pub(crate) columns: ColumnInfo,
     pub(crate) target: Vec<f32>,
     pub(crate) weight: Vec<f32>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: CartTarget,
     pub(crate) standard: Standard,
     /// Least standard deviation of the target in standard units, where none is asked for.
     pub(crate) floor: f64,
 }
 
-impl Ground {
+impl TreeTrainingSet {
     pub(crate) fn new(data: &Dataset, max_bins: usize) -> Self {
         let Distinct { rows, weights } = Distinct::of(data);
         let cuts = Cuts::fit(data.features(), &rows, &weights, max_bins);
@@ -38,7 +38,12 @@ impl Ground {
                 let half_step = resolution(&values, Some(&weights))
                     .map_or(0.0, |step| 0.5 * step / standard.scale);
                 let target = values.iter().map(|&y| standard.apply(y) as f32).collect();
-                (target, Kind::Number, standard, LEAST_SCALE.max(half_step))
+                (
+                    target,
+                    CartTarget::Number,
+                    standard,
+                    LEAST_SCALE.max(half_step),
+                )
             }
             Target::Classes(codes) => {
                 let n_classes = data.schema().classes().map_or(0, <[String]>::len);
@@ -47,7 +52,12 @@ impl Ground {
                     shift: 0.0,
                     scale: 1.0,
                 };
-                (target, Kind::Classes(n_classes), standard, LEAST_SCALE)
+                (
+                    target,
+                    CartTarget::Classes(n_classes),
+                    standard,
+                    LEAST_SCALE,
+                )
             }
         };
         Self {
@@ -66,8 +76,8 @@ impl Ground {
         self.target.len()
     }
 
-    pub(crate) fn field<'a>(&'a self, pool: &'a Pool) -> Field<'a> {
-        Field {
+    pub(crate) fn cart_data<'a>(&'a self, pool: &'a Pool) -> CartData<'a> {
+        CartData {
             binned: &self.binned,
             columns: &self.columns,
             target: &self.target,
@@ -78,10 +88,10 @@ impl Ground {
 }
 
 /// What a tree on this schema predicts.
-pub(crate) fn kind_of(schema: &Schema) -> Kind {
-    schema
-        .classes()
-        .map_or(Kind::Number, |classes| Kind::Classes(classes.len()))
+pub(crate) fn cart_target(schema: &Schema) -> CartTarget {
+    schema.classes().map_or(CartTarget::Number, |classes| {
+        CartTarget::Classes(classes.len())
+    })
 }
 
 /// Number of levels of each column; none for numbers.

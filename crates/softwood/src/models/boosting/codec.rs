@@ -8,7 +8,7 @@ use crate::data::binned::Cuts;
 use crate::error::{Error, Result};
 use crate::likelihood::categorical::MOST_SHOWN;
 use crate::store::record::{Numbers, Record};
-use crate::trees::serialize::Words;
+use crate::trees::serialize::WordReader;
 use crate::trees::structure::TreeStructure;
 
 pub(super) fn encode(chain: &Chain, at: usize) -> Vec<(String, Numbers)> {
@@ -50,7 +50,7 @@ pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) 
     {
         return Err(Error::Format(format!("chain {at} has an impossible start")));
     }
-    let mut words = Words::new(record.u32s(&format!("chain{at}.conditions"))?);
+    let mut words = WordReader::new(record.u32s(&format!("chain{at}.conditions"))?);
     let mut values = record.all_f32s(&format!("chain{at}.values"))?.iter();
     let mut gains = record.all_f32s(&format!("chain{at}.gains"))?.iter();
     let n_trees = words.count()?;

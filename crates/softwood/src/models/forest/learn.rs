@@ -10,10 +10,10 @@ use crate::models::forest::posterior::{Forest, Leaves, Parts};
 use crate::par::Pool;
 use crate::params::Checked;
 use crate::posterior::Training;
-use crate::trees::cart::{Cart, Kind, Shape, grow};
+use crate::trees::cart::{Cart, CartLimits, CartTarget, grow};
 use crate::trees::routing::RowBins;
 use crate::trees::structure::TreeStructure;
-use crate::trees::training_set::Ground;
+use crate::trees::training_set::TreeTrainingSet;
 
 /// Trees that are grown before their rows out of bag are looked at.
 const BATCH: usize = 32;
@@ -26,25 +26,31 @@ impl Fit for ForestParams {
     type Model = Forest;
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Forest> {
-        let ground = Ground::new(data, params.max_bins);
-        let shape = Shape {
+        let training_set = TreeTrainingSet::new(data, params.max_bins);
+        let limits = CartLimits {
             max_depth: params.max_depth,
             min_weight: params
                 .min_child_weight
-                .unwrap_or_else(|| least_weight(&ground)),
-            n_tried: Some(n_tried(params, &ground)),
+                .unwrap_or_else(|| least_weight(&training_set)),
+            n_tried: Some(n_tried(params, &training_set)),
         };
         let mut trees: Vec<Leaves> = Vec::new();
-        let mut out_of_bag = OutOfBag::new(&ground);
-        let mut gains = vec![0.0; ground.binned.n_columns()];
-        let bins = RowBins::new(&ground.binned);
+        let mut out_of_bag = OutOfBag::new(&training_set);
+        let mut gains = vec![0.0; training_set.binned.n_columns()];
+        let bins = RowBins::new(&training_set.binned);
         for first in (0..params.n_estimators).step_by(BATCH) {
             let n = BATCH.min(params.n_estimators - first);
-            for grown in grow_batch(&ground, &bins, &shape, (first, n, params.n_estimators), run)? {
+            for grown in grow_batch(
+                &training_set,
+                &bins,
+                &limits,
+                (first, n, params.n_estimators),
+                run,
+            )? {
                 for (test, gain) in grown.structure.tests().iter().zip(&grown.gains) {
                     gains[test.column] += f64::from(*gain);
                 }
-                out_of_bag.add(ground.kind, &grown.leaves, &grown.places);
+                out_of_bag.add(training_set.kind, &grown.leaves, &grown.places);
                 trees.push(Leaves {
                     structure: grown.structure,
                     values: grown.leaves,
@@ -52,8 +58,8 @@ impl Fit for ForestParams {
             }
         }
         let trees_per_member = params.n_estimators / params.n_members;
-        let floor = params.min_scale.unwrap_or(ground.floor);
-        let (noise, chosen) = out_of_bag.noise(&ground, floor, trees_per_member, params);
+        let floor = params.min_scale.unwrap_or(training_set.floor);
+        let (noise, chosen) = out_of_bag.noise(&training_set, floor, trees_per_member, params);
         let total: f64 = gains.iter().sum();
         if total > 0.0 {
             for gain in &mut gains {
@@ -71,15 +77,15 @@ impl Fit for ForestParams {
                 .schema()
                 .classes()
                 .is_none()
-                .then_some(ground.standard.scale),
+                .then_some(training_set.standard.scale),
             ..Training::default()
         };
         Ok(Forest::new(Parts {
             schema: data.schema().clone(),
             params: serde_json::to_value(&**params).unwrap_or_default(),
             training,
-            standard: ground.standard,
-            cuts: ground.cuts,
+            standard: training_set.standard,
+            cuts: training_set.cuts,
             trees,
             gains,
             noise,
@@ -89,20 +95,24 @@ impl Fit for ForestParams {
 }
 
 /// One row, or more where a forest would not fit into memory.
-fn least_weight(ground: &Ground) -> f64 {
-    let total: f64 = ground.weight.iter().map(|&weight| f64::from(weight)).sum();
+fn least_weight(training_set: &TreeTrainingSet) -> f64 {
+    let total: f64 = training_set
+        .weight
+        .iter()
+        .map(|&weight| f64::from(weight))
+        .sum();
     (total / MOST_LEAVES).max(1.0)
 }
 
 /// ColumnInfo that each split is chosen from.
-fn n_tried(params: &ForestParams, ground: &Ground) -> usize {
-    let n_columns = ground.binned.n_columns() as f64;
-    let n = match (params.colsample, ground.kind) {
+fn n_tried(params: &ForestParams, training_set: &TreeTrainingSet) -> usize {
+    let n_columns = training_set.binned.n_columns() as f64;
+    let n = match (params.colsample, training_set.kind) {
         (Some(part), _) => (part * n_columns).round(),
-        (None, Kind::Number) => (0.6 * n_columns).ceil(),
-        (None, Kind::Classes(_)) => n_columns.sqrt().ceil(),
+        (None, CartTarget::Number) => (0.6 * n_columns).ceil(),
+        (None, CartTarget::Classes(_)) => n_columns.sqrt().ceil(),
     };
-    (n as usize).clamp(1, ground.binned.n_columns().max(1))
+    (n as usize).clamp(1, training_set.binned.n_columns().max(1))
 }
 
 /// A grown tree: its leaves' values, and the leaf of every row out of its bag.
@@ -114,14 +124,14 @@ struct GrownTree {
 }
 
 fn grow_batch(
-    ground: &Ground,
+    training_set: &TreeTrainingSet,
     bins: &RowBins,
-    shape: &Shape,
+    limits: &CartLimits,
     (first, n, total): (usize, usize, usize),
     run: &Run<'_>,
 ) -> Result<Vec<GrownTree>> {
     let alone = Pool::new(1)?;
-    let field = ground.field(&alone);
+    let field = training_set.cart_data(&alone);
     let grown = run.pool.map(n, |at| {
         let key = run.key.child((first + at) as u64);
         let step = || {
@@ -136,8 +146,8 @@ fn grow_batch(
         if step().is_break() {
             return Err(Error::Cancelled);
         }
-        let weight = bag(&ground.weight, key.child(0));
-        let cart = grow(&field, &weight, shape, key.child(1), &step)?;
+        let weight = bag(&training_set.weight, key.child(0));
+        let cart = grow(&field, &weight, limits, key.child(1), &step)?;
         let place = |row: usize| {
             if weight[row] > 0.0 {
                 IN_BAG
@@ -146,8 +156,8 @@ fn grow_batch(
             }
         };
         Ok(GrownTree {
-            places: (0..ground.n_rows()).map(place).collect(),
-            leaves: values(ground.kind, &cart),
+            places: (0..training_set.n_rows()).map(place).collect(),
+            leaves: values(training_set.kind, &cart),
             structure: cart.structure,
             gains: cart.gains,
         })
@@ -156,12 +166,12 @@ fn grow_batch(
 }
 
 /// Mean and variance of each leaf, or its shares of the classes.
-fn values(kind: Kind, cart: &Cart) -> Vec<f32> {
+fn values(kind: CartTarget, cart: &Cart) -> Vec<f32> {
     let mut values = Vec::new();
     for stats in cart.leaves.chunks_exact(kind.n_stats()) {
         match kind {
-            Kind::Number => values.extend([stats[1] as f32, (stats[2] / stats[0]) as f32]),
-            Kind::Classes(_) => {
+            CartTarget::Number => values.extend([stats[1] as f32, (stats[2] / stats[0]) as f32]),
+            CartTarget::Classes(_) => {
                 let total: f64 = stats.iter().sum();
                 values.extend(stats.iter().map(|weight| (weight / total) as f32));
             }
@@ -177,32 +187,32 @@ struct OutOfBag {
 }
 
 impl OutOfBag {
-    fn new(ground: &Ground) -> Self {
-        let width = match ground.kind {
-            Kind::Number => 4,
-            Kind::Classes(n) => 1 + n,
+    fn new(training_set: &TreeTrainingSet) -> Self {
+        let width = match training_set.kind {
+            CartTarget::Number => 4,
+            CartTarget::Classes(n) => 1 + n,
         };
         Self {
             width,
-            sums: vec![0.0; width * ground.n_rows()],
+            sums: vec![0.0; width * training_set.n_rows()],
         }
     }
 
-    fn add(&mut self, kind: Kind, leaves: &[f32], places: &[u32]) {
+    fn add(&mut self, kind: CartTarget, leaves: &[f32], places: &[u32]) {
         for (sums, &leaf) in self.sums.chunks_exact_mut(self.width).zip(places) {
             if leaf == IN_BAG {
                 continue;
             }
             sums[0] += 1.0;
             match kind {
-                Kind::Number => {
+                CartTarget::Number => {
                     let [mean, variance] =
                         [0, 1].map(|at| f64::from(leaves[2 * leaf as usize + at]));
                     sums[1] += mean;
                     sums[2] += mean * mean;
                     sums[3] += variance;
                 }
-                Kind::Classes(n) => {
+                CartTarget::Classes(n) => {
                     let shares = &leaves[leaf as usize * n..][..n];
                     for (sum, &share) in sums[1..].iter_mut().zip(shares) {
                         *sum += f64::from(share);
@@ -215,16 +225,16 @@ impl OutOfBag {
     /// The noise, and the error out of bag in words.
     fn noise(
         &self,
-        ground: &Ground,
+        training_set: &TreeTrainingSet,
         floor: f64,
         trees_per_member: usize,
         params: &ForestParams,
     ) -> (Noise, String) {
-        match ground.kind {
-            Kind::Number => {
+        match training_set.kind {
+            CartTarget::Number => {
                 let per_member = trees_per_member as f64;
                 let members = params.n_members as f64;
-                let rows = self.residuals(ground, |between, n_trees| {
+                let rows = self.residuals(training_set, |between, n_trees| {
                     // members differ, and fewer trees know nothing of a row than will be asked of a new one
                     let knowledge = between / per_member * (members - 1.0) / members;
                     knowledge + between * (1.0 / n_trees - 1.0 / params.n_estimators as f64)
@@ -241,12 +251,12 @@ impl OutOfBag {
                 };
                 (Noise::fit_number(&rows, floor, trees_per_member > 1), words)
             }
-            Kind::Classes(n) => {
+            CartTarget::Classes(n) => {
                 let mut weights = vec![0.0; n];
-                for (&class, &weight) in ground.target.iter().zip(&ground.weight) {
+                for (&class, &weight) in training_set.target.iter().zip(&training_set.weight) {
                     weights[class as usize] += f64::from(weight);
                 }
-                let rows = self.shares(ground);
+                let rows = self.shares(training_set);
                 let wrong = rows.iter().filter(|(shares, class, _)| {
                     shares.iter().any(|share| *share > shares[*class])
                 });
@@ -262,7 +272,11 @@ impl OutOfBag {
         }
     }
 
-    fn residuals(&self, ground: &Ground, known: impl Fn(f64, f64) -> f64) -> Vec<Residual> {
+    fn residuals(
+        &self,
+        training_set: &TreeTrainingSet,
+        known: impl Fn(f64, f64) -> f64,
+    ) -> Vec<Residual> {
         let rows = self.sums.chunks_exact(self.width).enumerate();
         let rows = rows.filter(|(_, sums)| sums[0] >= 2.0);
         rows.map(|(row, sums)| {
@@ -270,25 +284,25 @@ impl OutOfBag {
             let mean = sums[1] / n;
             let between = ((sums[2] / n - mean * mean) * n / (n - 1.0)).max(0.0);
             Residual {
-                square: (f64::from(ground.target[row]) - mean).powi(2),
+                square: (f64::from(training_set.target[row]) - mean).powi(2),
                 within: sums[3] / n,
                 between,
                 known: known(between, n),
-                weight: f64::from(ground.weight[row]),
+                weight: f64::from(training_set.weight[row]),
             }
         })
         .collect()
     }
 
-    fn shares(&self, ground: &Ground) -> Vec<(Vec<f64>, usize, f64)> {
+    fn shares(&self, training_set: &TreeTrainingSet) -> Vec<(Vec<f64>, usize, f64)> {
         let rows = self.sums.chunks_exact(self.width).enumerate();
         let rows = rows.filter(|(_, sums)| sums[0] >= 1.0);
         rows.map(|(row, sums)| {
             let shares = sums[1..].iter().map(|sum| sum / sums[0]).collect();
             (
                 shares,
-                ground.target[row] as usize,
-                f64::from(ground.weight[row]),
+                training_set.target[row] as usize,
+                f64::from(training_set.weight[row]),
             )
         })
         .collect()

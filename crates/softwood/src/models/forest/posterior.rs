@@ -13,11 +13,11 @@ use crate::models::forest::calibrate::Noise;
 use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::store::record::{Numbers, Record};
-use crate::trees::cart::Kind;
+use crate::trees::cart::CartTarget;
 use crate::trees::routing::RowBins;
-use crate::trees::serialize::Words;
+use crate::trees::serialize::WordReader;
 use crate::trees::structure::TreeStructure;
-use crate::trees::training_set::{kind_of, levels_of};
+use crate::trees::training_set::{cart_target, levels_of};
 
 /// A tree and the values of its leaves: mean and variance, or the share of each class.
 #[derive(Debug, Clone)]
@@ -44,23 +44,23 @@ pub(super) struct Parts {
 #[derive(Debug, Clone)]
 pub struct Forest {
     parts: Parts,
-    kind: Kind,
+    kind: CartTarget,
 }
 
 /// Largest mean or variance that a file may hold.
 const MOST_VALUE: f32 = 1e30;
 
-fn n_values(kind: Kind) -> usize {
+fn n_values(kind: CartTarget) -> usize {
     match kind {
-        Kind::Number => 2,
-        Kind::Classes(n) => n,
+        CartTarget::Number => 2,
+        CartTarget::Classes(n) => n,
     }
 }
 
 impl Forest {
     pub(super) fn new(parts: Parts) -> Self {
         Self {
-            kind: kind_of(&parts.schema),
+            kind: cart_target(&parts.schema),
             parts,
         }
     }
@@ -73,7 +73,7 @@ impl Forest {
         let schema: Schema = record.part("schema")?;
         let cuts: Cuts = record.part("cuts")?;
         cuts.check(&levels_of(&schema))?;
-        let kind = kind_of(&schema);
+        let kind = cart_target(&schema);
         let trees = read_trees(record, kind, &cuts)?;
         let parts = Parts {
             params: record.part("params")?,
@@ -87,7 +87,7 @@ impl Forest {
             trees,
         };
         let is_sound = (1..=parts.trees.len().min(1000)).contains(&parts.n_members)
-            && kind != Kind::Classes(0)
+            && kind != CartTarget::Classes(0)
             && parts
                 .noise
                 .is_sound(parts.schema.classes().map(<[String]>::len))
@@ -155,8 +155,8 @@ impl Forest {
     }
 }
 
-fn read_trees(record: &Record, kind: Kind, cuts: &Cuts) -> Result<Vec<Leaves>> {
-    let mut words = Words::new(record.u32s("tests")?);
+fn read_trees(record: &Record, kind: CartTarget, cuts: &Cuts) -> Result<Vec<Leaves>> {
+    let mut words = WordReader::new(record.u32s("tests")?);
     let mut values = record.all_f32s("leaves")?.iter();
     let n_trees = words.count()?;
     let mut trees = Vec::with_capacity(n_trees);
@@ -168,8 +168,8 @@ fn read_trees(record: &Record, kind: Kind, cuts: &Cuts) -> Result<Vec<Leaves>> {
             structure,
         };
         let is_value = |value: &f32| match kind {
-            Kind::Number => value.abs() <= MOST_VALUE,
-            Kind::Classes(_) => (0.0..=1.0).contains(value),
+            CartTarget::Number => value.abs() <= MOST_VALUE,
+            CartTarget::Classes(_) => (0.0..=1.0).contains(value),
         };
         if tree.values.len() != n_values || !tree.values.iter().all(is_value) {
             return Err(Error::Format(
@@ -193,8 +193,8 @@ impl Posterior for Forest {
 
     fn head(&self) -> Head {
         match self.kind {
-            Kind::Classes(classes) => Head::Categorical { classes },
-            Kind::Number => Head::Normal { components: 2 },
+            CartTarget::Classes(classes) => Head::Categorical { classes },
+            CartTarget::Number => Head::Normal { components: 2 },
         }
     }
 
@@ -215,8 +215,8 @@ impl Posterior for Forest {
                 bins = RowBins::new(&binned);
             }
             match self.kind {
-                Kind::Number => self.member_number(&bins, member, out),
-                Kind::Classes(classes) => self.member_classes(&bins, member, classes, out),
+                CartTarget::Number => self.member_number(&bins, member, out),
+                CartTarget::Classes(classes) => self.member_classes(&bins, member, classes, out),
             }
         }
         out.pad();

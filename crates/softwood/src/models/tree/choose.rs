@@ -6,10 +6,10 @@ use crate::models::tree::leaf::{LeftOut, Smoothing};
 use crate::par::Pool;
 use crate::posterior::Trial;
 use crate::rng::shuffle;
-use crate::trees::cart::pruning::{Annotated, Path};
-use crate::trees::cart::{Cart, Field, Kind, Shape, grow};
+use crate::trees::cart::pruning::{NodeStatistics, PruningPath};
+use crate::trees::cart::{Cart, CartData, CartLimits, CartTarget, grow};
 use crate::trees::routing::RowBins;
-use crate::trees::training_set::Ground;
+use crate::trees::training_set::TreeTrainingSet;
 
 /// Folds.
 const FOLDS: usize = 10;
@@ -28,7 +28,7 @@ pub(super) struct Candidates {
 impl Candidates {
     /// All trees of the path with at most `max_leaves` leaves, or the one of `alpha`.
     pub(super) fn new(
-        path: &Path,
+        path: &PruningPath,
         n_leaves: usize,
         alpha: Option<f64>,
         max_leaves: Option<usize>,
@@ -70,8 +70,8 @@ pub(super) struct Chosen {
 /// A fold's tree, its path, and where the rows left out came to.
 #[derive(Debug)]
 struct Fold {
-    tree: Annotated,
-    path: Path,
+    tree: NodeStatistics,
+    path: PruningPath,
     /// Parents of nodes.
     parent: Vec<usize>,
     /// Row and leaf.
@@ -80,13 +80,13 @@ struct Fold {
 
 /// Chooses alpha and smoothing; without enough rows the first candidate and plain smoothing.
 pub(super) fn choose(
-    ground: &Ground,
+    training_set: &TreeTrainingSet,
     candidates: &Candidates,
-    shape: &Shape,
+    limits: &CartLimits,
     plain: &Smoothing,
     run: &Run<'_>,
 ) -> Result<Chosen> {
-    let n_rows = ground.n_rows();
+    let n_rows = training_set.n_rows();
     if n_rows < FOLDS {
         return Ok(Chosen {
             alpha: candidates.steps[0].0,
@@ -94,25 +94,25 @@ pub(super) fn choose(
             trials: Vec::new(),
         });
     }
-    let folds = folds(ground, shape, run)?;
-    let scores = scores(ground, candidates, &folds, plain);
+    let folds = folds(training_set, limits, run)?;
+    let scores = scores(training_set, candidates, &folds, plain);
     let best = pick(&scores);
-    let left_out = left_out(ground, &folds, candidates.betas[best]);
-    let (smoothing, _) = plain.fit(ground.kind, &left_out);
+    let left_out = left_out(training_set, &folds, candidates.betas[best]);
+    let (smoothing, _) = plain.fit(training_set.kind, &left_out);
     Ok(Chosen {
         alpha: candidates.steps[best].0,
         smoothing,
-        trials: trials(ground.kind, candidates, &scores, best),
+        trials: trials(training_set.kind, candidates, &scores, best),
     })
 }
 
-fn folds(ground: &Ground, shape: &Shape, run: &Run<'_>) -> Result<Vec<Fold>> {
-    let n_rows = ground.n_rows();
+fn folds(training_set: &TreeTrainingSet, limits: &CartLimits, run: &Run<'_>) -> Result<Vec<Fold>> {
+    let n_rows = training_set.n_rows();
     let mut fold_of: Vec<usize> = (0..n_rows).map(|at| at % FOLDS).collect();
     shuffle(&mut run.key.child(1).rng(), &mut fold_of);
-    let bins = RowBins::new(&ground.binned);
+    let bins = RowBins::new(&training_set.binned);
     let alone = Pool::new(1)?;
-    let field = ground.field(&alone);
+    let field = training_set.cart_data(&alone);
     let folds = run.pool.map(FOLDS, |fold| {
         let watch = || {
             run.watch.step(&Progress {
@@ -123,14 +123,14 @@ fn folds(ground: &Ground, shape: &Shape, run: &Run<'_>) -> Result<Vec<Fold>> {
                 held_out: None,
             })
         };
-        let weight: Vec<f32> = ground
+        let weight: Vec<f32> = training_set
             .weight
             .iter()
             .zip(&fold_of)
             .map(|(&weight, &of)| if of == fold { 0.0 } else { weight })
             .collect();
         let key = run.key.child(2).child(fold as u64);
-        let cart = grow(&field, &weight, shape, key, &watch)?;
+        let cart = grow(&field, &weight, limits, key, &watch)?;
         let rows = (0..n_rows).filter(|&row| fold_of[row] == fold);
         Ok(Fold::new(&field, &cart, &bins, rows))
     });
@@ -139,12 +139,12 @@ fn folds(ground: &Ground, shape: &Shape, run: &Run<'_>) -> Result<Vec<Fold>> {
 
 impl Fold {
     fn new(
-        field: &Field<'_>,
+        field: &CartData<'_>,
         cart: &Cart,
         bins: &RowBins,
         rows: impl Iterator<Item = usize>,
     ) -> Self {
-        let tree = Annotated::new(field.kind, &cart.structure, &cart.leaves);
+        let tree = NodeStatistics::new(field.kind, &cart.structure, &cart.leaves);
         let n_conditions = tree.children.len();
         let mut parent = vec![0; tree.n_nodes()];
         for (node, pair) in tree.children.iter().enumerate() {
@@ -200,7 +200,12 @@ impl Fold {
 }
 
 /// Mean loss of the rows left out, by candidate.
-fn scores(ground: &Ground, candidates: &Candidates, folds: &[Fold], plain: &Smoothing) -> Vec<f64> {
+fn scores(
+    training_set: &TreeTrainingSet,
+    candidates: &Candidates,
+    folds: &[Fold],
+    plain: &Smoothing,
+) -> Vec<f64> {
     let betas = &candidates.betas;
     let n = betas.len();
     // sums over rows, as differences from candidate to candidate
@@ -217,15 +222,15 @@ fn scores(ground: &Ground, candidates: &Candidates, folds: &[Fold], plain: &Smoo
             .collect();
         for &(row, leaf) in &fold.left_out {
             let (y, weight) = (
-                ground.target[row as usize],
-                f64::from(ground.weight[row as usize]),
+                training_set.target[row as usize],
+                f64::from(training_set.weight[row as usize]),
             );
             total += weight;
             let mut node = leaf as usize;
             loop {
                 let (start, end) = range[node];
                 if start < end {
-                    let loss = loss(ground.kind, fold.tree.stats(node), y, plain);
+                    let loss = loss(training_set.kind, fold.tree.stats(node), y, plain);
                     sums[start] += weight * loss;
                     sums[end] -= weight * loss;
                 }
@@ -244,10 +249,10 @@ fn scores(ground: &Ground, candidates: &Candidates, folds: &[Fold], plain: &Smoo
 }
 
 /// Loss of a row that was left out: the squared error of a number, less the log-likelihood of a class.
-fn loss(kind: Kind, stats: &[f64], y: f32, plain: &Smoothing) -> f64 {
+fn loss(kind: CartTarget, stats: &[f64], y: f32, plain: &Smoothing) -> f64 {
     match kind {
-        Kind::Number => (f64::from(y) - stats[1]).powi(2),
-        Kind::Classes(_) => -plain.log_density(kind, stats, y),
+        CartTarget::Number => (f64::from(y) - stats[1]).powi(2),
+        CartTarget::Classes(_) => -plain.log_density(kind, stats, y),
     }
 }
 
@@ -262,16 +267,16 @@ fn pick(scores: &[f64]) -> usize {
 }
 
 /// What every row that was left out came to.
-fn left_out<'a>(ground: &Ground, folds: &'a [Fold], beta: f64) -> Vec<LeftOut<'a>> {
-    let mut all = Vec::with_capacity(ground.n_rows());
+fn left_out<'a>(training_set: &TreeTrainingSet, folds: &'a [Fold], beta: f64) -> Vec<LeftOut<'a>> {
+    let mut all = Vec::with_capacity(training_set.n_rows());
     for fold in folds {
         let spans = fold.spans();
         all.extend(fold.left_out.iter().map(|&(row, leaf)| {
             let stats = fold.tree.stats(fold.node_at(&spans, leaf, beta));
             (
                 stats,
-                ground.target[row as usize],
-                f64::from(ground.weight[row as usize]),
+                training_set.target[row as usize],
+                f64::from(training_set.weight[row as usize]),
             )
         }));
     }
@@ -279,7 +284,7 @@ fn left_out<'a>(ground: &Ground, folds: &'a [Fold], beta: f64) -> Vec<LeftOut<'a
 }
 
 /// A few of the candidates, with the chosen one, as a reader sees them.
-fn trials(kind: Kind, candidates: &Candidates, scores: &[f64], best: usize) -> Vec<Trial> {
+fn trials(kind: CartTarget, candidates: &Candidates, scores: &[f64], best: usize) -> Vec<Trial> {
     let n = scores.len();
     let step = n.div_ceil(MOST_TRIALS).max(1);
     (0..n)
@@ -291,8 +296,10 @@ fn trials(kind: Kind, candidates: &Candidates, scores: &[f64], best: usize) -> V
                 what: format!("{leaves} leaves, ccp_alpha {alpha:.3e}"),
                 held_out: match kind {
                     // the log-likelihood of a Normal law whose variance is the loss
-                    Kind::Number => -0.5 * (std::f64::consts::TAU * loss.max(1e-12)).ln() - 0.5,
-                    Kind::Classes(_) => -loss,
+                    CartTarget::Number => {
+                        -0.5 * (std::f64::consts::TAU * loss.max(1e-12)).ln() - 0.5
+                    }
+                    CartTarget::Classes(_) => -loss,
                 },
             }
         })

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::numerics::normal::rough_quantile;
 use crate::rng::{Key, shuffle};
-use crate::trees::cart::Kind;
+use crate::trees::cart::CartTarget;
 
 /// How leaves are smoothed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,10 +41,10 @@ pub(super) type LeftOut<'a> = (&'a [f64], f32, f64);
 
 impl Smoothing {
     /// Without rows to choose by.
-    pub(super) fn plain(kind: Kind, root: &[f64], floor: f64) -> Self {
+    pub(super) fn plain(kind: CartTarget, root: &[f64], floor: f64) -> Self {
         let whole = match kind {
-            Kind::Number => vec![(root[2] / root[0]).max(floor * floor)],
-            Kind::Classes(n) => {
+            CartTarget::Number => vec![(root[2] / root[0]).max(floor * floor)],
+            CartTarget::Classes(n) => {
                 let total = kind.weight(root) + 0.5 * n as f64;
                 root.iter().map(|weight| (weight + 0.5) / total).collect()
             }
@@ -58,13 +58,13 @@ impl Smoothing {
     }
 
     /// The best for rows that were left out, and their mean log-likelihood.
-    pub(super) fn fit(&self, kind: Kind, rows: &[LeftOut<'_>]) -> (Self, f64) {
+    pub(super) fn fit(&self, kind: CartTarget, rows: &[LeftOut<'_>]) -> (Self, f64) {
         let total: f64 = rows.iter().map(|&(_, _, weight)| weight).sum();
         let mean = |of: &dyn Fn(&LeftOut<'_>) -> f64| {
             rows.iter().map(|row| row.2 * of(row)).sum::<f64>() / total
         };
         let mut whole = self.whole.clone();
-        if kind == Kind::Number {
+        if kind == CartTarget::Number {
             let noise = mean(&|&(stats, y, _)| (f64::from(y) - stats[1]).powi(2));
             whole = vec![noise.max(self.floor)];
         }
@@ -75,7 +75,7 @@ impl Smoothing {
                 factor: 1.0,
                 ..self.clone()
             };
-            if kind == Kind::Number {
+            if kind == CartTarget::Number {
                 one.factor = mean(&|&(stats, y, _)| {
                     (f64::from(y) - stats[1]).powi(2) / one.predictive_variance(stats)
                 });
@@ -106,22 +106,22 @@ impl Smoothing {
         (stats[class] + self.rows * self.whole[class]) / (total + self.rows)
     }
 
-    pub(super) fn log_density(&self, kind: Kind, stats: &[f64], y: f32) -> f64 {
+    pub(super) fn log_density(&self, kind: CartTarget, stats: &[f64], y: f32) -> f64 {
         match kind {
-            Kind::Number => {
+            CartTarget::Number => {
                 let variance = self.predictive_variance(stats);
                 let square = (f64::from(y) - stats[1]).powi(2);
                 -0.5 * ((std::f64::consts::TAU * variance).ln() + square / variance)
             }
-            Kind::Classes(_) => self.probability(stats, y as usize).ln(),
+            CartTarget::Classes(_) => self.probability(stats, y as usize).ln(),
         }
     }
 
     /// Whether it can be read from a file for this kind.
-    pub(super) fn is_sound(&self, kind: Kind) -> bool {
+    pub(super) fn is_sound(&self, kind: CartTarget) -> bool {
         let n = match kind {
-            Kind::Number => 1,
-            Kind::Classes(n) => n,
+            CartTarget::Number => 1,
+            CartTarget::Classes(n) => n,
         };
         let positive = |value: f64| value > 0.0 && value <= MOST;
         self.whole.len() == n

@@ -9,16 +9,16 @@ use crate::models::tree::params::TreeParams;
 use crate::models::tree::posterior::{Parts, Tree};
 use crate::params::Checked;
 use crate::posterior::Training;
-use crate::trees::cart::pruning::Annotated;
-use crate::trees::cart::{Shape, grow};
-use crate::trees::training_set::Ground;
+use crate::trees::cart::pruning::NodeStatistics;
+use crate::trees::cart::{CartLimits, grow};
+use crate::trees::training_set::TreeTrainingSet;
 
 impl Fit for TreeParams {
     type Model = Tree;
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Tree> {
-        let ground = Ground::new(data, params.max_bins);
-        let shape = Shape {
+        let training_set = TreeTrainingSet::new(data, params.max_bins);
+        let limits = CartLimits {
             max_depth: params.max_depth,
             min_weight: params.min_child_weight,
             n_tried: None,
@@ -32,15 +32,21 @@ impl Fit for TreeParams {
                 held_out: None,
             })
         };
-        let field = ground.field(run.pool);
-        let full = grow(&field, &ground.weight, &shape, run.key.child(0), &watch)?;
-        let tree = Annotated::new(ground.kind, &full.structure, &full.leaves);
+        let field = training_set.cart_data(run.pool);
+        let full = grow(
+            &field,
+            &training_set.weight,
+            &limits,
+            run.key.child(0),
+            &watch,
+        )?;
+        let tree = NodeStatistics::new(training_set.kind, &full.structure, &full.leaves);
         let path = tree.path();
         let n_full = full.structure.n_leaves();
         let candidates = Candidates::new(&path, n_full, params.ccp_alpha, params.max_leaves);
-        let floor = params.min_scale.unwrap_or(ground.floor);
-        let plain = Smoothing::plain(ground.kind, tree.stats(0), floor);
-        let chosen = choose(&ground, &candidates, &shape, &plain, run)?;
+        let floor = params.min_scale.unwrap_or(training_set.floor);
+        let plain = Smoothing::plain(training_set.kind, tree.stats(0), floor);
+        let chosen = choose(&training_set, &candidates, &limits, &plain, run)?;
         let (structure, leaves) = tree.pruned(&full.structure, &path, chosen.alpha);
         let training = Training {
             chosen: format!(
@@ -53,15 +59,15 @@ impl Fit for TreeParams {
                 .schema()
                 .classes()
                 .is_none()
-                .then_some(ground.standard.scale),
+                .then_some(training_set.standard.scale),
             ..Training::default()
         };
         Ok(Tree::new(Parts {
             schema: data.schema().clone(),
             params: serde_json::to_value(&**params).unwrap_or_default(),
             training,
-            standard: ground.standard,
-            cuts: ground.cuts,
+            standard: training_set.standard,
+            cuts: training_set.cuts,
             structure,
             leaves,
             smoothing: chosen.smoothing,

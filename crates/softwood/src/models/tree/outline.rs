@@ -5,8 +5,8 @@ use crate::data::schema::{FieldKind, Schema};
 use crate::data::standardise::Standard;
 use crate::models::tree::leaf::Smoothing;
 use crate::outline::{Answer, Outline, OutlineNode, OutlineSplit, Question};
-use crate::trees::cart::Kind;
-use crate::trees::cart::pruning::Annotated;
+use crate::trees::cart::CartTarget;
+use crate::trees::cart::pruning::NodeStatistics;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::structure::TreeStructure;
 
@@ -15,7 +15,7 @@ pub(super) fn outline(
     schema: &Schema,
     standard: &Standard,
     (cuts, structure): (&Cuts, &TreeStructure),
-    tree: &Annotated,
+    tree: &NodeStatistics,
     smoothing: &Smoothing,
 ) -> Outline {
     let losses = tree.losses();
@@ -65,13 +65,13 @@ fn preorder(children: &[[usize; 2]]) -> Vec<usize> {
     order
 }
 
-fn answer(kind: Kind, stats: &[f64], standard: &Standard, smoothing: &Smoothing) -> Answer {
+fn answer(kind: CartTarget, stats: &[f64], standard: &Standard, smoothing: &Smoothing) -> Answer {
     match kind {
-        Kind::Number => Answer::Number {
+        CartTarget::Number => Answer::Number {
             mean: standard.shift + standard.scale * stats[1],
             sd: standard.scale * (stats[2] / stats[0]).sqrt(),
         },
-        Kind::Classes(n) => Answer::Classes(
+        CartTarget::Classes(n) => Answer::Classes(
             (0..n)
                 .map(|class| smoothing.probability(stats, class))
                 .collect(),

@@ -14,12 +14,12 @@ use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::store::record::{Numbers, Record};
-use crate::trees::cart::pruning::Annotated;
-use crate::trees::cart::{Kind, MOST_CLASSES};
+use crate::trees::cart::pruning::NodeStatistics;
+use crate::trees::cart::{CartTarget, MOST_CLASSES};
 use crate::trees::routing::RowBins;
-use crate::trees::serialize::Words;
+use crate::trees::serialize::WordReader;
 use crate::trees::structure::TreeStructure;
-use crate::trees::training_set::{kind_of, levels_of};
+use crate::trees::training_set::{cart_target, levels_of};
 
 /// What a fitted tree is made of.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub(super) struct Parts {
 #[derive(Debug, Clone)]
 pub struct Tree {
     parts: Parts,
-    kind: Kind,
+    kind: CartTarget,
     /// Numbers: means, leaves x members. Classes: probabilities, leaves x members x classes.
     drawn: Vec<f64>,
     /// Standard deviation of each leaf.
@@ -51,16 +51,16 @@ pub struct Tree {
 
 impl Tree {
     pub(super) fn new(parts: Parts) -> Self {
-        let kind = kind_of(&parts.schema);
+        let kind = cart_target(&parts.schema);
         let (mut drawn, mut sd) = (Vec::new(), Vec::new());
         for (leaf, stats) in parts.leaves.chunks_exact(kind.n_stats()).enumerate() {
             let key = parts.key.child(leaf as u64);
             match kind {
-                Kind::Number => {
+                CartTarget::Number => {
                     drawn.extend(parts.smoothing.draw_means(stats, parts.n_members, key));
                     sd.push(parts.smoothing.variance(stats).sqrt());
                 }
-                Kind::Classes(_) => {
+                CartTarget::Classes(_) => {
                     drawn.extend(parts.smoothing.draw_classes(stats, parts.n_members, key));
                 }
             }
@@ -81,8 +81,8 @@ impl Tree {
         let schema: Schema = record.part("schema")?;
         let cuts: Cuts = record.part("cuts")?;
         cuts.check(&levels_of(&schema))?;
-        let kind = kind_of(&schema);
-        let mut words = Words::new(record.u32s("conditions")?);
+        let kind = cart_target(&schema);
+        let mut words = WordReader::new(record.u32s("conditions")?);
         let structure = TreeStructure::read(&mut words, &cuts)?;
         let parts = Parts {
             params: record.part("params")?,
@@ -109,13 +109,13 @@ impl Tree {
     fn fill(&self, out: &mut Block, member: usize, row: usize, leaf: usize) {
         let n_members = self.parts.n_members;
         match self.kind {
-            Kind::Number => {
+            CartTarget::Number => {
                 let at = out.at(member, 0) + row;
                 out.weight[at] = 1.0;
                 out.mean[at] = self.drawn[leaf * n_members + member];
                 out.sd[at] = self.sd[leaf];
             }
-            Kind::Classes(n) => {
+            CartTarget::Classes(n) => {
                 let from = (leaf * n_members + member) * n;
                 for (class, &p) in self.drawn[from..from + n].iter().enumerate() {
                     let at = out.at(member, class) + row;
@@ -126,17 +126,17 @@ impl Tree {
     }
 }
 
-fn is_sound(parts: &Parts, kind: Kind) -> bool {
+fn is_sound(parts: &Parts, kind: CartTarget) -> bool {
     let are_stats = |stats: &[f64]| match kind {
-        Kind::Number => stats[0] > 0.0 && stats[2] >= 0.0,
-        Kind::Classes(_) => stats.iter().all(|&weight| weight >= 0.0),
+        CartTarget::Number => stats[0] > 0.0 && stats[2] >= 0.0,
+        CartTarget::Classes(_) => stats.iter().all(|&weight| weight >= 0.0),
     };
     let n_values = match kind {
-        Kind::Number => parts.n_members,
-        Kind::Classes(n) => parts.n_members.saturating_mul(n),
+        CartTarget::Number => parts.n_members,
+        CartTarget::Classes(n) => parts.n_members.saturating_mul(n),
     };
     !matches!(parts.structure, TreeStructure::Symmetric(_))
-        && kind != Kind::Classes(0)
+        && kind != CartTarget::Classes(0)
         && kind.n_stats() <= MOST_CLASSES
         && parts.leaves.iter().all(|value| value.abs() <= MOST)
         && parts.leaves.chunks_exact(kind.n_stats()).all(are_stats)
@@ -154,8 +154,8 @@ impl Posterior for Tree {
 
     fn head(&self) -> Head {
         match self.kind {
-            Kind::Classes(classes) => Head::Categorical { classes },
-            Kind::Number => Head::Normal { components: 1 },
+            CartTarget::Classes(classes) => Head::Categorical { classes },
+            CartTarget::Number => Head::Normal { components: 1 },
         }
     }
 
@@ -212,7 +212,7 @@ impl Posterior for Tree {
 
     fn gains(&self) -> Option<Vec<f64>> {
         let parts = &self.parts;
-        let tree = Annotated::new(self.kind, &parts.structure, &parts.leaves);
+        let tree = NodeStatistics::new(self.kind, &parts.structure, &parts.leaves);
         let losses = tree.losses();
         let mut gains = vec![0.0; parts.schema.fields.len()];
         for (node, condition) in parts.structure.conditions().iter().enumerate() {
@@ -238,7 +238,7 @@ impl Posterior for Tree {
             smoothing,
             ..
         } = &self.parts;
-        let tree = Annotated::new(self.kind, structure, leaves);
+        let tree = NodeStatistics::new(self.kind, structure, leaves);
         Some(outline(
             schema,
             standard,

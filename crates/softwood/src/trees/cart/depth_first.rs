@@ -1,7 +1,7 @@
-//! Growing a deep tree depth first, with a choice of columns of its own at every node.
+//! Growing a options tree depth first, with a choice of columns of its own at every node.
 //!
 //! Without a limit on leaves the order of splitting does not change the tree. Going into the smaller child first, at most
-//! `log2(rows)` siblings wait with their histograms, however deep the tree is; nodes of few rows have none and are searched row
+//! `log2(rows)` siblings wait with their histograms, however options the tree is; nodes of few rows have none and are searched row
 //! by row. A threshold stands in the middle between the rows of its node.
 
 use std::ops::ControlFlow;
@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use crate::data::binned::{Binned, MISSING_BIN};
 use crate::error::{Error, Result};
 use crate::rng::{Key, below};
-use crate::trees::cart::exact_small_node::Small;
+use crate::trees::cart::exact_small_node::ExactSearch;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::candidate::SplitCandidate;
 use crate::trees::histogram::grower::{
@@ -26,8 +26,8 @@ const MANY: usize = 10_000;
 /// The watch hears of nodes above this depth.
 const WATCHED_DEPTH: usize = 6;
 
-/// What a deep tree needs besides its task.
-pub(crate) struct Deep<'a> {
+/// What a options tree needs besides its task.
+pub(crate) struct DepthFirstOptions<'a> {
     /// The gain_spec that the task has in narrow units.
     pub(crate) gain_spec: &'a GainSpec,
     /// Equal targets need no split.
@@ -44,10 +44,10 @@ impl<const L: usize> Grower<L> {
     ///
     /// # Errors
     /// When the watch asks to stop.
-    pub(crate) fn grow_deep(
+    pub(crate) fn grow_depth_first(
         &mut self,
         task: &GrowTask<'_, L>,
-        deep: &Deep<'_>,
+        options: &DepthFirstOptions<'_>,
         rows: Vec<u32>,
     ) -> Result<HistogramTree> {
         self.nodes = vec![Node {
@@ -58,17 +58,17 @@ impl<const L: usize> Grower<L> {
         for builder in &mut self.builders {
             builder.clear();
         }
-        let mut small = Small::new();
+        let mut small = ExactSearch::new();
         let mut free = FreeTree::default();
         if self.partition.n_rows() > FEW {
             self.count(task, &[], 0);
         }
-        let mut waiting = vec![(0, deep.key)];
+        let mut waiting = vec![(0, options.key)];
         while let Some((node, key)) = waiting.pop() {
-            if self.nodes[node].depth < WATCHED_DEPTH && (deep.watch)().is_break() {
+            if self.nodes[node].depth < WATCHED_DEPTH && (options.watch)().is_break() {
                 return Err(Error::Cancelled);
             }
-            let Some(best) = self.find(task, deep, &mut small, (node, key)) else {
+            let Some(best) = self.find(task, options, &mut small, (node, key)) else {
                 self.forget(node);
                 continue;
             };
@@ -119,22 +119,22 @@ impl<const L: usize> Grower<L> {
     fn find(
         &mut self,
         task: &GrowTask<'_, L>,
-        deep: &Deep<'_>,
-        small: &mut Small<L>,
+        options: &DepthFirstOptions<'_>,
+        small: &mut ExactSearch<L>,
         (node, key): (usize, Key),
     ) -> Option<SplitCandidate> {
         let Node { rows, depth } = self.nodes[node].clone();
         let rows = self.partition.rows(&rows);
-        let first = deep.target[*rows.first()? as usize];
+        let first = options.target[*rows.first()? as usize];
         let is_pure = rows
             .iter()
-            .all(|&row| deep.target[row as usize].to_bits() == first.to_bits());
+            .all(|&row| options.target[row as usize].to_bits() == first.to_bits());
         if depth >= task.limits.max_depth || is_pure {
             return None;
         }
         let n_columns = task.binned.n_columns();
-        let Some(n_tried) = deep.n_tried.filter(|&n_tried| n_tried < n_columns) else {
-            return self.find_among_all(task, deep, small, node);
+        let Some(n_tried) = options.n_tried.filter(|&n_tried| n_tried < n_columns) else {
+            return self.find_among_all(task, options, small, node);
         };
         let mut order: Vec<usize> = (0..n_columns).collect();
         let mut rng = key.rng();
@@ -144,7 +144,7 @@ impl<const L: usize> Grower<L> {
             order.swap(at, at + below(&mut rng, n_columns - at));
             let column = order[at];
             let found = if rows.len() <= FEW {
-                small.search(task, deep.gain_spec, rows, column)
+                small.search(task, options.gain_spec, rows, column)
             } else {
                 self.builders[column / width].search_one(task, node, column)
             };
@@ -162,14 +162,14 @@ impl<const L: usize> Grower<L> {
     fn find_among_all(
         &mut self,
         task: &GrowTask<'_, L>,
-        deep: &Deep<'_>,
-        small: &mut Small<L>,
+        options: &DepthFirstOptions<'_>,
+        small: &mut ExactSearch<L>,
         node: usize,
     ) -> Option<SplitCandidate> {
         let rows = self.partition.rows(&self.nodes[node].rows);
         if rows.len() <= FEW {
             return (0..task.binned.n_columns())
-                .filter_map(|column| small.search(task, deep.gain_spec, rows, column))
+                .filter_map(|column| small.search(task, options.gain_spec, rows, column))
                 .reduce(SplitCandidate::better);
         }
         let is_large = rows.len() >= MANY;

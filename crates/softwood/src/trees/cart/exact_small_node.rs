@@ -14,27 +14,27 @@ const ROUNDING: f64 = 1e-6;
 
 /// The rows of one bin, summed.
 #[derive(Debug, Clone, Copy)]
-struct Group<const L: usize> {
+struct BinSums<const L: usize> {
     bin: u8,
     sums: [i64; L],
 }
 
 /// HistogramBuilder for one search.
 #[derive(Debug)]
-pub(super) struct Small<const L: usize> {
+pub(super) struct ExactSearch<const L: usize> {
     sorted: Vec<u32>,
-    groups: Vec<Group<L>>,
+    groups: Vec<BinSums<L>>,
 }
 
 /// A place between two groups: how many stand on the left, and whether missing cells stand on the right.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Boundary {
     n_left: usize,
     missing_right: bool,
     score: f64,
 }
 
-impl<const L: usize> Small<L> {
+impl<const L: usize> ExactSearch<L> {
     pub(super) fn new() -> Self {
         Self {
             sorted: Vec::new(),
@@ -63,7 +63,7 @@ impl<const L: usize> Small<L> {
             .iter()
             .fold([0; L], |sum, group| add(sum, group.sums));
         let unsplit = score(gain_spec, task.quantized, &total);
-        let judge = Judge {
+        let judge = SplitScorer {
             gain_spec,
             quantized: task.quantized,
             total,
@@ -109,14 +109,14 @@ impl<const L: usize> Small<L> {
             let lanes = task.quantized.wide[row as usize].map(i64::from);
             match self.groups.last_mut() {
                 Some(last) if last.bin == bin => last.sums = add(last.sums, lanes),
-                _ => self.groups.push(Group { bin, sums: lanes }),
+                _ => self.groups.push(BinSums { bin, sums: lanes }),
             }
         }
     }
 
     /// Categories by the step of the output that tells them apart best.
     fn order(&mut self, gain_spec: &GainSpec, quantized: &QuantizedGradients<L>) {
-        let step = |output: &Output, group: &Group<L>| {
+        let step = |output: &Output, group: &BinSums<L>| {
             let weight =
                 group.sums[output.curvature].max(1) as f64 * quantized.unit[output.curvature];
             group.sums[output.gradient] as f64 * quantized.unit[output.gradient]
@@ -145,7 +145,7 @@ impl<const L: usize> Small<L> {
     /// The last groups go right; bins without rows follow the heavier side.
     fn set_rule(&self, gain_spec: &GainSpec, n_left: usize) -> RightBins {
         let (left, right) = self.groups.split_at(n_left);
-        let weight = |groups: &[Group<L>]| -> i64 {
+        let weight = |groups: &[BinSums<L>]| -> i64 {
             groups
                 .iter()
                 .map(|group| group.sums[gain_spec.weight])
@@ -163,21 +163,21 @@ impl<const L: usize> Small<L> {
     }
 }
 
-struct Judge<'a, const L: usize> {
+struct SplitScorer<'a, const L: usize> {
     gain_spec: &'a GainSpec,
     quantized: &'a QuantizedGradients<L>,
     total: [i64; L],
 }
 
-impl<const L: usize> Judge<'_, L> {
+impl<const L: usize> SplitScorer<'_, L> {
     /// The best place after at least `first + 1` groups; with missing cells on the right the first group is not on the left.
     fn best(
         &self,
-        groups: &[Group<L>],
+        groups: &[BinSums<L>],
         first: usize,
         missing_right: bool,
-        mut best: Option<Place>,
-    ) -> Option<Place> {
+        mut best: Option<Boundary>,
+    ) -> Option<Boundary> {
         let least = self.gain_spec.min_weight * (1.0 - ROUNDING);
         let mut left = if first == 1 && !missing_right {
             groups[0].sums
@@ -201,7 +201,7 @@ impl<const L: usize> Judge<'_, L> {
             let score = score(self.gain_spec, self.quantized, &left)
                 + score(self.gain_spec, self.quantized, &right);
             if best.is_none_or(|best| score > best.score) {
-                best = Some(Place {
+                best = Some(Boundary {
                     n_left: at + 1,
                     missing_right,
                     score,

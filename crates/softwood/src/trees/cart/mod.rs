@@ -10,7 +10,7 @@ use crate::data::binned::Binned;
 use crate::error::{Error, Result};
 use crate::par::Pool;
 use crate::rng::Key;
-use crate::trees::cart::depth_first::Deep;
+use crate::trees::cart::depth_first::DepthFirstOptions;
 use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::histogram::grower::{GrowTask, Grower, Growth, Limits};
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
@@ -20,7 +20,7 @@ use crate::trees::structure::TreeStructure;
 /// What a tree predicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
+pub(crate) enum CartTarget {
     /// A number.
     Number,
     /// One of so many classes.
@@ -30,7 +30,7 @@ pub(crate) enum Kind {
 /// Most classes.
 pub(crate) const MOST_CLASSES: usize = 63;
 
-impl Kind {
+impl CartTarget {
     /// Numbers that describe the rows of a node: weight, mean and sum of squared deviations; or the weight of each class.
     pub(crate) fn n_stats(self) -> usize {
         match self {
@@ -99,17 +99,17 @@ fn merge(stats: &mut [f64], other: &[f64]) {
 
 /// Rows in bins and their targets: standardised numbers, or class numbers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Field<'a> {
+pub(crate) struct CartData<'a> {
     pub(crate) binned: &'a Binned,
     pub(crate) columns: &'a ColumnInfo,
     pub(crate) target: &'a [f32],
-    pub(crate) kind: Kind,
+    pub(crate) kind: CartTarget,
     pub(crate) pool: &'a Pool,
 }
 
 /// How a tree grows.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct CartLimits {
     pub(crate) max_depth: usize,
     /// Least weight of a leaf.
     pub(crate) min_weight: f64,
@@ -131,91 +131,93 @@ pub(crate) struct Cart {
 /// # Errors
 /// When the watch asks to stop, or there are too many classes.
 pub(crate) fn grow(
-    field: &Field<'_>,
+    data: &CartData<'_>,
     weight: &[f32],
-    shape: &Shape,
+    limits: &CartLimits,
     key: Key,
     watch: &(dyn Fn() -> ControlFlow<()> + Sync),
 ) -> Result<Cart> {
-    match field.kind {
-        Kind::Number | Kind::Classes(..=2) => grow_lanes::<2>(field, weight, shape, key, watch),
-        Kind::Classes(3) => grow_lanes::<4>(field, weight, shape, key, watch),
-        Kind::Classes(4..=7) => grow_lanes::<8>(field, weight, shape, key, watch),
-        Kind::Classes(8..=15) => grow_lanes::<16>(field, weight, shape, key, watch),
-        Kind::Classes(16..=31) => grow_lanes::<32>(field, weight, shape, key, watch),
-        Kind::Classes(32..=MOST_CLASSES) => grow_lanes::<64>(field, weight, shape, key, watch),
-        Kind::Classes(n) => Err(Error::Table(format!(
+    match data.kind {
+        CartTarget::Number | CartTarget::Classes(..=2) => {
+            grow_lanes::<2>(data, weight, limits, key, watch)
+        }
+        CartTarget::Classes(3) => grow_lanes::<4>(data, weight, limits, key, watch),
+        CartTarget::Classes(4..=7) => grow_lanes::<8>(data, weight, limits, key, watch),
+        CartTarget::Classes(8..=15) => grow_lanes::<16>(data, weight, limits, key, watch),
+        CartTarget::Classes(16..=31) => grow_lanes::<32>(data, weight, limits, key, watch),
+        CartTarget::Classes(32..=MOST_CLASSES) => {
+            grow_lanes::<64>(data, weight, limits, key, watch)
+        }
+        CartTarget::Classes(n) => Err(Error::Table(format!(
             "the target has {n} classes; a tree takes at most {MOST_CLASSES}"
         ))),
     }
 }
 
 fn grow_lanes<const L: usize>(
-    field: &Field<'_>,
+    data: &CartData<'_>,
     weight: &[f32],
-    shape: &Shape,
+    limits: &CartLimits,
     key: Key,
     watch: &(dyn Fn() -> ControlFlow<()> + Sync),
 ) -> Result<Cart> {
-    let n_rows = field.binned.n_rows();
+    let n_rows = data.binned.n_rows();
     let rows: Vec<u32> = (0..n_rows as u32)
         .filter(|&row| weight[row as usize] > 0.0)
         .collect();
-    let mut root = vec![0.0; field.kind.n_stats()];
+    let mut root = vec![0.0; data.kind.n_stats()];
     for &row in &rows {
         let row = row as usize;
-        field
-            .kind
-            .push(&mut root, field.target[row], f64::from(weight[row]));
+        data.kind
+            .push(&mut root, data.target[row], f64::from(weight[row]));
     }
     let mut quantized = QuantizedGradients::<L>::new(n_rows);
-    quantized.set(&lanes(field, weight, &root), key.child(0).word());
+    quantized.set(&lanes(data, weight, &root), key.child(0).word());
     let output = |gradient: usize| Output {
         gradient,
         curvature: L - 1,
         factor: 1.0,
         l2: 0.0,
     };
-    let n_outputs = match field.kind {
-        Kind::Number | Kind::Classes(..=2) => 1,
-        Kind::Classes(n) => n,
+    let n_outputs = match data.kind {
+        CartTarget::Number | CartTarget::Classes(..=2) => 1,
+        CartTarget::Classes(n) => n,
     };
     let gain_spec = GainSpec {
         outputs: (0..n_outputs).map(output).collect(),
         weight: L - 1,
-        min_weight: shape.min_weight,
+        min_weight: limits.min_weight,
     };
     let task = GrowTask {
-        binned: field.binned,
-        columns: field.columns,
+        binned: data.binned,
+        columns: data.columns,
         quantized: &quantized,
         scaled_gain: &ScaledGain::new(&gain_spec, &quantized),
         limits: Limits {
             growth: Growth::Depthwise,
-            max_depth: shape.max_depth,
+            max_depth: limits.max_depth,
             max_leaves: usize::MAX,
         },
-        open: &vec![true; field.binned.n_columns()],
+        open: &vec![true; data.binned.n_columns()],
         noise: None,
-        pool: field.pool,
+        pool: data.pool,
     };
-    let deep = Deep {
+    let options = DepthFirstOptions {
         gain_spec: &gain_spec,
-        target: field.target,
-        n_tried: shape.n_tried,
+        target: data.target,
+        n_tried: limits.n_tried,
         key: key.child(1),
         watch,
     };
-    let mut grower = Grower::new(field.binned);
-    let grown = grower.grow_deep(&task, &deep, rows)?;
-    let n_stats = field.kind.n_stats();
+    let mut grower = Grower::new(data.binned);
+    let grown = grower.grow_depth_first(&task, &options, rows)?;
+    let n_stats = data.kind.n_stats();
     let mut leaves = vec![0.0; grown.leaves.len() * n_stats];
     for (stats, rows) in leaves.chunks_exact_mut(n_stats).zip(&grown.leaves) {
         for &row in grower.partition.rows(rows) {
             let row = row as usize;
-            field
-                .kind
-                .push(stats, field.target[row], f64::from(weight[row]));
+            data.kind
+                .push(stats, data.target[row], f64::from(weight[row]));
         }
     }
     Ok(Cart {
@@ -226,16 +228,16 @@ fn grow_lanes<const L: usize>(
 }
 
 /// Weighted residuals of the root's answer, output by output, and last the weight.
-fn lanes<const L: usize>(field: &Field<'_>, weight: &[f32], root: &[f64]) -> Vec<[f32; L]> {
+fn lanes<const L: usize>(data: &CartData<'_>, weight: &[f32], root: &[f64]) -> Vec<[f32; L]> {
     let total: f64 = root.iter().sum();
-    let rows = field.target.iter().zip(weight);
+    let rows = data.target.iter().zip(weight);
     rows.map(|(&y, &w)| {
         let mut lanes = [0.0; L];
         lanes[L - 1] = w;
-        match field.kind {
-            Kind::Number => lanes[0] = w * (y - root[1] as f32),
-            Kind::Classes(..=2) => lanes[0] = w * (y - (root[1] / total) as f32),
-            Kind::Classes(n) => {
+        match data.kind {
+            CartTarget::Number => lanes[0] = w * (y - root[1] as f32),
+            CartTarget::Classes(..=2) => lanes[0] = w * (y - (root[1] / total) as f32),
+            CartTarget::Classes(n) => {
                 for class in 0..n {
                     let hit = f32::from(u8::from(y as usize == class));
                     lanes[class] = w * (hit - (root[class] / total) as f32);
@@ -279,7 +281,12 @@ mod tests {
         cells.iter().zip(&noise).map(value).collect()
     }
 
-    fn grown(cells: &[[f64; 3]], target: &[f32], kind: Kind, shape: &Shape) -> (Cart, Vec<usize>) {
+    fn grown(
+        cells: &[[f64; 3]],
+        target: &[f32],
+        kind: CartTarget,
+        limits: &CartLimits,
+    ) -> (Cart, Vec<usize>) {
         let column =
             |at: usize| Column::numeric(format!("{at}"), cells.iter().map(|row| row[at]).collect());
         let table = Table::new((0..3).map(column).collect()).unwrap();
@@ -288,7 +295,7 @@ mod tests {
         let binned = cuts.bin_rows(&table, &rows);
         let columns = ColumnInfo::new(&cuts, &binned);
         let pool = Pool::new(1).unwrap();
-        let field = Field {
+        let data = CartData {
             binned: &binned,
             columns: &columns,
             target,
@@ -297,9 +304,9 @@ mod tests {
         };
         let watch = || ControlFlow::Continue(());
         let cart = grow(
-            &field,
+            &data,
             &vec![1.0; cells.len()],
-            shape,
+            limits,
             Key::from_seed(0),
             &watch,
         )
@@ -310,7 +317,7 @@ mod tests {
         (cart, leaves)
     }
 
-    fn loss_of(kind: Kind, target: &[f32], rows: &[usize]) -> f64 {
+    fn loss_of(kind: CartTarget, target: &[f32], rows: &[usize]) -> f64 {
         let mut stats = vec![0.0; kind.n_stats()];
         for &row in rows {
             kind.push(&mut stats, target[row], 1.0);
@@ -320,7 +327,7 @@ mod tests {
 
     /// Exact growth by trying every split of every column: the rows of each leaf.
     fn brute_force(
-        (cells, target, kind): (&[[f64; 3]], &[f32], Kind),
+        (cells, target, kind): (&[[f64; 3]], &[f32], CartTarget),
         rows: Vec<usize>,
         (depth, min_rows): (usize, usize),
         leaves: &mut Vec<Vec<usize>>,
@@ -393,17 +400,17 @@ mod tests {
             .collect();
         let two: Vec<f32> = coded.iter().map(|y| y.min(1.0)).collect();
         for (kind, target) in [
-            (Kind::Number, &numbers),
-            (Kind::Classes(2), &two),
-            (Kind::Classes(3), &coded),
+            (CartTarget::Number, &numbers),
+            (CartTarget::Classes(2), &two),
+            (CartTarget::Classes(3), &coded),
         ] {
             for (depth, min_rows) in [(2, 1), (4, 1), (30, 5), (30, 20)] {
-                let shape = Shape {
+                let limits = CartLimits {
                     max_depth: depth,
                     min_weight: min_rows as f64,
                     n_tried: None,
                 };
-                let (cart, leaves) = grown(&cells, target, kind, &shape);
+                let (cart, leaves) = grown(&cells, target, kind, &limits);
                 let mut expected = Vec::new();
                 brute_force(
                     (&cells, target, kind),
@@ -432,19 +439,19 @@ mod tests {
     fn a_full_tree_learns_distinct_rows_by_heart_and_no_leaf_is_too_light() {
         let cells: Vec<[f64; 3]> = (0..N).map(|row| [row as f64, 0.0, f64::NAN]).collect();
         let target: Vec<f32> = (0..N).map(|row| (row * 7919 % N) as f32).collect();
-        let shape = Shape {
+        let limits = CartLimits {
             max_depth: 1000,
             min_weight: 1.0,
             n_tried: Some(1),
         };
         // 255 bins for 300 values
-        let (cart, _) = grown(&cells, &target, Kind::Number, &shape);
+        let (cart, _) = grown(&cells, &target, CartTarget::Number, &limits);
         assert_eq!(cart.structure.n_leaves(), 255);
-        let shape = Shape {
+        let limits = CartLimits {
             min_weight: 7.0,
-            ..shape
+            ..limits
         };
-        let (cart, _) = grown(&cells, &target, Kind::Number, &shape);
+        let (cart, _) = grown(&cells, &target, CartTarget::Number, &limits);
         assert!(cart.leaves.chunks_exact(3).all(|stats| stats[0] >= 7.0));
     }
 }

@@ -7,13 +7,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crate::trees::cart::Kind;
+use crate::trees::cart::CartTarget;
 use crate::trees::structure::TreeStructure;
 
 /// A tree with what every node holds: conditions first, in their order, then leaves.
 #[derive(Debug, Clone)]
-pub(crate) struct Annotated {
-    pub(crate) kind: Kind,
+pub(crate) struct NodeStatistics {
+    pub(crate) kind: CartTarget,
     /// Children of each condition, as nodes.
     pub(crate) children: Vec<[usize; 2]>,
     /// Nodes x stats.
@@ -22,15 +22,15 @@ pub(crate) struct Annotated {
 
 /// The `alpha` at which each condition is cut off as the weakest link; infinite for what goes with an ancestor before.
 #[derive(Debug, Clone)]
-pub(crate) struct Path {
+pub(crate) struct PruningPath {
     pub(crate) cut_at: Vec<f64>,
     /// Ascending values at which something is cut, and the leaves that are left from there on.
     pub(crate) steps: Vec<(f64, usize)>,
 }
 
-impl Annotated {
+impl NodeStatistics {
     /// `leaves` holds the stats of each leaf. A symmetric tree has no such gain_spec.
-    pub(crate) fn new(kind: Kind, structure: &TreeStructure, leaves: &[f64]) -> Self {
+    pub(crate) fn new(kind: CartTarget, structure: &TreeStructure, leaves: &[f64]) -> Self {
         let (n_stats, n_conditions) = (kind.n_stats(), structure.conditions().len());
         let node = |child: i32| {
             if child < 0 {
@@ -80,7 +80,7 @@ impl Annotated {
     }
 
     /// The order in which links are cut.
-    pub(crate) fn path(&self) -> Path {
+    pub(crate) fn path(&self) -> PruningPath {
         weakest_links(&self.children, &self.losses())
     }
 
@@ -88,7 +88,7 @@ impl Annotated {
     pub(crate) fn pruned(
         &self,
         structure: &TreeStructure,
-        path: &Path,
+        path: &PruningPath,
         alpha: f64,
     ) -> (TreeStructure, Vec<f64>) {
         let mut conditions = Vec::new();
@@ -140,7 +140,7 @@ impl Annotated {
 }
 
 /// Cuts links in their order. `children` are those of each condition; `losses` of each node.
-fn weakest_links(children: &[[usize; 2]], losses: &[f64]) -> Path {
+fn weakest_links(children: &[[usize; 2]], losses: &[f64]) -> PruningPath {
     let n_conditions = children.len();
     let mut parent = vec![None; losses.len()];
     let mut branch = losses.to_vec();
@@ -154,17 +154,21 @@ fn weakest_links(children: &[[usize; 2]], losses: &[f64]) -> Path {
     let link = |node: usize, branch: &[f64], n_leaves: &[usize]| {
         let strength = (losses[node] - branch[node]) / (n_leaves[node] - 1) as f64;
         // among equals the one nearer to the root: it takes the others along
-        (Ordered(strength.max(0.0)), Reverse(n_leaves[node]), node)
+        (
+            OrderedCost(strength.max(0.0)),
+            Reverse(n_leaves[node]),
+            node,
+        )
     };
     let mut links: BTreeSet<_> = (0..n_conditions)
         .map(|node| link(node, &branch, &n_leaves))
         .collect();
-    let mut path = Path {
+    let mut path = PruningPath {
         cut_at: vec![f64::INFINITY; n_conditions],
         steps: Vec::new(),
     };
     let mut alpha = 0.0_f64;
-    while let Some((Ordered(strength), _, node)) = links.pop_first() {
+    while let Some((OrderedCost(strength), _, node)) = links.pop_first() {
         // theory has them ascend; rounding may not
         alpha = alpha.max(strength);
         path.cut_at[node] = alpha;
@@ -210,17 +214,17 @@ fn drop_below<T: Ord>(
 
 /// A finite number in its natural order.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Ordered(f64);
+struct OrderedCost(f64);
 
-impl Eq for Ordered {}
+impl Eq for OrderedCost {}
 
-impl PartialOrd for Ordered {
+impl PartialOrd for OrderedCost {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Ordered {
+impl Ord for OrderedCost {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.0.total_cmp(&other.0)
     }
