@@ -17,17 +17,17 @@ use crate::trees::histogram::candidate::{ColumnInfo, SplitNoise};
 use crate::trees::histogram::grower::{GrowTask, Grower, HistogramTree, Limits};
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 use crate::trees::histogram::splitter::{GainSpec, Output, ScaledGain};
-use crate::trees::monotone::projection::{Leaf, Ordered};
+use crate::trees::monotone::projection::{LeafStep, MonotoneValues};
 
 /// Where the diversity of chains comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sampling {
     /// Nowhere but from row and column sampling.
     Off,
-    /// Leaf noise whose stationary law is the posterior: variance `e (2 - e) v` for steps of rate `e` in a leaf whose posterior
+    /// LeafStep noise whose stationary law is the posterior: variance `e (2 - e) v` for steps of rate `e` in a leaf whose posterior
     /// has the variance `v` (the chain `x -> (1 - e) x + noise` then keeps `v`, whatever `e`).
     Posterior,
-    /// Leaf noise of the paper's equation 11: variance `2 e v / N`.
+    /// LeafStep noise of the paper's equation 11: variance `2 e v / N`.
     Malinin,
     /// SplitNoise on the scores of splits, none on leaves.
     SplitNoise,
@@ -288,9 +288,9 @@ impl<const L: usize> Learner<L> {
             }
             Sampling::Off | Sampling::SplitNoise => 1.0,
         };
-        let ordered = Ordered::new(&grown.structure, ground.columns);
+        let monotone = MonotoneValues::new(&grown.structure, ground.columns);
         let noise = (key.child(4), dispersion);
-        let values = self.leaf_values(law, &grown, &outputs, noise, ordered);
+        let values = self.leaf_values(law, &grown, &outputs, noise, monotone);
         let values = Values {
             all: values,
             moved: law.shown(),
@@ -356,7 +356,7 @@ impl<const L: usize> Learner<L> {
         grown: &HistogramTree,
         outputs: &[Output],
         (key, dispersion): (Key, f64),
-        mut ordered: Option<Ordered>,
+        mut monotone: Option<MonotoneValues>,
     ) -> Vec<f32> {
         let rate = self.settings.learning_rate;
         let is_noisy = matches!(
@@ -366,7 +366,7 @@ impl<const L: usize> Learner<L> {
         let n_normals = grown.leaves.len() * outputs.len();
         let mut normals = vec![0.0_f32; if is_noisy { n_normals } else { 0 }];
         Gaussian::new(key).fill(&mut normals);
-        let ghosts = ordered.is_none().then(|| self.ghosts()).flatten();
+        let ghosts = monotone.is_none().then(|| self.ghosts()).flatten();
         let mut values = Vec::with_capacity(grown.leaves.len() * outputs.len());
         for (leaf, rows) in grown.leaves.iter().enumerate() {
             let rows = self.grower.partition.rows(rows);
@@ -379,8 +379,8 @@ impl<const L: usize> Learner<L> {
                     let sd = self.noise_sd(law.noise_variance(at, &ghosts, curvature), dispersion);
                     sd as f32 * normals[leaf * outputs.len() + at]
                 }));
-                if let Some(ordered) = &mut ordered {
-                    ordered.push(Leaf::EMPTY);
+                if let Some(monotone) = &mut monotone {
+                    monotone.push(LeafStep::EMPTY);
                 }
                 continue;
             }
@@ -396,8 +396,8 @@ impl<const L: usize> Learner<L> {
                     value += sd * f64::from(normals[leaf * outputs.len() + at]);
                 }
                 values.push(value as f32);
-                if let (Some(ordered), 0) = (&mut ordered, at) {
-                    ordered.push(Leaf {
+                if let (Some(monotone), 0) = (&mut monotone, at) {
+                    monotone.push(LeafStep {
                         step,
                         noise: value - step,
                         curvature: Some(curvature),
@@ -405,9 +405,9 @@ impl<const L: usize> Learner<L> {
                 }
             }
         }
-        if let Some(ordered) = ordered {
+        if let Some(monotone) = monotone {
             let first = values.iter_mut().step_by(outputs.len());
-            for (value, in_order) in first.zip(ordered.values()) {
+            for (value, in_order) in first.zip(monotone.values()) {
                 *value = in_order;
             }
         }

@@ -9,10 +9,10 @@ use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::structure::TreeStructure;
 
 /// A lower and an upper leaf: the value of the first may not exceed that of the second.
-pub(crate) type Pair = [usize; 2];
+pub(crate) type LeafPair = [usize; 2];
 
 /// All pairs of neighbouring leaves; those further apart follow from them.
-pub(crate) fn pairs(structure: &TreeStructure, columns: &ColumnInfo) -> Vec<Pair> {
+pub(crate) fn pairs(structure: &TreeStructure, columns: &ColumnInfo) -> Vec<LeafPair> {
     if !columns.is_ordered() {
         return Vec::new();
     }
@@ -21,12 +21,12 @@ pub(crate) fn pairs(structure: &TreeStructure, columns: &ColumnInfo) -> Vec<Pair
         TreeStructure::General {
             conditions,
             children,
-        } => Walk::new(conditions, children, columns).pairs(),
+        } => LeafWalk::new(conditions, children, columns).pairs(),
     }
 }
 
 /// The pair in the order of its values.
-fn directed(order: i8, below: usize, above: usize) -> Pair {
+fn directed(order: i8, below: usize, above: usize) -> LeafPair {
     if order > 0 {
         [below, above]
     } else {
@@ -44,7 +44,7 @@ fn sides(condition: &BinCondition, columns: &ColumnInfo) -> Option<[u8; 2]> {
     }
 }
 
-fn of_symmetric(conditions: &[BinCondition], columns: &ColumnInfo) -> Vec<Pair> {
+fn of_symmetric(conditions: &[BinCondition], columns: &ColumnInfo) -> Vec<LeafPair> {
     let mut pairs = Vec::new();
     let place = |at: usize| conditions.len() - 1 - at;
     for (at, condition) in conditions.iter().enumerate() {
@@ -79,26 +79,26 @@ fn threshold(condition: &BinCondition) -> Option<u8> {
 }
 
 /// Bins that a row may have in one column.
-type Set = [u64; 4];
+type BinMask = [u64; 4];
 
 /// A walk down a tree whose nodes have conditions of their own, with the bins that lead to where it stands.
-struct Walk<'a> {
+struct LeafWalk<'a> {
     conditions: &'a [BinCondition],
     children: &'a [[i32; 2]],
     columns: &'a ColumnInfo,
     /// By column.
-    region: Vec<Set>,
-    pairs: Vec<Pair>,
+    region: Vec<BinMask>,
+    pairs: Vec<LeafPair>,
 }
 
 /// A step over a threshold: the column, and the bins on both sides.
 #[derive(Clone, Copy)]
-struct Step {
+struct WalkStep {
     column: usize,
     bins: [u8; 2],
 }
 
-impl<'a> Walk<'a> {
+impl<'a> LeafWalk<'a> {
     fn new(
         conditions: &'a [BinCondition],
         children: &'a [[i32; 2]],
@@ -120,7 +120,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn pairs(mut self) -> Vec<Pair> {
+    fn pairs(mut self) -> Vec<LeafPair> {
         if !self.conditions.is_empty() {
             self.down(0);
         }
@@ -136,7 +136,7 @@ impl<'a> Walk<'a> {
         {
             let column = condition.column;
             if bins.iter().all(|&bin| holds(&self.region[column], bin)) {
-                self.across(Step { column, bins }, [left, right]);
+                self.across(WalkStep { column, bins }, [left, right]);
             }
         }
         for (side, child) in [left, right].into_iter().enumerate() {
@@ -147,7 +147,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Pairs of leaves below two nodes, the first on the lower side of the step, the second on the upper.
-    fn across(&mut self, step: Step, nodes: [i32; 2]) {
+    fn across(&mut self, step: WalkStep, nodes: [i32; 2]) {
         let Some(side) = nodes.iter().position(|&node| node >= 0) else {
             let order = self.columns.order[step.column];
             let [below, above] = nodes.map(|node| !node as usize);
@@ -190,7 +190,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-fn holds(set: &Set, bin: u8) -> bool {
+fn holds(set: &BinMask, bin: u8) -> bool {
     set[bin as usize / 64] >> (bin % 64) & 1 == 1
 }
 
@@ -217,7 +217,7 @@ mod tests {
     }
 
     /// Pairs by their meaning: every row, one step up in a column.
-    fn by_rows(structure: &TreeStructure, columns: &ColumnInfo) -> Vec<Pair> {
+    fn by_rows(structure: &TreeStructure, columns: &ColumnInfo) -> Vec<LeafPair> {
         let mut found = Vec::new();
         let n = &columns.n_bins;
         for row in 0..n[0] * n[1] * n[2] {
@@ -237,7 +237,11 @@ mod tests {
     }
 
     /// Phantom leaves, which no row reaches, may be compared too: they stand apart from all others.
-    fn reached(pairs: Vec<Pair>, structure: &TreeStructure, columns: &ColumnInfo) -> Vec<Pair> {
+    fn reached(
+        pairs: Vec<LeafPair>,
+        structure: &TreeStructure,
+        columns: &ColumnInfo,
+    ) -> Vec<LeafPair> {
         let n = &columns.n_bins;
         let leaves: Vec<usize> = (0..n[0] * n[1] * n[2])
             .map(|row| {

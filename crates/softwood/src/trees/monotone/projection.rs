@@ -1,4 +1,4 @@
-//! Leaf values in an order: the prediction rises or falls in some columns.
+//! LeafStep values in an order: the prediction rises or falls in some columns.
 //!
 //! A sum of trees is in order where each tree is, and shrinkage keeps an order. So the steps of a tree are replaced by the
 //! nearest ones in order: those that minimise `sum_l H_l (v_l - step_l)^2`, `H_l` being the curvature of leaf `l`.
@@ -9,7 +9,7 @@
 //! mean of zero.
 
 use crate::trees::histogram::candidate::ColumnInfo;
-use crate::trees::monotone::pairs::{Pair, pairs};
+use crate::trees::monotone::pairs::{LeafPair, pairs};
 use crate::trees::structure::TreeStructure;
 
 /// Most sweeps of a projection; what is left out of order then is mended by [`mend`].
@@ -19,20 +19,20 @@ const TINY: f64 = 1e-9;
 
 /// The values of one output of a tree on their way to an order.
 #[derive(Debug)]
-pub(crate) struct Ordered {
-    pairs: Vec<Pair>,
-    leaves: Vec<Leaf>,
+pub(crate) struct MonotoneValues {
+    pairs: Vec<LeafPair>,
+    leaves: Vec<LeafStep>,
 }
 
 /// A leaf's step, noise and curvature; the last is none where the leaf holds no rows.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Leaf {
+pub(crate) struct LeafStep {
     pub(crate) step: f64,
     pub(crate) noise: f64,
     pub(crate) curvature: Option<f64>,
 }
 
-impl Leaf {
+impl LeafStep {
     /// A leaf without rows.
     pub(crate) const EMPTY: Self = Self {
         step: 0.0,
@@ -41,7 +41,7 @@ impl Leaf {
     };
 }
 
-impl Ordered {
+impl MonotoneValues {
     /// None where no leaf has to be compared with another.
     pub(crate) fn new(structure: &TreeStructure, columns: &ColumnInfo) -> Option<Self> {
         let pairs = pairs(structure, columns);
@@ -52,7 +52,7 @@ impl Ordered {
     }
 
     /// Adds the next leaf.
-    pub(crate) fn push(&mut self, leaf: Leaf) {
+    pub(crate) fn push(&mut self, leaf: LeafStep) {
         self.leaves.push(leaf);
     }
 
@@ -73,7 +73,7 @@ impl Ordered {
         let known = self.leaves.iter().filter_map(|leaf| leaf.curvature);
         let least = known.fold(f64::INFINITY, f64::min);
         let light = if least.is_finite() { 1e-3 * least } else { 1.0 };
-        let weight = |leaf: &Leaf| leaf.curvature.unwrap_or(light);
+        let weight = |leaf: &LeafStep| leaf.curvature.unwrap_or(light);
         self.leaves.iter().map(weight).collect()
     }
 
@@ -82,8 +82,8 @@ impl Ordered {
         let size = values
             .iter()
             .fold(0.0, |size: f64, value| size.max(value.abs()));
-        let is_tied = |pair: &&Pair| values[pair[1]] - values[pair[0]] <= TINY * size;
-        let tied: Vec<Pair> = self.pairs.iter().filter(is_tied).copied().collect();
+        let is_tied = |pair: &&LeafPair| values[pair[1]] - values[pair[0]] <= TINY * size;
+        let tied: Vec<LeafPair> = self.pairs.iter().filter(is_tied).copied().collect();
         let own = self.means(&groups(&tied, n), weights);
         let of_all = groups(&self.pairs, n);
         let shared = self.means(&of_all, weights);
@@ -129,7 +129,7 @@ impl Ordered {
 }
 
 /// The group of each of `n` leaves, named by one of its leaves: those that pairs connect.
-fn groups(pairs: &[Pair], n: usize) -> Vec<usize> {
+fn groups(pairs: &[LeafPair], n: usize) -> Vec<usize> {
     let mut group: Vec<usize> = (0..n).collect();
     let root = |group: &mut [usize], mut leaf: usize| {
         while group[leaf] != leaf {
@@ -146,7 +146,7 @@ fn groups(pairs: &[Pair], n: usize) -> Vec<usize> {
 }
 
 /// The nearest values in order, to within a small part of the largest: Hildreth's sweeps over the pairs.
-fn project(pairs: &[Pair], weights: &[f64], values: &mut [f64]) {
+fn project(pairs: &[LeafPair], weights: &[f64], values: &mut [f64]) {
     let size = values
         .iter()
         .fold(0.0, |size: f64, value| size.max(value.abs()));
@@ -171,7 +171,7 @@ fn project(pairs: &[Pair], weights: &[f64], values: &mut [f64]) {
 
 /// Puts values in order exactly: each becomes the middle of the largest at or below it and the least at or above it, both
 /// of which are in order. Values in order are not changed.
-fn mend(pairs: &[Pair], values: &mut [f64]) {
+fn mend(pairs: &[LeafPair], values: &mut [f64]) {
     let (mut high, mut low) = (values.to_vec(), values.to_vec());
     loop {
         let mut is_changed = false;
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
     use crate::rng::{Key, below, uniform};
 
-    fn is_in_order(pairs: &[Pair], values: &[f64]) -> bool {
+    fn is_in_order(pairs: &[LeafPair], values: &[f64]) -> bool {
         pairs
             .iter()
             .all(|&[lower, upper]| values[lower] <= values[upper])
@@ -221,7 +221,7 @@ mod tests {
         let mut rng = Key::from_seed(2).rng();
         for _ in 0..500 {
             // pairs that go upwards in number, so that there are no circles
-            let pairs: Vec<Pair> = (0..20)
+            let pairs: Vec<LeafPair> = (0..20)
                 .map(|_| {
                     let upper = 1 + below(&mut rng, 9);
                     [below(&mut rng, upper), upper]
@@ -247,12 +247,12 @@ mod tests {
         for draw in 0..n {
             let mut normals = [0.0_f32; 6];
             crate::numerics::gaussian::Gaussian::new(Key::from_seed(draw)).fill(&mut normals);
-            let mut ordered = Ordered {
+            let mut ordered = MonotoneValues {
                 pairs: pairs.clone(),
                 leaves: Vec::new(),
             };
             for (step, noise) in steps.into_iter().zip(normals) {
-                ordered.push(Leaf {
+                ordered.push(LeafStep {
                     step,
                     noise: f64::from(noise),
                     curvature: Some(1.0),
