@@ -7,7 +7,7 @@ use crate::trees::structure::TreeStructure;
 
 /// A tree with its leaf values (leaves x outputs that it moves).
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Tree {
+pub(crate) struct BoostedTree {
     pub(crate) structure: TreeStructure,
     pub(crate) values: Vec<f32>,
     /// Outputs that it moves, ascending; empty for all.
@@ -21,7 +21,7 @@ pub(crate) struct Tree {
 pub(crate) struct Chain {
     /// Raw outputs before the first tree, as they count at the end.
     pub(crate) start: Vec<f64>,
-    pub(crate) trees: Vec<Tree>,
+    pub(crate) trees: Vec<BoostedTree>,
     /// Shrinkage per tree.
     pub(crate) shrinkage: f64,
 }

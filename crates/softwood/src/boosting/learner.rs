@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use multiversion::multiversion;
 
-use crate::boosting::chain::{Chain, Tree};
-use crate::boosting::validation_window::{Window, mixture};
+use crate::boosting::chain::{BoostedTree, Chain};
+use crate::boosting::validation_window::{ValidationWindow, mixture};
 use crate::data::binned::Binned;
 use crate::error::{Error, Result};
 use crate::likelihood::{Law, weighted_mean};
@@ -35,7 +35,7 @@ pub(crate) enum Sampling {
 
 /// How a chain is grown.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Settings {
+pub(crate) struct BoostingSettings {
     pub(crate) n_trees: usize,
     pub(crate) learning_rate: f64,
     pub(crate) l2: f64,
@@ -52,7 +52,7 @@ pub(crate) struct Settings {
 
 /// Rows in bins with targets and weights.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sample<'a> {
+pub(crate) struct BinnedSample<'a> {
     pub(crate) binned: &'a Binned,
     pub(crate) target: &'a [f32],
     pub(crate) weight: &'a [f32],
@@ -60,27 +60,27 @@ pub(crate) struct Sample<'a> {
 
 /// What a chain is grown on.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ground<'a> {
-    pub(crate) train: Sample<'a>,
-    pub(crate) held_out: Option<Sample<'a>>,
+pub(crate) struct BoostingData<'a> {
+    pub(crate) train: BinnedSample<'a>,
+    pub(crate) held_out: Option<BinnedSample<'a>>,
     pub(crate) columns: &'a ColumnInfo,
     pub(crate) pool: &'a Pool,
-    /// The training rows as further chains see them, which grow beside the first for the sake of the held-out score alone.
-    pub(crate) beside: &'a [Sample<'a>],
+    /// The training rows as further chains see them, which grow parallel_chains the first for the sake of the held-out score alone.
+    pub(crate) parallel_chains: &'a [BinnedSample<'a>],
 }
 
-/// Rounds between two looks at the held-out rows.
-const LOOK_EVERY: usize = 5;
+/// Rounds between two points at the held-out rows.
+const VALIDATE_EVERY: usize = 5;
 /// Rounds that a Langevin chain is given at least to do better on the held-out rows.
 const LEAST_PATIENCE: usize = 200;
 
-/// Streams of the chains beside the first one, after those of its rounds.
-const BESIDE: u64 = 1 << 32;
+/// Streams of the chains parallel_chains the first one, after those of its rounds.
+const PARALLEL_CHAINS: u64 = 1 << 32;
 
 /// Mean log-likelihoods after some trees; on the held-out rows that of the mixture over the second half of the chain and of
-/// those beside it, which stands for the ensemble that the chain would be a member of.
+/// those parallel_chains it, which stands for the ensemble that the chain would be a member of.
 #[derive(Debug, Clone)]
-pub(crate) struct Look {
+pub(crate) struct ValidationPoint {
     pub(crate) n_trees: usize,
     pub(crate) train: f64,
     pub(crate) held_out: f64,
@@ -90,9 +90,9 @@ pub(crate) struct Look {
 
 /// A grown chain and how its scores went, where rows were held out.
 #[derive(Debug, Clone)]
-pub(crate) struct Learned {
+pub(crate) struct TrainedChain {
     pub(crate) chain: Chain,
-    pub(crate) curve: Vec<Look>,
+    pub(crate) curve: Vec<ValidationPoint>,
     /// Residual variance of the training rows under a law that has none of its own.
     pub(crate) dispersion: f64,
 }
@@ -100,55 +100,55 @@ pub(crate) struct Learned {
 /// Grows a chain, from the best constant or from `base`. `watch` hears of every round: trees so far, the last held-out score.
 pub(crate) fn grow<const L: usize>(
     law: &impl Law<L>,
-    ground: &Ground<'_>,
-    settings: &Settings,
+    data: &BoostingData<'_>,
+    settings: &BoostingSettings,
     base: Option<&Chain>,
     key: Key,
     watch: &mut dyn FnMut(usize, Option<f64>) -> ControlFlow<()>,
-) -> Result<Learned> {
-    let mut learner = Learner::new(law, ground, *settings, base, key);
-    let mut beside: Vec<(Ground<'_>, Learner<L>)> = (0..)
-        .zip(ground.beside)
+) -> Result<TrainedChain> {
+    let mut trainer = ChainTrainer::new(law, data, *settings, base, key);
+    let mut parallel_chains: Vec<(BoostingData<'_>, ChainTrainer<L>)> = (0..)
+        .zip(data.parallel_chains)
         .map(|(at, &train)| {
-            let ground = Ground { train, ..*ground };
-            let key = key.child(BESIDE + at);
-            (ground, Learner::new(law, &ground, *settings, base, key))
+            let data = BoostingData { train, ..*data };
+            let key = key.child(PARALLEL_CHAINS + at);
+            (data, ChainTrainer::new(law, &data, *settings, base, key))
         })
         .collect();
-    let mut curve: Vec<Look> = Vec::new();
+    let mut curve: Vec<ValidationPoint> = Vec::new();
     let first = base.map_or(0, |base| base.trees.len());
     if first > 0 {
-        curve.extend(learner.look(law, ground, 0, &beside));
+        curve.extend(trainer.validate(law, data, 0, &parallel_chains));
     }
     for n_trees in 1..=settings.n_trees {
         let round = first + n_trees - 1;
-        learner.round(law, ground, round)?;
-        for (ground, learner) in &mut beside {
-            learner.round(law, ground, round)?;
+        trainer.round(law, data, round)?;
+        for (data, trainer) in &mut parallel_chains {
+            trainer.round(law, data, round)?;
         }
-        if n_trees % LOOK_EVERY == 0 || n_trees == settings.n_trees {
-            curve.extend(learner.look(law, ground, n_trees, &beside));
+        if n_trees % VALIDATE_EVERY == 0 || n_trees == settings.n_trees {
+            curve.extend(trainer.validate(law, data, n_trees, &parallel_chains));
             if is_stale(&curve, settings) {
                 break;
             }
         }
-        if watch(n_trees, curve.last().map(|look| look.held_out)).is_break() {
+        if watch(n_trees, curve.last().map(|point| point.held_out)).is_break() {
             return Err(Error::Cancelled);
         }
     }
-    learner.chain.settle(first);
-    let train = &ground.train;
-    Ok(Learned {
-        dispersion: law.dispersion(&learner.raw, train.target, train.weight),
-        chain: learner.chain,
+    trainer.chain.settle(first);
+    let train = &data.train;
+    Ok(TrainedChain {
+        dispersion: law.dispersion(&trainer.raw, train.target, train.weight),
+        chain: trainer.chain,
         curve,
     })
 }
 
 /// Whether no better score is to be hoped for: after some patience, or where a Langevin chain has been past its best for longer
 /// than it took to get there.
-fn is_stale(curve: &[Look], settings: &Settings) -> bool {
-    let (Some(best), Some(last)) = (best_look(curve), curve.last()) else {
+fn is_stale(curve: &[ValidationPoint], settings: &BoostingSettings) -> bool {
+    let (Some(best), Some(last)) = (best_point(curve), curve.last()) else {
         return false;
     };
     let patience = settings.patience.or_else(|| {
@@ -158,19 +158,19 @@ fn is_stale(curve: &[Look], settings: &Settings) -> bool {
     patience.is_some_and(|patience| last.n_trees >= best.n_trees + patience)
 }
 
-/// The look at which the held-out score was best; the first of several.
-pub(crate) fn best_look(curve: &[Look]) -> Option<Look> {
-    curve.iter().cloned().reduce(|best, look| {
-        if look.held_out > best.held_out {
-            look
+/// The point at which the held-out score was best; the first of several.
+pub(crate) fn best_point(curve: &[ValidationPoint]) -> Option<ValidationPoint> {
+    curve.iter().cloned().reduce(|best, point| {
+        if point.held_out > best.held_out {
+            point
         } else {
             best
         }
     })
 }
 
-struct Learner<const L: usize> {
-    settings: Settings,
+struct ChainTrainer<const L: usize> {
+    settings: BoostingSettings,
     key: Key,
     chain: Chain,
     /// Raw outputs of the training rows, rows x outputs.
@@ -180,34 +180,34 @@ struct Learner<const L: usize> {
     quantized: QuantizedGradients<L>,
     grower: Grower<L>,
     total_weight: f64,
-    window: Window,
+    window: ValidationWindow,
 }
 
-impl<const L: usize> Learner<L> {
+impl<const L: usize> ChainTrainer<L> {
     fn new(
         law: &impl Law<L>,
-        ground: &Ground<'_>,
-        settings: Settings,
+        data: &BoostingData<'_>,
+        settings: BoostingSettings,
         base: Option<&Chain>,
         key: Key,
     ) -> Self {
-        let n_rows = ground.train.binned.n_rows();
+        let n_rows = data.train.binned.n_rows();
         let chain = base.cloned().unwrap_or_else(|| {
-            let start = law.start(ground.train.target, ground.train.weight);
+            let start = law.start(data.train.target, data.train.weight);
             Chain::new(start, 1.0 - settings.shrink_rate * settings.learning_rate)
         });
         let raw = |binned: &Binned| chain.raw(binned);
         Self {
-            window: Window::new(settings.sampling),
+            window: ValidationWindow::new(settings.sampling),
             settings,
             key,
-            raw: raw(ground.train.binned),
-            held_out: ground.held_out.map(|held_out| raw(held_out.binned)),
+            raw: raw(data.train.binned),
+            held_out: data.held_out.map(|held_out| raw(held_out.binned)),
             chain,
             lanes: vec![[0.0; L]; n_rows],
             quantized: QuantizedGradients::new(n_rows),
-            grower: Grower::new(ground.train.binned),
-            total_weight: ground
+            grower: Grower::new(data.train.binned),
+            total_weight: data
                 .train
                 .weight
                 .iter()
@@ -216,15 +216,15 @@ impl<const L: usize> Learner<L> {
         }
     }
 
-    fn look(
+    fn validate(
         &mut self,
         law: &impl Law<L>,
-        ground: &Ground<'_>,
+        data: &BoostingData<'_>,
         n_trees: usize,
-        beside: &[(Ground<'_>, Self)],
-    ) -> Option<Look> {
-        let (held_out, raw) = (ground.held_out.as_ref()?, self.held_out.as_ref()?);
-        let others = beside
+        parallel_chains: &[(BoostingData<'_>, Self)],
+    ) -> Option<ValidationPoint> {
+        let (held_out, raw) = (data.held_out.as_ref()?, self.held_out.as_ref()?);
+        let others = parallel_chains
             .iter()
             .filter_map(|(_, other)| other.held_out.as_ref());
         let chains: Vec<Vec<f64>> = std::iter::once(raw)
@@ -237,10 +237,10 @@ impl<const L: usize> Learner<L> {
             .collect();
         self.window.push(mixture(&chains.iter()));
         let mixture = self.window.mixture();
-        let train = &ground.train;
+        let train = &data.train;
         let mut densities = vec![0.0; train.target.len()];
         law.log_densities(&self.raw, train.target, &mut densities);
-        Some(Look {
+        Some(ValidationPoint {
             n_trees,
             widening: law.widening(raw, held_out.target, held_out.weight),
             train: weighted_mean(&densities, train.weight),
@@ -248,9 +248,9 @@ impl<const L: usize> Learner<L> {
         })
     }
 
-    fn round(&mut self, law: &impl Law<L>, ground: &Ground<'_>, round: usize) -> Result<()> {
+    fn round(&mut self, law: &impl Law<L>, data: &BoostingData<'_>, round: usize) -> Result<()> {
         let key = self.key.child(round as u64);
-        let train = &ground.train;
+        let train = &data.train;
         let of_round = law.for_round(key.child(5));
         let law = of_round.as_ref().unwrap_or(law);
         law.lanes(&self.raw, train.target, train.weight, &mut self.lanes);
@@ -274,13 +274,13 @@ impl<const L: usize> Learner<L> {
         let open = self.open_columns(train.binned.n_columns(), key.child(2));
         let grown = self.grower.grow(&GrowTask {
             binned: train.binned,
-            columns: ground.columns,
+            columns: data.columns,
             quantized: &self.quantized,
             scaled_gain: &ScaledGain::new(&gain_spec, &self.quantized),
             limits: self.settings.limits,
             open: &open,
             noise: self.score_noise(round, law.shown().len(), key.child(3)),
-            pool: ground.pool,
+            pool: data.pool,
         });
         let dispersion = match self.settings.sampling {
             Sampling::Posterior | Sampling::Malinin => {
@@ -288,18 +288,18 @@ impl<const L: usize> Learner<L> {
             }
             Sampling::Off | Sampling::SplitNoise => 1.0,
         };
-        let monotone = MonotoneValues::new(&grown.structure, ground.columns);
+        let monotone = MonotoneValues::new(&grown.structure, data.columns);
         let noise = (key.child(4), dispersion);
         let values = self.leaf_values(law, &grown, &outputs, noise, monotone);
-        let values = Values {
+        let values = LeafValues {
             all: values,
             moved: law.shown(),
         };
         self.update(&grown, &values);
-        if let (Some(raw), Some(held_out)) = (&mut self.held_out, &ground.held_out) {
+        if let (Some(raw), Some(held_out)) = (&mut self.held_out, &data.held_out) {
             update_by_routing(raw, &grown, &values, held_out.binned, self.chain.shrinkage);
         }
-        self.chain.trees.push(Tree {
+        self.chain.trees.push(BoostedTree {
             structure: grown.structure,
             values: values.all,
             outputs: law.shown().to_vec(),
@@ -366,17 +366,25 @@ impl<const L: usize> Learner<L> {
         let n_normals = grown.leaves.len() * outputs.len();
         let mut normals = vec![0.0_f32; if is_noisy { n_normals } else { 0 }];
         Gaussian::new(key).fill(&mut normals);
-        let ghosts = monotone.is_none().then(|| self.ghosts()).flatten();
+        let empty_leaf_prior = monotone
+            .is_none()
+            .then(|| self.empty_leaf_prior())
+            .flatten();
         let mut values = Vec::with_capacity(grown.leaves.len() * outputs.len());
         for (leaf, rows) in grown.leaves.iter().enumerate() {
             let rows = self.grower.partition.rows(rows);
             if rows.is_empty() {
                 values.extend(outputs.iter().enumerate().map(|(at, output)| {
-                    let Some(ghosts) = ghosts.filter(|_| law.is_free_without_rows(at)) else {
+                    let Some(empty_leaf_prior) =
+                        empty_leaf_prior.filter(|_| law.is_free_without_rows(at))
+                    else {
                         return 0.0;
                     };
-                    let curvature = ghosts[output.curvature] + output.l2;
-                    let sd = self.noise_sd(law.noise_variance(at, &ghosts, curvature), dispersion);
+                    let curvature = empty_leaf_prior[output.curvature] + output.l2;
+                    let sd = self.noise_sd(
+                        law.noise_variance(at, &empty_leaf_prior, curvature),
+                        dispersion,
+                    );
                     sd as f32 * normals[leaf * outputs.len() + at]
                 }));
                 if let Some(monotone) = &mut monotone {
@@ -426,13 +434,13 @@ impl<const L: usize> Learner<L> {
 
     /// Sums of the `l2` average rows that a leaf without rows is taken to hold: nothing was seen there, so its value is at
     /// least as free as that of a leaf of so few.
-    fn ghosts(&self) -> Option<[f64; L]> {
+    fn empty_leaf_prior(&self) -> Option<[f64; L]> {
         let share = self.settings.l2 / self.total_weight;
         let has_some = self.settings.sampling == Sampling::Posterior && share > 0.0;
         has_some.then(|| self.quantized.totals.map(|total| share * total))
     }
 
-    fn update(&mut self, grown: &HistogramTree, values: &Values<'_>) {
+    fn update(&mut self, grown: &HistogramTree, values: &LeafValues<'_>) {
         let n_outputs = self.chain.n_outputs();
         let shrinkage = self.chain.shrinkage as f32;
         for (leaf, rows) in grown.leaves.iter().enumerate() {
@@ -454,13 +462,13 @@ impl<const L: usize> Learner<L> {
     }
 }
 
-/// Values of the leaves of a tree, for the outputs that it moves: all where none are named.
-struct Values<'a> {
+/// LeafValues of the leaves of a tree, for the outputs that it moves: all where none are named.
+struct LeafValues<'a> {
     all: Vec<f32>,
     moved: &'a [u16],
 }
 
-impl Values<'_> {
+impl LeafValues<'_> {
     fn of(&self, leaf: usize, n_outputs: usize) -> &[f32] {
         let n = match self.moved.len() {
             0 => n_outputs,
@@ -518,7 +526,7 @@ fn add_to_any(raw: &mut [f32], rows: &[u32], values: &[f32], shrinkage: f32) {
 fn update_by_routing(
     raw: &mut [f32],
     grown: &HistogramTree,
-    values: &Values<'_>,
+    values: &LeafValues<'_>,
     binned: &Binned,
     shrinkage: f64,
 ) {

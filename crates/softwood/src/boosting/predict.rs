@@ -2,7 +2,7 @@
 
 use multiversion::multiversion;
 
-use crate::boosting::chain::{Chain, Tree};
+use crate::boosting::chain::{BoostedTree, Chain};
 use crate::data::binned::Binned;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::structure::TreeStructure;
@@ -15,7 +15,7 @@ const BATCH: usize = 4;
 const BYTE_DEPTH: usize = 8;
 
 /// Rows in bins.
-pub(crate) trait Source {
+pub(crate) trait BinSource {
     fn n_rows(&self) -> usize;
 
     fn n_columns(&self) -> usize;
@@ -24,7 +24,7 @@ pub(crate) trait Source {
     fn fill(&self, column: usize, first: usize, bins: &mut [u8]);
 }
 
-impl Source for Binned {
+impl BinSource for Binned {
     fn n_rows(&self) -> usize {
         self.n_rows()
     }
@@ -60,7 +60,7 @@ impl Router {
         }
     }
 
-    fn load(&mut self, source: &impl Source, first: usize) {
+    fn load(&mut self, source: &impl BinSource, first: usize) {
         self.n_rows = ROWS.min(source.n_rows() - first);
         for (column, bins) in self.bins.iter_mut().enumerate() {
             source.fill(column, first, &mut bins[..self.n_rows]);
@@ -68,7 +68,7 @@ impl Router {
     }
 
     /// Adds the values of trees to the sums (rows x outputs).
-    fn add(&mut self, mut trees: &[Tree], n_outputs: usize, sums: &mut [f64]) {
+    fn add(&mut self, mut trees: &[BoostedTree], n_outputs: usize, sums: &mut [f64]) {
         while let Some(tree) = trees.first() {
             let depth = byte_depth(tree);
             let alike = trees.iter().take(BATCH);
@@ -90,7 +90,7 @@ impl Router {
     }
 
     /// Values of a batch of symmetric trees of one depth, or of one such tree.
-    fn add_shallow(&self, batch: &[Tree], depth: usize, n_outputs: usize, sums: &mut [f64]) {
+    fn add_shallow(&self, batch: &[BoostedTree], depth: usize, n_outputs: usize, sums: &mut [f64]) {
         match n_outputs {
             1 => self.add_batch(batch, depth, sums.as_chunks_mut::<1>().0),
             2 => self.add_batch(batch, depth, sums.as_chunks_mut::<2>().0),
@@ -106,7 +106,7 @@ impl Router {
 
     fn add_batch<const OUTPUTS: usize>(
         &self,
-        batch: &[Tree],
+        batch: &[BoostedTree],
         depth: usize,
         sums: &mut [[f64; OUTPUTS]],
     ) {
@@ -124,7 +124,7 @@ impl Router {
     }
 
     /// Values of a tree that moves some of the outputs.
-    fn add_some(&mut self, tree: &Tree, n_outputs: usize, sums: &mut [f64]) {
+    fn add_some(&mut self, tree: &BoostedTree, n_outputs: usize, sums: &mut [f64]) {
         let is_shallow = byte_depth(tree).is_some();
         if is_shallow {
             follow(tree.structure.conditions(), &self.bins, &mut self.leaves[0]);
@@ -144,7 +144,7 @@ impl Router {
     }
 
     /// Values of a tree of any shape.
-    fn add_deep(&self, tree: &Tree, n_outputs: usize, sums: &mut [f64]) {
+    fn add_deep(&self, tree: &BoostedTree, n_outputs: usize, sums: &mut [f64]) {
         for (row, sums) in sums.chunks_exact_mut(n_outputs).enumerate() {
             let leaf = tree.structure.leaf(|column| self.bins[column][row]);
             add_leaf(&tree.values, leaf, sums);
@@ -153,7 +153,7 @@ impl Router {
 }
 
 /// Depth of a symmetric tree whose leaf numbers fit a byte.
-fn byte_depth(tree: &Tree) -> Option<usize> {
+fn byte_depth(tree: &BoostedTree) -> Option<usize> {
     match &tree.structure {
         TreeStructure::Symmetric(conditions) if conditions.len() <= BYTE_DEPTH => {
             Some(conditions.len())
@@ -196,7 +196,9 @@ fn follow(conditions: &[BinCondition], bins: &[[u8; ROWS]], leaves: &mut [u8; RO
 }
 
 /// Values of a tree, leaf by leaf.
-fn table<const LEAVES: usize, const OUTPUTS: usize>(tree: &Tree) -> &[[f32; OUTPUTS]; LEAVES] {
+fn table<const LEAVES: usize, const OUTPUTS: usize>(
+    tree: &BoostedTree,
+) -> &[[f32; OUTPUTS]; LEAVES] {
     let values = tree.values.as_chunks::<OUTPUTS>().0;
     values.first_chunk().expect("a tree has a value per leaf")
 }
@@ -204,7 +206,7 @@ fn table<const LEAVES: usize, const OUTPUTS: usize>(tree: &Tree) -> &[[f32; OUTP
 /// Adds the values of one tree or of a batch of them, each of `LEAVES` leaves. A batch is added up in the numbers that values
 /// are stored in: few enough that their rounding does not show.
 fn add_tables<const LEAVES: usize, const OUTPUTS: usize>(
-    trees: &[Tree],
+    trees: &[BoostedTree],
     leaves: &[[u8; ROWS]; BATCH],
     sums: &mut [[f64; OUTPUTS]],
 ) {
@@ -250,7 +252,7 @@ impl Chain {
     /// the first row of a block, and the values of its rows.
     pub(crate) fn forward(
         &self,
-        source: &impl Source,
+        source: &impl BinSource,
         snapshots: &[usize],
         mut write: impl FnMut(usize, usize, usize, &[f64]),
     ) {
@@ -314,7 +316,7 @@ mod tests {
     }
 
     /// A symmetric tree on two columns, its values unlike those of any other.
-    fn tree(depth: usize, n_outputs: usize, number: usize) -> Tree {
+    fn tree(depth: usize, n_outputs: usize, number: usize) -> BoostedTree {
         let conditions = (0..depth).map(|level| BinCondition {
             column: (level + number) % 2,
             right_bins: RightBins::Above {
@@ -323,7 +325,7 @@ mod tests {
             },
         });
         let values = (0..n_outputs << depth).map(|at| (at + 7 * number) as f32 * 0.37);
-        Tree {
+        BoostedTree {
             structure: TreeStructure::Symmetric(conditions.collect()),
             values: values.collect(),
             outputs: Vec::new(),
@@ -345,7 +347,7 @@ mod tests {
                 router.add(&trees, n_outputs, &mut sums);
                 for (at, &sum) in sums.iter().enumerate() {
                     let (row, output) = (at / n_outputs, at % n_outputs);
-                    let of = |tree: &Tree| {
+                    let of = |tree: &BoostedTree| {
                         let leaf = tree.structure.leaf(|column| router.bins[column][row]);
                         f64::from(tree.values[leaf * n_outputs + output])
                     };
@@ -362,7 +364,7 @@ mod tests {
     #[test]
     fn a_tree_that_moves_some_outputs_leaves_the_others() {
         for depth in [3, BYTE_DEPTH + 1] {
-            let moved = Tree {
+            let moved = BoostedTree {
                 outputs: vec![1, 4],
                 ..tree(depth, 2, 3)
             };

@@ -1,7 +1,7 @@
 //! What the trees of a chain ask of a table: of most columns far fewer edges than were cut, of some nothing.
 
 use crate::boosting::chain::Chain;
-use crate::boosting::predict::Source;
+use crate::boosting::predict::BinSource;
 use crate::data::binned::{Cut, Cuts, MISSING_BIN, MOST_BINS, guessed_bin};
 use crate::data::column::{UNSEEN, Values};
 use crate::data::ladder::Ladder;
@@ -10,10 +10,10 @@ use crate::trees::condition::RightBins;
 
 /// The questions of a chain, by column. Cells get bins that answer them as the bins that they were cut into would.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked(Vec<Question>);
+pub(crate) struct UsedThresholds(Vec<ColumnThresholds>);
 
 #[derive(Debug, Clone)]
-enum Question {
+enum ColumnThresholds {
     Nothing,
     Number(Ladder),
     /// Bins of the levels, and of a category that training never saw.
@@ -23,7 +23,7 @@ enum Question {
     },
 }
 
-impl Asked {
+impl UsedThresholds {
     /// The questions of one of several chains, each of which guesses in its own way what a category is that training never saw.
     pub(crate) fn new(chain: &Chain, cuts: &Cuts, number: usize) -> Self {
         let mut edges = vec![None; cuts.columns.len()];
@@ -44,15 +44,15 @@ impl Asked {
         let question =
             |(column, (cut, asked)): (usize, (&Cut, Option<[bool; MOST_BINS]>))| match (cut, asked)
             {
-                (_, None) => Question::Nothing,
+                (_, None) => ColumnThresholds::Nothing,
                 (Cut::Number { edges, .. }, Some(asked)) => {
                     let which: Vec<usize> = (0..edges.len()).filter(|&edge| asked[edge]).collect();
-                    Question::Number(Ladder::of_some(edges, &which))
+                    ColumnThresholds::Number(Ladder::of_some(edges, &which))
                 }
                 (Cut::Category { bins }, Some(_)) => {
                     let unseen = guessed_bin(number, column, cut.n_bins()).unwrap_or(MISSING_BIN);
                     let told = |&bin: &u8| if bin == MISSING_BIN { unseen } else { bin };
-                    Question::Category {
+                    ColumnThresholds::Category {
                         bins: bins.iter().map(told).collect(),
                         unseen,
                     }
@@ -62,19 +62,19 @@ impl Asked {
     }
 
     /// The answers of some rows.
-    pub(crate) fn of<'a>(&'a self, rows: &'a Rows<'a>) -> Answers<'a> {
-        Answers { asked: self, rows }
+    pub(crate) fn of<'a>(&'a self, rows: &'a Rows<'a>) -> UsedBins<'a> {
+        UsedBins { asked: self, rows }
     }
 }
 
 /// Rows of a table, in bins as a chain asks for them.
 #[derive(Debug)]
-pub(crate) struct Answers<'a> {
-    asked: &'a Asked,
+pub(crate) struct UsedBins<'a> {
+    asked: &'a UsedThresholds,
     rows: &'a Rows<'a>,
 }
 
-impl Source for Answers<'_> {
+impl BinSource for UsedBins<'_> {
     fn n_rows(&self) -> usize {
         self.rows.len()
     }
@@ -90,12 +90,12 @@ impl Source for Answers<'_> {
             &self.asked.0[column],
             &self.rows.table.columns()[column].values,
         ) {
-            (Question::Nothing, _) => {}
-            (Question::Number(ladder), Values::Numeric(values)) => {
+            (ColumnThresholds::Nothing, _) => {}
+            (ColumnThresholds::Number(ladder), Values::Numeric(values)) => {
                 ladder.bins(&values[cells], bins);
             }
             (
-                Question::Category {
+                ColumnThresholds::Category {
                     bins: known,
                     unseen,
                 },
@@ -115,7 +115,7 @@ impl Source for Answers<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::boosting::chain::Tree;
+    use crate::boosting::chain::BoostedTree;
     use crate::data::binned::guess;
     use crate::data::column::Column;
     use crate::data::table::Table;
@@ -145,7 +145,7 @@ mod tests {
         let mut chain = Chain::new(vec![0.0], 1.0);
         chain.trees = conditions
             .iter()
-            .map(|&condition| Tree {
+            .map(|&condition| BoostedTree {
                 structure: TreeStructure::Symmetric(vec![condition]),
                 values: vec![0.0; 2],
                 outputs: Vec::new(),
@@ -190,7 +190,7 @@ mod tests {
                 let rows = table.rows(5..N);
                 let mut binned = cuts.bin_range(&rows);
                 guess(&cuts.unseen(&rows), number, &mut binned);
-                let asked = Asked::new(&chain(&conditions), &cuts, number);
+                let asked = UsedThresholds::new(&chain(&conditions), &cuts, number);
                 let answers = asked.of(&rows);
                 let mut bins = vec![0; 300];
                 for condition in &conditions {

@@ -4,27 +4,27 @@ use std::collections::VecDeque;
 
 use crate::boosting::learner::Sampling;
 
-/// Most log-likelihoods that are remembered; where there are more rows, fewer looks go into the mixture.
+/// Most log-likelihoods that are remembered; where there are more rows, fewer points go into the mixture.
 const MOST_NUMBERS: usize = 4_000_000;
 
-/// Log-likelihoods of the held-out rows at the last looks.
+/// Log-likelihoods of the held-out rows at the last points.
 #[derive(Debug)]
-pub(crate) struct Window {
-    looks: VecDeque<Vec<f64>>,
+pub(crate) struct ValidationWindow {
+    points: VecDeque<Vec<f64>>,
     n_seen: usize,
     is_chain: bool,
 }
 
-impl Window {
+impl ValidationWindow {
     pub(crate) fn new(sampling: Sampling) -> Self {
         Self {
-            looks: VecDeque::new(),
+            points: VecDeque::new(),
             n_seen: 0,
             is_chain: sampling != Sampling::Off,
         }
     }
 
-    /// Adds a look and forgets those of the first half; without noise only the last counts.
+    /// Adds a point and forgets those of the first half; without noise only the last counts.
     pub(crate) fn push(&mut self, log_densities: Vec<f64>) {
         self.n_seen += 1;
         let most = (MOST_NUMBERS / log_densities.len().max(1)).max(1);
@@ -33,15 +33,15 @@ impl Window {
         } else {
             1
         };
-        self.looks.push_back(log_densities);
-        while self.looks.len() > n_kept {
-            self.looks.pop_front();
+        self.points.push_back(log_densities);
+        while self.points.len() > n_kept {
+            self.points.pop_front();
         }
     }
 
-    /// Log-likelihood of each row under the even mixture of the looks.
+    /// Log-likelihood of each row under the even mixture of the points.
     pub(crate) fn mixture(&self) -> Vec<f64> {
-        mixture(&self.looks.iter())
+        mixture(&self.points.iter())
     }
 }
 
@@ -66,12 +66,12 @@ mod tests {
 
     #[test]
     fn the_mixture_is_over_the_later_half() {
-        let mut window = Window::new(Sampling::Posterior);
+        let mut window = ValidationWindow::new(Sampling::Posterior);
         for value in [9.0, 8.0, 0.5_f64.ln(), 0.25_f64.ln()] {
             window.push(vec![value]);
         }
         assert!((window.mixture()[0] - 0.375_f64.ln()).abs() < 1e-12);
-        let mut plain = Window::new(Sampling::Off);
+        let mut plain = ValidationWindow::new(Sampling::Off);
         plain.push(vec![1.0]);
         plain.push(vec![-2.0]);
         assert_eq!(plain.mixture(), [-2.0]);

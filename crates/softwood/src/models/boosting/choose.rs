@@ -1,7 +1,9 @@
 //! Choosing step size, depth, length of the chains and what to make of categories, on held-out rows.
 
 use crate::boosting::chain::Chain;
-use crate::boosting::learner::{Ground, Learned, Look, Sample, Sampling, best_look};
+use crate::boosting::learner::{
+    BinnedSample, BoostingData, Sampling, TrainedChain, ValidationPoint, best_point,
+};
 use crate::data::binned::Binned;
 use crate::data::distinct::Distinct;
 use crate::error::{Error, Result};
@@ -227,21 +229,21 @@ impl Contest<'_> {
         training: &mut Training,
     ) -> Result<(Chosen, Vec<f64>)> {
         let (columns, train, judge, others) = self.prepare(plan);
-        let beside: Vec<Sample<'_>> = others
+        let parallel_chains: Vec<BinnedSample<'_>> = others
             .iter()
-            .map(|own| Sample {
+            .map(|own| BinnedSample {
                 binned: own.as_ref().unwrap_or(&train.binned),
                 ..train.sample()
             })
             .collect();
         let n = candidates.len();
         let alone = Pool::new(1)?;
-        let ground = Ground {
+        let ground = BoostingData {
             train: train.sample(),
             held_out: Some(judge.sample()),
             columns: &columns,
             pool: if n > 1 { &alone } else { self.run.pool },
-            beside: &beside,
+            parallel_chains: &parallel_chains,
         };
         let runs = self.run.pool.map(n, |at| {
             let law = self.material.law;
@@ -268,7 +270,7 @@ impl Contest<'_> {
 fn best(
     plan: &Plan,
     candidates: &[(f64, usize)],
-    runs: Vec<Result<Learned>>,
+    runs: Vec<Result<TrainedChain>>,
     training: &mut Training,
 ) -> Result<(Chosen, Vec<f64>)> {
     let mut best: Option<Chosen> = None;
@@ -279,38 +281,38 @@ fn best(
         .map(|trial| trial.held_out)
         .fold(f64::NEG_INFINITY, f64::max);
     for (at, (&(learning_rate, max_depth), run)) in candidates.iter().zip(runs).enumerate() {
-        let Learned { curve, .. } = match run {
+        let TrainedChain { curve, .. } = match run {
             Err(Error::Diverged { .. }) => continue,
             other => other?,
         };
-        let Some(look) = best_look(&curve) else {
+        let Some(point) = best_point(&curve) else {
             continue;
         };
-        scores[at] = look.held_out;
+        scores[at] = point.held_out;
         let what = format!(
             "depth {max_depth}, learning rate {learning_rate}, {} trees{}",
-            look.n_trees,
+            point.n_trees,
             plan.describe(),
         );
         training.trials.push(Trial {
             what,
-            held_out: look.held_out,
+            held_out: point.held_out,
         });
         let least = best
             .as_ref()
             .and_then(|best| best.held_out)
             .unwrap_or(f64::NEG_INFINITY);
-        if look.held_out > least {
-            if look.held_out > most {
+        if point.held_out > least {
+            if point.held_out > most {
                 training.curve = curve.iter().map(point).collect();
             }
             best = Some(Chosen {
                 learning_rate,
                 max_depth,
-                n_trees: look.n_trees,
+                n_trees: point.n_trees,
                 plan: plan.clone(),
-                held_out: Some(look.held_out),
-                widening: look.widening,
+                held_out: Some(point.held_out),
+                widening: point.widening,
             });
         }
     }
@@ -321,10 +323,10 @@ fn best(
     Ok((best, scores))
 }
 
-fn point(look: &Look) -> CurvePoint {
+fn point(point: &ValidationPoint) -> CurvePoint {
     CurvePoint {
-        epoch: look.n_trees,
-        elbo: look.train,
-        held_out: Some(look.held_out),
+        epoch: point.n_trees,
+        elbo: point.train,
+        held_out: Some(point.held_out),
     }
 }

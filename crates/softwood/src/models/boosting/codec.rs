@@ -3,7 +3,7 @@
 //! `chainN.conditions` (u32): the number of trees, then each as `hard/codec.rs` has it. `chainN.values` and `chainN.gains` (f32): leaf values and gains, tree after tree. `chainN.start` (f64):
 //! start values, then the shrinkage per tree. `chainN.outputs` (u32), where a tree moves some of the outputs: which, tree after tree.
 
-use crate::boosting::chain::{Chain, Tree};
+use crate::boosting::chain::{BoostedTree, Chain};
 use crate::data::binned::Cuts;
 use crate::error::{Error, Result};
 use crate::likelihood::categorical::MOST_SHOWN;
@@ -16,7 +16,7 @@ pub(super) fn encode(chain: &Chain, at: usize) -> Vec<(String, Numbers)> {
     for tree in &chain.trees {
         tree.structure.write(&mut words);
     }
-    let gather = |part: fn(&Tree) -> &Vec<f32>| {
+    let gather = |part: fn(&BoostedTree) -> &Vec<f32>| {
         Numbers::F32(
             chain
                 .trees
@@ -64,7 +64,7 @@ pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) 
             outputs.len()
         };
         let n_values = structure.n_leaves() * n_moved;
-        let tree = Tree {
+        let tree = BoostedTree {
             values: values.by_ref().take(n_values).copied().collect(),
             outputs,
             gains: gains

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::boosting::learner::{Sampling, Settings};
+use crate::boosting::learner::{BoostingSettings, Sampling};
 use crate::models::boosting::head::Law;
 use crate::models::boosting::params::{RegressionHead, SgbParams, SglbParams};
 use crate::params::{ClassWeight, Directions};
@@ -113,14 +113,14 @@ impl BoostingConfig<'_> {
         self.head == RegressionHead::Squared
     }
 
-    /// Settings of a chain on rows of this total weight.
+    /// BoostingSettings of a chain on rows of this total weight.
     pub(super) fn settings(
         &self,
         law: Law,
         (learning_rate, max_depth): (f64, usize),
         total_weight: f64,
-    ) -> Settings {
-        Settings {
+    ) -> BoostingSettings {
+        BoostingSettings {
             n_trees: self.n_estimators,
             learning_rate,
             l2: self.l2,

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
 use crate::boosting::chain::Chain;
-use crate::boosting::learner::{Ground, Learned, Settings, grow};
+use crate::boosting::learner::{BoostingData, BoostingSettings, TrainedChain, grow};
 use crate::error::{Error, Result};
 use crate::likelihood::categorical::{Binary, MOST_SHOWN, Multiclass};
 use crate::likelihood::normal::Normal;
 use crate::likelihood::squared::Squared;
 use crate::rng::Key;
 
-/// Least shrinkage for classes: what the trees seldom look at is drawn towards nothing, as by a prior.
+/// Least shrinkage for classes: what the trees seldom point at is drawn towards nothing, as by a prior.
 const CLASS_SHRINK_RATE: f64 = 0.01;
 
 /// What the raw outputs mean.
@@ -43,12 +43,12 @@ impl Law {
     /// Grows a chain under this law.
     pub(super) fn grow(
         self,
-        ground: &Ground<'_>,
-        settings: &Settings,
+        ground: &BoostingData<'_>,
+        settings: &BoostingSettings,
         base: Option<&Chain>,
         key: Key,
         watch: &mut dyn FnMut(usize, Option<f64>) -> ControlFlow<()>,
-    ) -> Result<Learned> {
+    ) -> Result<TrainedChain> {
         match self {
             Self::Normal { floor } => {
                 grow::<4>(&Normal { floor }, ground, settings, base, key, watch)

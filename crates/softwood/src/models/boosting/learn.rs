@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::boosting::chain::Chain;
-use crate::boosting::learner::{Ground, Learned, Sampling};
+use crate::boosting::learner::{BoostingData, Sampling, TrainedChain};
 use crate::data::binned::Binned;
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -202,12 +202,12 @@ fn chains(
         let own = own_order(at, run.key.child(30).child(at as u64));
         let mut train = whole.sample();
         train.binned = own.as_ref().unwrap_or(train.binned);
-        let ground = Ground {
+        let ground = BoostingData {
             train,
             held_out: None,
             columns,
             pool: if n > 1 { &alone } else { run.pool },
-            beside: &[],
+            parallel_chains: &[],
         };
         let base = earlier.map(|chains| &chains[at]);
         law.grow(&ground, &settings, base, key, &mut |done, held_out| {
@@ -220,7 +220,7 @@ fn chains(
             })
         })
     });
-    let learned = chains.into_iter().collect::<Result<Vec<Learned>>>()?;
+    let learned = chains.into_iter().collect::<Result<Vec<TrainedChain>>>()?;
     let dispersion = learned
         .iter()
         .map(|learned| learned.dispersion)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::boosting::chain::Chain;
-use crate::boosting::used_thresholds::Asked;
+use crate::boosting::used_thresholds::UsedThresholds;
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::standardise::Standard;
 use crate::data::table::Rows;
@@ -40,13 +40,13 @@ pub struct Boosted {
     /// Trees after which each member is read off, by chain.
     pub(super) snapshots: Vec<Vec<usize>>,
     /// What the trees of each chain ask of a table.
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Vec<UsedThresholds>,
 }
 
 impl Boosted {
     /// The same with its members marked on the chains.
     pub(super) fn with_snapshots(mut self) -> Self {
-        self.training.step = Step::Tree;
+        self.training.step = Step::BoostedTree;
         let chains = self.chains.iter().enumerate();
         self.snapshots = chains
             .map(|(at, chain)| self.members.snapshots(chain.trees.len(), at))
@@ -56,8 +56,8 @@ impl Boosted {
         let cuts = &self.view.cuts;
         let chains = self.chains.iter().enumerate();
         let asked = chains.map(|(at, chain)| match at {
-            0 => Asked::new(chain, cuts, at),
-            _ => Asked::new(chain, &cuts.moved(key.child(at as u64)), at),
+            0 => UsedThresholds::new(chain, cuts, at),
+            _ => UsedThresholds::new(chain, &cuts.moved(key.child(at as u64)), at),
         });
         self.asked = asked.collect();
         self

@@ -1,6 +1,6 @@
 //! The rows of a fit: distinct, standardised, in bins.
 
-use crate::boosting::learner::Sample;
+use crate::boosting::learner::BinnedSample;
 use crate::data::binned::Binned;
 use crate::data::dataset::{Dataset, Target};
 use crate::data::distinct::Distinct;
@@ -47,8 +47,8 @@ impl Prepared {
         }
     }
 
-    pub(super) fn sample(&self) -> Sample<'_> {
-        Sample {
+    pub(super) fn sample(&self) -> BinnedSample<'_> {
+        BinnedSample {
             binned: &self.binned,
             target: &self.target,
             weight: &self.weight,
