@@ -85,7 +85,7 @@ pub(crate) struct ValidationPoint {
     pub(crate) train: f64,
     pub(crate) held_out: f64,
     /// What the held-out rows ask to be added to each raw output, where they do.
-    pub(crate) widening: Vec<f64>,
+    pub(crate) scale_correction: Vec<f64>,
 }
 
 /// A grown chain and how its scores went, where rows were held out.
@@ -176,7 +176,7 @@ struct ChainTrainer<const L: usize> {
     /// Raw outputs of the training rows, rows x outputs.
     raw: Vec<f32>,
     held_out: Option<Vec<f32>>,
-    lanes: Vec<[f32; L]>,
+    grad_hess: Vec<[f32; L]>,
     quantized: QuantizedGradients<L>,
     grower: Grower<L>,
     total_weight: f64,
@@ -204,7 +204,7 @@ impl<const L: usize> ChainTrainer<L> {
             raw: raw(data.train.binned),
             held_out: data.held_out.map(|held_out| raw(held_out.binned)),
             chain,
-            lanes: vec![[0.0; L]; n_rows],
+            grad_hess: vec![[0.0; L]; n_rows],
             quantized: QuantizedGradients::new(n_rows),
             grower: Grower::new(data.train.binned),
             total_weight: data
@@ -242,7 +242,7 @@ impl<const L: usize> ChainTrainer<L> {
         law.log_densities(&self.raw, train.target, &mut densities);
         Some(ValidationPoint {
             n_trees,
-            widening: law.widening(raw, held_out.target, held_out.weight),
+            scale_correction: law.scale_correction(raw, held_out.target, held_out.weight),
             train: weighted_mean(&densities, train.weight),
             held_out: weighted_mean(&mixture, held_out.weight),
         })
@@ -253,8 +253,8 @@ impl<const L: usize> ChainTrainer<L> {
         let train = &data.train;
         let of_round = law.for_round(key.child(5));
         let law = of_round.as_ref().unwrap_or(law);
-        law.lanes(&self.raw, train.target, train.weight, &mut self.lanes);
-        self.quantized.set(&self.lanes, key.child(0).word());
+        law.grad_hess(&self.raw, train.target, train.weight, &mut self.grad_hess);
+        self.quantized.set(&self.grad_hess, key.child(0).word());
         let totals = self.quantized.totals;
         if !totals.iter().all(|total| total.is_finite()) {
             return Err(Error::Diverged {
@@ -268,7 +268,7 @@ impl<const L: usize> ChainTrainer<L> {
         let outputs = law.outputs(self.settings.l2, &totals);
         let gain_spec = GainSpec {
             outputs: outputs.clone(),
-            weight: law.weight_lane(),
+            weight: law.weight_entry(),
             min_weight: self.settings.min_child_weight,
         };
         let open = self.open_columns(train.binned.n_columns(), key.child(2));
@@ -340,12 +340,12 @@ impl<const L: usize> ChainTrainer<L> {
         }
         let left = self.total_weight * (-(round as f64) * self.settings.learning_rate).exp();
         // of the first output; where a round draws its outputs, of all that it has drawn
-        let lanes = 0..n_drawn.max(1);
+        let grad_hess = 0..n_drawn.max(1);
         let square = |row: &[f32; L]| -> f64 {
-            let squares = row[lanes.clone()].iter().map(|&g| f64::from(g).powi(2));
-            squares.sum::<f64>() / lanes.len() as f64
+            let squares = row[grad_hess.clone()].iter().map(|&g| f64::from(g).powi(2));
+            squares.sum::<f64>() / grad_hess.len() as f64
         };
-        let mean_square = self.lanes.iter().map(square).sum::<f64>() / self.total_weight;
+        let mean_square = self.grad_hess.iter().map(square).sum::<f64>() / self.total_weight;
         let sd = mean_square.sqrt() * left / (1.0 + left);
         Some(SplitNoise { sd: sd as f32, key })
     }
@@ -380,9 +380,9 @@ impl<const L: usize> ChainTrainer<L> {
                     else {
                         return 0.0;
                     };
-                    let curvature = empty_leaf_prior[output.curvature] + output.l2;
+                    let hessian = empty_leaf_prior[output.hessian] + output.l2;
                     let sd = self.noise_sd(
-                        law.noise_variance(at, &empty_leaf_prior, curvature),
+                        law.noise_variance(at, &empty_leaf_prior, hessian),
                         dispersion,
                     );
                     sd as f32 * normals[leaf * outputs.len() + at]
@@ -394,13 +394,13 @@ impl<const L: usize> ChainTrainer<L> {
             }
             let sums = self.quantized.sums(rows);
             for (at, output) in outputs.iter().enumerate() {
-                let curvature = sums[output.curvature] + output.l2;
+                let hessian = sums[output.hessian] + output.l2;
                 let limit = law.step_limit(at);
-                let step = (sums[output.gradient] / curvature).clamp(-limit, limit);
+                let step = (sums[output.gradient] / hessian).clamp(-limit, limit);
                 let step = rate * step;
                 let mut value = step;
                 if is_noisy {
-                    let sd = self.noise_sd(law.noise_variance(at, &sums, curvature), dispersion);
+                    let sd = self.noise_sd(law.noise_variance(at, &sums, hessian), dispersion);
                     value += sd * f64::from(normals[leaf * outputs.len() + at]);
                 }
                 values.push(value as f32);
@@ -408,7 +408,7 @@ impl<const L: usize> ChainTrainer<L> {
                     monotone.push(LeafStep {
                         step,
                         noise: value - step,
-                        curvature: Some(curvature),
+                        hessian: Some(hessian),
                     });
                 }
             }

@@ -1,23 +1,23 @@
 //! Laws of a class given raw outputs.
 //!
-//! Two classes: `raw = (f)`, `p = sigmoid(f)` of the second class; uphill gradient `y - p`, curvature `p (1 - p)`. More: one
-//! logit per class, `p = softmax(f)`; gradient `[y = k] - p_k`, curvature `C/(C - 1) p_k (1 - p_k)`, the factor making up for
+//! Two classes: `raw = (f)`, `p = sigmoid(f)` of the second class; uphill gradient `y - p`, hessian `p (1 - p)`. More: one
+//! logit per class, `p = softmax(f)`; gradient `[y = k] - p_k`, hessian `C/(C - 1) p_k (1 - p_k)`, the factor making up for
 //! what the other logits do at the same time.
 
 use crate::likelihood::Law;
 use crate::rng::{Key, shuffle};
 use crate::trees::histogram::splitter::Output;
 
-/// Curvatures are held above this part of the weight, so that sure rows cannot make steps endless.
+/// Hessians are held above this part of the weight, so that sure rows cannot make steps endless.
 const LEAST_CURVATURE: f32 = 1e-3;
 /// Largest step of a logit in one leaf.
 const STEP: f64 = 4.0;
-/// Curvature of a typical row, by which `l2` counts.
+/// Hessian of a typical row, by which `l2` counts.
 const TYPICAL: f64 = 0.25;
 /// Probabilities are held this far from 0 in scores.
 const LEAST_PROBABILITY: f64 = 1e-12;
 
-/// Two classes; lanes are gradient and curvature.
+/// Two classes; grad_hess are gradient and hessian.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Binary;
 
@@ -25,13 +25,13 @@ impl Law<2> for Binary {
     fn outputs(&self, l2: f64, _: &[f64; 2]) -> Vec<Output> {
         vec![Output {
             gradient: 0,
-            curvature: 1,
+            hessian: 1,
             factor: 1.0,
             l2: TYPICAL * l2,
         }]
     }
 
-    fn weight_lane(&self) -> usize {
+    fn weight_entry(&self) -> usize {
         1
     }
 
@@ -40,7 +40,7 @@ impl Law<2> for Binary {
         vec![(shares[1] / shares[0]).ln()]
     }
 
-    fn lanes(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; 2]]) {
+    fn grad_hess(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; 2]]) {
         for (((out, &logit), &y), &w) in out.iter_mut().zip(raw).zip(target).zip(weight) {
             let p = 1.0 / (1.0 + (-logit).exp());
             *out = [w * (y - p), w * (p * (1.0 - p)).max(LEAST_CURVATURE)];
@@ -63,7 +63,7 @@ impl Law<2> for Binary {
 /// Most classes that one tree moves.
 pub(crate) const MOST_SHOWN: usize = 31;
 
-/// Several classes; lanes are the gradients of those shown, their curvatures, and last the weight. Of very many a tree moves
+/// Several classes; grad_hess are the gradients of those shown, their hessians, and last the weight. Of very many a tree moves
 /// some, drawn anew in every round.
 #[derive(Debug, Clone)]
 pub(crate) struct Multiclass {
@@ -79,7 +79,7 @@ impl Multiclass {
         }
     }
 
-    /// Classes that the lanes are about.
+    /// Classes that the grad_hess are about.
     fn classes(&self) -> Vec<usize> {
         if self.shown.is_empty() {
             return (0..self.n_classes).collect();
@@ -93,7 +93,7 @@ impl<const L: usize> Law<L> for Multiclass {
         let n = self.classes().len();
         let output = |at: usize| Output {
             gradient: at,
-            curvature: n + at,
+            hessian: n + at,
             factor: 1.0,
             l2: TYPICAL * l2,
         };
@@ -117,7 +117,7 @@ impl<const L: usize> Law<L> for Multiclass {
         &self.shown
     }
 
-    fn weight_lane(&self) -> usize {
+    fn weight_entry(&self) -> usize {
         L - 1
     }
 
@@ -128,7 +128,7 @@ impl<const L: usize> Law<L> for Multiclass {
             .collect()
     }
 
-    fn lanes(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; L]]) {
+    fn grad_hess(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; L]]) {
         let n = self.n_classes;
         let factor = n as f32 / (n as f32 - 1.0);
         let mut p = vec![0.0_f32; n];
@@ -142,9 +142,9 @@ impl<const L: usize> Law<L> for Multiclass {
             softmax(raw, &mut p);
             for (at, &class) in classes.iter().enumerate() {
                 let hit = f32::from(u8::from(y as usize == class));
-                let curvature = factor * p[class] * (1.0 - p[class]);
+                let hessian = factor * p[class] * (1.0 - p[class]);
                 out[at] = w * (hit - p[class]);
-                out[classes.len() + at] = w * curvature.max(LEAST_CURVATURE);
+                out[classes.len() + at] = w * hessian.max(LEAST_CURVATURE);
             }
             out[L - 1] = w;
         }
@@ -198,7 +198,7 @@ mod tests {
     fn gradients_and_curvatures_agree_with_differences() {
         for (logit, y) in [(0.3, 1.0), (-2.0, 0.0), (1.5, 0.0)] {
             let mut out = [[0.0; 2]];
-            Binary.lanes(&[logit], &[y], &[1.0], &mut out);
+            Binary.grad_hess(&[logit], &[y], &[1.0], &mut out);
             let exact = central_difference(
                 |f| {
                     let p = 1.0 / (1.0 + (-f[0]).exp());
@@ -211,7 +211,7 @@ mod tests {
         let raw = [0.2_f32, -1.0, 0.7];
         let law = Multiclass::new(3);
         let mut out = [[0.0; 8]];
-        law.lanes(&raw, &[2.0], &[1.0], &mut out);
+        law.grad_hess(&raw, &[2.0], &[1.0], &mut out);
         let exact = central_difference(
             |f| f[2] - f.iter().map(|f| f.exp()).sum::<f64>().ln(),
             &raw.map(f64::from),

@@ -1,4 +1,4 @@
-//! Laws of the target given raw outputs: starts, gradients, curvatures.
+//! Laws of the target given raw outputs: starts, gradients, hessians.
 
 pub(crate) mod categorical;
 pub(crate) mod normal;
@@ -9,18 +9,18 @@ use crate::trees::histogram::splitter::Output;
 
 /// A law whose negative log-likelihood boosting lowers. Gradients point uphill in likelihood.
 ///
-/// A row has some raw outputs and `L` lanes: sums of the lanes over the rows of a leaf are all that split search
+/// A row has some raw outputs and `L` grad_hess: sums of the grad_hess over the rows of a leaf are all that split search
 /// and leaf values need.
 pub(crate) trait Law<const L: usize>: Sync {
-    /// Where gradient and curvature of each output stand, given the sums of all lanes; `l2` counts rows of typical curvature.
+    /// Where gradient and hessian of each output stand, given the sums of all grad_hess; `l2` counts rows of typical hessian.
     fn outputs(&self, l2: f64, totals: &[f64; L]) -> Vec<Output>;
 
-    /// The lane that the least weight of a leaf is counted in.
-    fn weight_lane(&self) -> usize;
+    /// The entry that the least weight of a leaf is counted in.
+    fn weight_entry(&self) -> usize;
 
-    /// Variance of the posterior of a leaf's value, given the sums of its lanes and its curvature with `l2`.
-    fn noise_variance(&self, _output: usize, _sums: &[f64; L], curvature: f64) -> f64 {
-        1.0 / curvature
+    /// Variance of the posterior of a leaf's value, given the sums of its grad_hess and its hessian with `l2`.
+    fn noise_variance(&self, _output: usize, _sums: &[f64; L], hessian: f64) -> f64 {
+        1.0 / hessian
     }
 
     /// Whether an output wanders where no rows hold it.
@@ -41,7 +41,7 @@ pub(crate) trait Law<const L: usize>: Sync {
         None
     }
 
-    /// The outputs that the lanes are about, ascending; empty for all.
+    /// The outputs that the grad_hess are about, ascending; empty for all.
     fn shown(&self) -> &[u16] {
         &[]
     }
@@ -49,14 +49,14 @@ pub(crate) trait Law<const L: usize>: Sync {
     /// Raw outputs of the best constant.
     fn start(&self, target: &[f32], weight: &[f32]) -> Vec<f64>;
 
-    /// Lanes of each row. `raw` is rows x outputs.
-    fn lanes(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; L]]);
+    /// Entries of each row. `raw` is rows x outputs.
+    fn grad_hess(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; L]]);
 
     /// Largest step of an output in one leaf, before the learning rate.
     fn step_limit(&self, output: usize) -> f64;
 
     /// What to add to each raw output so that a constant more would fit these rows no better; only ever wider.
-    fn widening(&self, _raw: &[f32], _target: &[f32], _weight: &[f32]) -> Vec<f64> {
+    fn scale_correction(&self, _raw: &[f32], _target: &[f32], _weight: &[f32]) -> Vec<f64> {
         Vec::new()
     }
 

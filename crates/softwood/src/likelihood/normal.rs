@@ -28,7 +28,7 @@ const SCALE_STEP: f64 = 1.0;
 /// Log scales are read no higher: targets are standardised.
 const MOST_LOG_SCALE: f32 = 8.0;
 
-/// A Normal law; lanes are `z`, `e^{-s}`, the natural gradient of the log scale, and 1, each times the row's weight.
+/// A Normal law; grad_hess are `z`, `e^{-s}`, the natural gradient of the log scale, and 1, each times the row's weight.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Normal {
     /// Least standard deviation.
@@ -61,24 +61,24 @@ impl Law<4> for Normal {
         vec![
             Output {
                 gradient: 0,
-                curvature: 1,
+                hessian: 1,
                 factor: typical,
                 l2: l2 * typical,
             },
             Output {
                 gradient: 2,
-                curvature: 3,
+                hessian: 3,
                 factor: 2.0,
                 l2,
             },
         ]
     }
 
-    fn noise_variance(&self, output: usize, sums: &[f64; 4], curvature: f64) -> f64 {
+    fn noise_variance(&self, output: usize, sums: &[f64; 4], hessian: f64) -> f64 {
         if output == 0 {
             // each of the l2 average rows that pull a value to zero lessens its variance too: were it not for the bound, a
             // leaf of one row would be surer than one of ten
-            let pull = curvature - sums[1];
+            let pull = hessian - sums[1];
             let held = sums[1].max(pull);
             let (rows, weights) = (sums[3], sums[1]);
             if weights > 0.0 {
@@ -87,7 +87,7 @@ impl Law<4> for Normal {
                 0.0
             }
         } else {
-            0.5 / curvature
+            0.5 / hessian
         }
     }
 
@@ -96,7 +96,7 @@ impl Law<4> for Normal {
         output == 0
     }
 
-    fn weight_lane(&self) -> usize {
+    fn weight_entry(&self) -> usize {
         3
     }
 
@@ -114,8 +114,8 @@ impl Law<4> for Normal {
         vec![mean, 0.5 * variance.max(self.floor.powi(2)).ln()]
     }
 
-    fn lanes(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; 4]]) {
-        lanes(raw, target, weight, self.floor.ln() as f32, out);
+    fn grad_hess(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; 4]]) {
+        grad_hess(raw, target, weight, self.floor.ln() as f32, out);
     }
 
     fn step_limit(&self, output: usize) -> f64 {
@@ -127,7 +127,7 @@ impl Law<4> for Normal {
     }
 
     /// The log scale rises by half the log of the mean `z^2`, where that is above one.
-    fn widening(&self, raw: &[f32], target: &[f32], weight: &[f32]) -> Vec<f64> {
+    fn scale_correction(&self, raw: &[f32], target: &[f32], weight: &[f32]) -> Vec<f64> {
         let (mut sum, mut total) = (0.0, 0.0);
         for ((raw, &y), &w) in raw.as_chunks::<2>().0.iter().zip(target).zip(weight) {
             let inverse = (-self.log_scale(f64::from(raw[1]))).exp();
@@ -148,16 +148,16 @@ impl Law<4> for Normal {
     }
 }
 
-/// Rows whose lanes are computed side by side.
+/// Rows whose grad_hess are computed side by side.
 const CHUNK: usize = 16;
 
 #[multiversion(targets = "simd")]
-fn lanes(raw: &[f32], target: &[f32], weight: &[f32], least: f32, out: &mut [[f32; 4]]) {
+fn grad_hess(raw: &[f32], target: &[f32], weight: &[f32], least: f32, out: &mut [[f32; 4]]) {
     let (rows, last) = raw.as_chunks::<2>().0.as_chunks();
     let (targets, last_target) = target.as_chunks();
     let (weights, last_weight) = weight.as_chunks();
-    let (lanes, last_lanes) = out.as_chunks_mut();
-    for (((row, target), weight), out) in rows.iter().zip(targets).zip(weights).zip(lanes) {
+    let (grad_hess, last_lanes) = out.as_chunks_mut();
+    for (((row, target), weight), out) in rows.iter().zip(targets).zip(weights).zip(grad_hess) {
         *out = lanes_of_chunk(row, target, weight, least);
     }
     if !last.is_empty() {
@@ -217,7 +217,7 @@ mod tests {
 
     fn lanes_of(raw: [f32; 2], y: f32) -> [f32; 4] {
         let mut out = [[0.0; 4]];
-        Normal { floor: 1e-3 }.lanes(&raw, &[y], &[1.0], &mut out);
+        Normal { floor: 1e-3 }.grad_hess(&raw, &[y], &[1.0], &mut out);
         out[0]
     }
 
@@ -249,11 +249,11 @@ mod tests {
         let weight: Vec<f32> = (0..n).map(|i| at(i, 11) + 2.0).collect();
         let mut together = vec![[0.0; 4]; n];
         let law = Normal { floor: 1e-3 };
-        law.lanes(&raw, &target, &weight, &mut together);
+        law.grad_hess(&raw, &target, &weight, &mut together);
         for i in 0..n {
             let mut alone = [[0.0; 4]];
             let own = (&raw[2 * i..2 * i + 2], &target[i..=i], &weight[i..=i]);
-            law.lanes(own.0, own.1, own.2, &mut alone);
+            law.grad_hess(own.0, own.1, own.2, &mut alone);
             assert_eq!(together[i].map(f32::to_bits), alone[0].map(f32::to_bits));
         }
     }

@@ -4,7 +4,7 @@
 use crate::likelihood::Law;
 use crate::trees::histogram::splitter::Output;
 
-/// Lanes are gradient `y - m` and weight.
+/// Entries are gradient `y - m` and weight.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Squared;
 
@@ -12,13 +12,13 @@ impl Law<2> for Squared {
     fn outputs(&self, l2: f64, _: &[f64; 2]) -> Vec<Output> {
         vec![Output {
             gradient: 0,
-            curvature: 1,
+            hessian: 1,
             factor: 1.0,
             l2,
         }]
     }
 
-    fn weight_lane(&self) -> usize {
+    fn weight_entry(&self) -> usize {
         1
     }
 
@@ -41,7 +41,7 @@ impl Law<2> for Squared {
         vec![sum / total]
     }
 
-    fn lanes(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; 2]]) {
+    fn grad_hess(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; 2]]) {
         for (((out, &mean), &y), &w) in out.iter_mut().zip(raw).zip(target).zip(weight) {
             *out = [w * (y - mean), w];
         }

@@ -201,7 +201,7 @@ impl<'a> Ensemble<'a> {
         n / (sum * self.total_weight).max(f64::MIN_POSITIVE)
     }
 
-    /// What a row of these raw outputs tells of one of them: its expected curvature. `total` is that of the classes.
+    /// What a row of these raw outputs tells of one of them: its expected hessian. `total` is that of the classes.
     fn information(&self, output: usize, total: f64, raw: impl Fn(usize) -> f64) -> f64 {
         match self.law {
             Law::Normal { .. } if output == 1 => 2.0,

@@ -36,7 +36,7 @@ pub(super) struct Chosen {
     /// Mean held-out log-likelihood, where it was looked at.
     pub(super) held_out: Option<f64>,
     /// What held-out rows ask to be added to each raw output.
-    pub(super) widening: Vec<f64>,
+    pub(super) scale_correction: Vec<f64>,
 }
 
 /// A model to go on from: how it sees rows, its first chain, its step size and depth.
@@ -63,7 +63,7 @@ pub(super) fn choose(
         n_trees: config.n_estimators,
         plan: plan.clone(),
         held_out: None,
-        widening: Vec::new(),
+        scale_correction: Vec::new(),
     };
     let n_spare = match before {
         // the model may have been trained on these rows: none of them can judge it
@@ -312,7 +312,7 @@ fn best(
                 n_trees: point.n_trees,
                 plan: plan.clone(),
                 held_out: Some(point.held_out),
-                widening: point.widening,
+                scale_correction: point.scale_correction,
             });
         }
     }

@@ -96,7 +96,7 @@ fn fit(
     if config.sampling == Sampling::Off && base.is_none() {
         // no noise accounts for what was learned by heart
         for chain in &mut chains {
-            chain.shift(&chosen.widening);
+            chain.shift(&chosen.scale_correction);
         }
     }
     let law = with_dispersion(law, &chosen, dispersion);

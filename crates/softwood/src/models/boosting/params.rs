@@ -71,9 +71,9 @@ params! {
         growth: TreeGrowth = TreeGrowth::Symmetric, [0, 0];
         /// Most leaves of a tree that grows leaf by leaf.
         max_leaves: usize = 31, [2, 65_536];
-        /// Rows of typical curvature added to every leaf.
+        /// Rows of typical hessian added to every leaf.
         l2: f64 = 3.0, [0.0, 1e6];
-        /// Least weight of a leaf (classification: least curvature).
+        /// Least weight of a leaf (classification: least hessian).
         min_child_weight: f64 = 1e-3, [0.0, 1e12];
         /// Part of the rows that the conditions of a tree are chosen on.
         subsample: f64 = 0.5, [0.01, 1.0];
@@ -122,9 +122,9 @@ params! {
         growth: TreeGrowth = TreeGrowth::Symmetric, [0, 0];
         /// Most leaves of a tree that grows leaf by leaf.
         max_leaves: usize = 31, [2, 65_536];
-        /// Rows of typical curvature added to every leaf.
+        /// Rows of typical hessian added to every leaf.
         l2: f64 = 3.0, [0.0, 1e6];
-        /// Least weight of a leaf (classification: least curvature).
+        /// Least weight of a leaf (classification: least hessian).
         min_child_weight: f64 = 1e-3, [0.0, 1e12];
         /// Part of the rows that the conditions of a tree are chosen on.
         subsample: f64 = 1.0, [0.01, 1.0];

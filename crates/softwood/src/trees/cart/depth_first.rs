@@ -100,10 +100,10 @@ impl<const L: usize> Grower<L> {
         self.line_up(task.quantized, new_children);
         if new_children.is_empty() {
             let rows = self.partition.rows(&self.nodes[of].rows);
-            let lanes = rows.iter().map(|&row| task.quantized.narrow[row as usize]);
-            self.lanes.extend(lanes);
+            let grad_hess = rows.iter().map(|&row| task.quantized.narrow[row as usize]);
+            self.grad_hess.extend(grad_hess);
         }
-        let (counted, nodes) = ((&self.partition, &*self.lanes), &self.nodes);
+        let (counted, nodes) = ((&self.partition, &*self.grad_hess), &self.nodes);
         let work = |group: usize, builder: &mut HistogramBuilder<L>| {
             builder.count(task, group, counted, nodes, new_children);
         };

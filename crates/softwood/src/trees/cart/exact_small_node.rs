@@ -106,10 +106,13 @@ impl<const L: usize> ExactSearch<L> {
         self.groups.clear();
         for &key in &self.sorted {
             let (bin, row) = ((key >> 16) as u8, rows[(key & 0xffff) as usize]);
-            let lanes = task.quantized.wide[row as usize].map(i64::from);
+            let grad_hess = task.quantized.wide[row as usize].map(i64::from);
             match self.groups.last_mut() {
-                Some(last) if last.bin == bin => last.sums = add(last.sums, lanes),
-                _ => self.groups.push(BinSums { bin, sums: lanes }),
+                Some(last) if last.bin == bin => last.sums = add(last.sums, grad_hess),
+                _ => self.groups.push(BinSums {
+                    bin,
+                    sums: grad_hess,
+                }),
             }
         }
     }
@@ -117,8 +120,7 @@ impl<const L: usize> ExactSearch<L> {
     /// Categories by the step of the output that tells them apart best.
     fn order(&mut self, gain_spec: &GainSpec, quantized: &QuantizedGradients<L>) {
         let step = |output: &Output, group: &BinSums<L>| {
-            let weight =
-                group.sums[output.curvature].max(1) as f64 * quantized.unit[output.curvature];
+            let weight = group.sums[output.hessian].max(1) as f64 * quantized.unit[output.hessian];
             group.sums[output.gradient] as f64 * quantized.unit[output.gradient]
                 / (weight + output.l2)
         };
@@ -191,7 +193,7 @@ impl<const L: usize> SplitScorer<'_, L> {
         };
         for (at, group) in groups.iter().enumerate().take(end).skip(first) {
             left = add(left, group.sums);
-            let right: [i64; L] = std::array::from_fn(|lane| self.total[lane] - left[lane]);
+            let right: [i64; L] = std::array::from_fn(|entry| self.total[entry] - left[entry]);
             let weight = |sums: &[i64; L]| {
                 sums[self.gain_spec.weight] as f64 * self.quantized.unit[self.gain_spec.weight]
             };
@@ -213,7 +215,7 @@ impl<const L: usize> SplitScorer<'_, L> {
 }
 
 fn add<const L: usize>(a: [i64; L], b: [i64; L]) -> [i64; L] {
-    std::array::from_fn(|lane| a[lane] + b[lane])
+    std::array::from_fn(|entry| a[entry] + b[entry])
 }
 
 /// Score of a set of rows; see `search.rs`.
@@ -226,10 +228,9 @@ fn score<const L: usize>(
     let mut score = 0.0;
     for output in &gain_spec.outputs {
         let gradient = sums[output.gradient] as f64 * quantized.unit[output.gradient];
-        let curvature =
-            sums[output.curvature] as f64 * quantized.unit[output.curvature] + output.l2;
-        if curvature > 0.0 {
-            score += output.factor * gradient * gradient / curvature;
+        let hessian = sums[output.hessian] as f64 * quantized.unit[output.hessian] + output.l2;
+        if hessian > 0.0 {
+            score += output.factor * gradient * gradient / hessian;
         }
     }
     score

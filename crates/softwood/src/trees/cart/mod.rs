@@ -139,22 +139,20 @@ pub(crate) fn grow(
 ) -> Result<Cart> {
     match data.kind {
         CartTarget::Number | CartTarget::Classes(..=2) => {
-            grow_lanes::<2>(data, weight, limits, key, watch)
+            grow_with::<2>(data, weight, limits, key, watch)
         }
-        CartTarget::Classes(3) => grow_lanes::<4>(data, weight, limits, key, watch),
-        CartTarget::Classes(4..=7) => grow_lanes::<8>(data, weight, limits, key, watch),
-        CartTarget::Classes(8..=15) => grow_lanes::<16>(data, weight, limits, key, watch),
-        CartTarget::Classes(16..=31) => grow_lanes::<32>(data, weight, limits, key, watch),
-        CartTarget::Classes(32..=MOST_CLASSES) => {
-            grow_lanes::<64>(data, weight, limits, key, watch)
-        }
+        CartTarget::Classes(3) => grow_with::<4>(data, weight, limits, key, watch),
+        CartTarget::Classes(4..=7) => grow_with::<8>(data, weight, limits, key, watch),
+        CartTarget::Classes(8..=15) => grow_with::<16>(data, weight, limits, key, watch),
+        CartTarget::Classes(16..=31) => grow_with::<32>(data, weight, limits, key, watch),
+        CartTarget::Classes(32..=MOST_CLASSES) => grow_with::<64>(data, weight, limits, key, watch),
         CartTarget::Classes(n) => Err(Error::Table(format!(
             "the target has {n} classes; a tree takes at most {MOST_CLASSES}"
         ))),
     }
 }
 
-fn grow_lanes<const L: usize>(
+fn grow_with<const L: usize>(
     data: &CartData<'_>,
     weight: &[f32],
     limits: &CartLimits,
@@ -172,10 +170,10 @@ fn grow_lanes<const L: usize>(
             .push(&mut root, data.target[row], f64::from(weight[row]));
     }
     let mut quantized = QuantizedGradients::<L>::new(n_rows);
-    quantized.set(&lanes(data, weight, &root), key.child(0).word());
+    quantized.set(&grad_hess(data, weight, &root), key.child(0).word());
     let output = |gradient: usize| Output {
         gradient,
-        curvature: L - 1,
+        hessian: L - 1,
         factor: 1.0,
         l2: 0.0,
     };
@@ -228,23 +226,23 @@ fn grow_lanes<const L: usize>(
 }
 
 /// Weighted residuals of the root's answer, output by output, and last the weight.
-fn lanes<const L: usize>(data: &CartData<'_>, weight: &[f32], root: &[f64]) -> Vec<[f32; L]> {
+fn grad_hess<const L: usize>(data: &CartData<'_>, weight: &[f32], root: &[f64]) -> Vec<[f32; L]> {
     let total: f64 = root.iter().sum();
     let rows = data.target.iter().zip(weight);
     rows.map(|(&y, &w)| {
-        let mut lanes = [0.0; L];
-        lanes[L - 1] = w;
+        let mut grad_hess = [0.0; L];
+        grad_hess[L - 1] = w;
         match data.kind {
-            CartTarget::Number => lanes[0] = w * (y - root[1] as f32),
-            CartTarget::Classes(..=2) => lanes[0] = w * (y - (root[1] / total) as f32),
+            CartTarget::Number => grad_hess[0] = w * (y - root[1] as f32),
+            CartTarget::Classes(..=2) => grad_hess[0] = w * (y - (root[1] / total) as f32),
             CartTarget::Classes(n) => {
                 for class in 0..n {
                     let hit = f32::from(u8::from(y as usize == class));
-                    lanes[class] = w * (hit - (root[class] / total) as f32);
+                    grad_hess[class] = w * (hit - (root[class] / total) as f32);
                 }
             }
         }
-        lanes
+        grad_hess
     })
     .collect()
 }

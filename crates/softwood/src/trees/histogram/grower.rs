@@ -80,7 +80,7 @@ pub(crate) struct Grower<const L: usize> {
     pub(super) builders: Vec<HistogramBuilder<L>>,
     pub(super) nodes: Vec<Node>,
     /// Narrow numbers of the rows that are being counted, node after node.
-    pub(super) lanes: Vec<[i16; L]>,
+    pub(super) grad_hess: Vec<[i16; L]>,
 }
 
 impl<const L: usize> Grower<L> {
@@ -92,7 +92,7 @@ impl<const L: usize> Grower<L> {
             builders: builders.collect(),
             nodes: Vec::new(),
             // of two children the smaller is counted
-            lanes: Vec::with_capacity(binned.n_rows() / 2),
+            grad_hess: Vec::with_capacity(binned.n_rows() / 2),
         }
     }
 
@@ -120,12 +120,12 @@ impl<const L: usize> Grower<L> {
         for depth in 0..task.limits.max_depth {
             self.line_up(task.quantized, &new_children);
             // all rows are in the order of the table
-            let lanes = if new_children.is_empty() {
+            let grad_hess = if new_children.is_empty() {
                 &task.quantized.narrow
             } else {
-                &self.lanes
+                &self.grad_hess
             };
-            let (counted, nodes) = ((&self.partition, &**lanes), &self.nodes);
+            let (counted, nodes) = ((&self.partition, &**grad_hess), &self.nodes);
             task.pool.each(&mut self.builders, |group, builder| {
                 builder.count(task, group, counted, nodes, &new_children);
                 builder.search_level(task, depth, nodes, &level);
@@ -168,10 +168,12 @@ impl<const L: usize> Grower<L> {
         quantized: &QuantizedGradients<L>,
         new_children: &[SplitChildren],
     ) {
-        self.lanes.clear();
+        self.grad_hess.clear();
         for split in new_children {
             let rows = self.partition.rows(&self.nodes[split.smaller].rows);
-            visit(&quantized.narrow, rows, |&lanes| self.lanes.push(lanes));
+            visit(&quantized.narrow, rows, |&grad_hess| {
+                self.grad_hess.push(grad_hess)
+            });
         }
     }
 
@@ -242,12 +244,12 @@ impl<const L: usize> Grower<L> {
             if !fresh.is_empty() {
                 self.line_up(task.quantized, &new_children);
                 // all rows are in the order of the table
-                let lanes = if new_children.is_empty() {
+                let grad_hess = if new_children.is_empty() {
                     &task.quantized.narrow
                 } else {
-                    &self.lanes
+                    &self.grad_hess
                 };
-                let (counted, nodes) = ((&self.partition, &**lanes), &self.nodes);
+                let (counted, nodes) = ((&self.partition, &**grad_hess), &self.nodes);
                 task.pool.each(&mut self.builders, |group, builder| {
                     builder.count(task, group, counted, nodes, &new_children);
                     builder.search_nodes(task, nodes, &fresh);

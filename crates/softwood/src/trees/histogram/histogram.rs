@@ -24,21 +24,21 @@ impl<const L: usize> Histogram<L> {
         &self.0[at]
     }
 
-    /// The sums over some rows (ascending, each once); `bins` holds all rows, `lanes` only these.
-    pub(crate) fn fill(&mut self, bins: &[[u8; GROUP]], lanes: &[[i16; L]], rows: &[u32]) {
+    /// The sums over some rows (ascending, each once); `bins` holds all rows, `grad_hess` only these.
+    pub(crate) fn fill(&mut self, bins: &[[u8; GROUP]], grad_hess: &[[i16; L]], rows: &[u32]) {
         self.0.fill([[0; L]; BINS]);
         match self.0.as_mut_slice() {
-            [a] => add(std::array::from_mut(a), bins, lanes, rows),
+            [a] => add(std::array::from_mut(a), bins, grad_hess, rows),
             wide => {
                 let n = wide.len();
                 match n {
-                    2 => add::<2, L>(wide.try_into().expect(LENGTH), bins, lanes, rows),
-                    3 => add::<3, L>(wide.try_into().expect(LENGTH), bins, lanes, rows),
-                    4 => add::<4, L>(wide.try_into().expect(LENGTH), bins, lanes, rows),
-                    5 => add::<5, L>(wide.try_into().expect(LENGTH), bins, lanes, rows),
-                    6 => add::<6, L>(wide.try_into().expect(LENGTH), bins, lanes, rows),
-                    7 => add::<7, L>(wide.try_into().expect(LENGTH), bins, lanes, rows),
-                    _ => add::<8, L>(wide.try_into().expect(LENGTH), bins, lanes, rows),
+                    2 => add::<2, L>(wide.try_into().expect(LENGTH), bins, grad_hess, rows),
+                    3 => add::<3, L>(wide.try_into().expect(LENGTH), bins, grad_hess, rows),
+                    4 => add::<4, L>(wide.try_into().expect(LENGTH), bins, grad_hess, rows),
+                    5 => add::<5, L>(wide.try_into().expect(LENGTH), bins, grad_hess, rows),
+                    6 => add::<6, L>(wide.try_into().expect(LENGTH), bins, grad_hess, rows),
+                    7 => add::<7, L>(wide.try_into().expect(LENGTH), bins, grad_hess, rows),
+                    _ => add::<8, L>(wide.try_into().expect(LENGTH), bins, grad_hess, rows),
                 }
             }
         }
@@ -56,23 +56,27 @@ const LENGTH: &str = "the slice has the length that was matched";
 fn add<const N: usize, const L: usize>(
     sums: &mut [Bins<L>; N],
     bins: &[[u8; GROUP]],
-    lanes: &[[i16; L]],
+    grad_hess: &[[i16; L]],
     rows: &[u32],
 ) {
     if rows.len() == bins.len() {
         // all rows, in the order of the table
-        for (bins, lanes) in bins.iter().zip(lanes) {
-            add_row(sums, bins, lanes);
+        for (bins, grad_hess) in bins.iter().zip(grad_hess) {
+            add_row(sums, bins, grad_hess);
         }
         return;
     }
     let (soon, last) = rows.split_at(rows.len().saturating_sub(AHEAD));
-    for ((&row, &later), lanes) in soon.iter().zip(&rows[rows.len() - soon.len()..]).zip(lanes) {
+    for ((&row, &later), grad_hess) in soon
+        .iter()
+        .zip(&rows[rows.len() - soon.len()..])
+        .zip(grad_hess)
+    {
         prefetch(bins, later as usize);
-        add_row(sums, &bins[row as usize], lanes);
+        add_row(sums, &bins[row as usize], grad_hess);
     }
-    for (&row, lanes) in last.iter().zip(&lanes[soon.len()..]) {
-        add_row(sums, &bins[row as usize], lanes);
+    for (&row, grad_hess) in last.iter().zip(&grad_hess[soon.len()..]) {
+        add_row(sums, &bins[row as usize], grad_hess);
     }
 }
 
@@ -80,16 +84,16 @@ fn add<const N: usize, const L: usize>(
 fn add_row<const N: usize, const L: usize>(
     sums: &mut [Bins<L>; N],
     bins: &[u8; GROUP],
-    lanes: &[i16; L],
+    grad_hess: &[i16; L],
 ) {
     let mut wide = [0; L];
-    for lane in 0..L {
-        wide[lane] = i32::from(lanes[lane]);
+    for entry in 0..L {
+        wide[entry] = i32::from(grad_hess[entry]);
     }
     for column in 0..N {
         let sum = &mut sums[column][bins[column] as usize];
-        for lane in 0..L {
-            sum[lane] = sum[lane].wrapping_add(wide[lane]);
+        for entry in 0..L {
+            sum[entry] = sum[entry].wrapping_add(wide[entry]);
         }
     }
 }
@@ -111,13 +115,13 @@ mod tests {
         let bins: Vec<[u8; GROUP]> = (0..n)
             .map(|i| std::array::from_fn(|c| (i * (c + 3) % 251) as u8))
             .collect();
-        let lanes: Vec<[i16; 4]> = (0..n as i16).map(|i| [i, -i, 1, i * 31 % 1000]).collect();
+        let grad_hess: Vec<[i16; 4]> = (0..n as i16).map(|i| [i, -i, 1, i * 31 % 1000]).collect();
         let all: Vec<u32> = (0..n as u32).collect();
         for n_columns in 1..=GROUP {
             let fill = |rows: &[u32]| {
                 let mut sums = Histogram::<4>::new(n_columns);
-                let lanes: Vec<_> = rows.iter().map(|&row| lanes[row as usize]).collect();
-                sums.fill(&bins, &lanes, rows);
+                let grad_hess: Vec<_> = rows.iter().map(|&row| grad_hess[row as usize]).collect();
+                sums.fill(&bins, &grad_hess, rows);
                 sums
             };
             let (mut whole, part) = (fill(&all), fill(&all[100..350]));
@@ -125,7 +129,7 @@ mod tests {
                 for bin in 0..BINS {
                     let plain = (0..n)
                         .filter(|&i| bins[i][column] as usize == bin)
-                        .map(|i| i32::from(lanes[i][3]))
+                        .map(|i| i32::from(grad_hess[i][3]))
                         .sum::<i32>();
                     assert_eq!(whole.column(column)[bin][3], plain);
                 }

@@ -54,12 +54,12 @@ impl<const L: usize> HistogramBuilder<L> {
             .extend(self.histograms.get_mut(node).and_then(Option::take));
     }
 
-    /// Histograms of the root, or of the children just born; `lanes` are in line with the rows that they count.
+    /// Histograms of the root, or of the children just born; `grad_hess` are in line with the rows that they count.
     pub(crate) fn count(
         &mut self,
         task: &GrowTask<'_, L>,
         group: usize,
-        (partition, mut lanes): (&Partition, &[[i16; L]]),
+        (partition, mut grad_hess): (&Partition, &[[i16; L]]),
         nodes: &[Node],
         new_children: &[SplitChildren],
     ) {
@@ -67,13 +67,13 @@ impl<const L: usize> HistogramBuilder<L> {
         self.histograms.resize_with(nodes.len(), || None);
         if new_children.is_empty() {
             let mut root = self.fresh();
-            root.fill(bins, lanes, partition.rows(&nodes[0].rows));
+            root.fill(bins, grad_hess, partition.rows(&nodes[0].rows));
             self.histograms[0] = Some(root);
         }
         for split in new_children {
             let rows = partition.rows(&nodes[split.smaller].rows);
-            let (own, others) = lanes.split_at(rows.len());
-            lanes = others;
+            let (own, others) = grad_hess.split_at(rows.len());
+            grad_hess = others;
             if nodes[split.larger].rows.is_empty() {
                 self.forget(split.parent);
                 continue;
@@ -237,8 +237,8 @@ impl<const L: usize> HistogramBuilder<L> {
                 continue;
             };
             for (sum, bin) in self.pooled.iter_mut().zip(histogram.column(at)) {
-                for lane in 0..L {
-                    sum[lane] = sum[lane].wrapping_add(bin[lane]);
+                for entry in 0..L {
+                    sum[entry] = sum[entry].wrapping_add(bin[entry]);
                 }
             }
         }
@@ -406,8 +406,8 @@ fn add(sums: &mut [f32; BINS], scores: &[f32]) {
 fn total<const L: usize>(bins: &Bins<L>) -> [i32; L] {
     let mut total = [0_i32; L];
     for bin in bins {
-        for lane in 0..L {
-            total[lane] = total[lane].wrapping_add(bin[lane]);
+        for entry in 0..L {
+            total[entry] = total[entry].wrapping_add(bin[entry]);
         }
     }
     total

@@ -1,6 +1,6 @@
 //! Gradients as whole numbers, so that their sums are exact and do not depend on the order of adding.
 //!
-//! A row carries `L` numbers (gradients, curvatures, weight). Each lane is scaled_gain by a power of two so that its largest
+//! A row carries `L` numbers (gradients, hessians, weight). Each entry is scaled_gain by a power of two so that its largest
 //! value stays within 30 bits: the *wide* numbers, whose sums in 64 bits give leaf values. Histograms add *narrow* numbers
 //! of 16 bits in 32 bits: the wide ones without their last `shift` bits, rounded up or down at random so that the mean is
 //! kept. A narrow number differs from its wide one by less than `2^shift` units, so a sum over `n` rows by less than
@@ -22,7 +22,7 @@ const CHUNK: usize = 256;
 pub(crate) struct QuantizedGradients<const L: usize> {
     pub(crate) wide: Vec<[i32; L]>,
     pub(crate) narrow: Vec<[i16; L]>,
-    /// Value of one wide unit of each lane.
+    /// Value of one wide unit of each entry.
     pub(crate) unit: [f64; L],
     /// Bits that a narrow number leaves out.
     pub(crate) shift: u32,
@@ -43,19 +43,19 @@ impl<const L: usize> QuantizedGradients<L> {
         }
     }
 
-    /// Value of one narrow unit of a lane.
-    pub(crate) fn narrow_unit(&self, lane: usize) -> f64 {
-        self.unit[lane] * f64::from(1_u32 << self.shift)
+    /// Value of one narrow unit of a entry.
+    pub(crate) fn narrow_unit(&self, entry: usize) -> f64 {
+        self.unit[entry] * f64::from(1_u32 << self.shift)
     }
 
     /// Takes over the values of all rows. Row `i` is rounded by the stream of `salt` and `i`, whoever computes it.
     pub(crate) fn set(&mut self, values: &[[f32; L]], salt: u64) {
         let largest = largest(values);
         let mut scale = [0.0; L];
-        for lane in 0..L {
-            let exponent = WIDE_BITS - exponent_of(largest[lane]);
-            scale[lane] = power_of_two(exponent);
-            self.unit[lane] = power_of_two(-exponent);
+        for entry in 0..L {
+            let exponent = WIDE_BITS - exponent_of(largest[entry]);
+            scale[entry] = power_of_two(exponent);
+            self.unit[entry] = power_of_two(-exponent);
         }
         let scales = scale.repeat(CHUNK);
         let mut stream = mix(salt) as u32;
@@ -63,8 +63,8 @@ impl<const L: usize> QuantizedGradients<L> {
         let chunks = values.chunks(CHUNK).zip(self.wide.chunks_mut(CHUNK));
         for ((values, wide), narrow) in chunks.zip(self.narrow.chunks_mut(CHUNK)) {
             let sums = round(values, &scales, wide, narrow, (stream, self.shift));
-            for lane in 0..L {
-                totals[lane] += sums[lane];
+            for entry in 0..L {
+                totals[entry] += sums[entry];
             }
             stream = stream.wrapping_add((CHUNK * L) as u32);
         }
@@ -72,15 +72,15 @@ impl<const L: usize> QuantizedGradients<L> {
     }
 
     fn in_units(&self, sums: [i64; L]) -> [f64; L] {
-        std::array::from_fn(|lane| sums[lane] as f64 * self.unit[lane])
+        std::array::from_fn(|entry| sums[entry] as f64 * self.unit[entry])
     }
 
     /// Exact sums of the wide numbers of some rows, in units of value.
     pub(crate) fn sums(&self, rows: &[u32]) -> [f64; L] {
         let mut sums = [0_i64; L];
         visit(&self.wide, rows, |numbers| {
-            for lane in 0..L {
-                sums[lane] += i64::from(numbers[lane]);
+            for entry in 0..L {
+                sums[entry] += i64::from(numbers[entry]);
             }
         });
         self.in_units(sums)
@@ -95,14 +95,14 @@ fn largest<const L: usize>(values: &[[f32; L]]) -> [f32; L] {
     let (many, rest) = values.as_chunks::<8>();
     for rows in many {
         for (largest, row) in side_by_side.iter_mut().zip(rows) {
-            for lane in 0..L {
-                largest[lane] = largest[lane].max(row[lane].abs());
+            for entry in 0..L {
+                largest[entry] = largest[entry].max(row[entry].abs());
             }
         }
     }
     for row in side_by_side.iter().chain(rest) {
-        for lane in 0..L {
-            largest[lane] = largest[lane].max(row[lane].abs());
+        for entry in 0..L {
+            largest[entry] = largest[entry].max(row[entry].abs());
         }
     }
     largest
@@ -132,14 +132,14 @@ fn round<const L: usize>(
     }
     let mut sums = [0_i64; L];
     for row in wide.iter() {
-        for lane in 0..L {
-            sums[lane] += i64::from(row[lane]);
+        for entry in 0..L {
+            sums[entry] += i64::from(row[entry]);
         }
     }
     sums
 }
 
-/// A bijection of 32 bits whose output bits each depend on all input bits; cheap in lanes.
+/// A bijection of 32 bits whose output bits each depend on all input bits; cheap in grad_hess.
 #[inline(always)]
 fn scramble(mut x: u32) -> u32 {
     x = (x ^ (x >> 16)).wrapping_mul(0x7feb_352d);
@@ -176,9 +176,9 @@ mod tests {
         quantized.set(&values, 1);
         let mut order: Vec<u32> = (0..1000).collect();
         let sums = quantized.sums(&order);
-        for lane in 0..2 {
-            let exact: f64 = values.iter().map(|row| f64::from(row[lane])).sum();
-            assert!((sums[lane] - exact).abs() <= 1000.0 * quantized.unit[lane]);
+        for entry in 0..2 {
+            let exact: f64 = values.iter().map(|row| f64::from(row[entry])).sum();
+            assert!((sums[entry] - exact).abs() <= 1000.0 * quantized.unit[entry]);
         }
         order.reverse();
         assert_eq!(
@@ -196,20 +196,20 @@ mod tests {
         for salt in 0..20 {
             quantized.set(&values, salt);
             let wide = quantized.sums(&all);
-            for lane in 0..2 {
+            for entry in 0..2 {
                 let narrow: i64 = quantized
                     .narrow
                     .iter()
-                    .map(|row| i64::from(row[lane]))
+                    .map(|row| i64::from(row[entry]))
                     .sum();
-                let error = (narrow as f64 * quantized.narrow_unit(lane) - wide[lane]).abs();
+                let error = (narrow as f64 * quantized.narrow_unit(entry) - wide[entry]).abs();
                 // six standard deviations of a sum of independent roundings: a false alarm in 10^9
-                assert!(error <= 6.0 * 0.5 * (n as f64).sqrt() * quantized.narrow_unit(lane));
+                assert!(error <= 6.0 * 0.5 * (n as f64).sqrt() * quantized.narrow_unit(entry));
             }
         }
         for (wide, narrow) in quantized.wide.iter().zip(&quantized.narrow) {
-            for lane in 0..2 {
-                let error = (i64::from(narrow[lane]) << quantized.shift) - i64::from(wide[lane]);
+            for entry in 0..2 {
+                let error = (i64::from(narrow[entry]) << quantized.shift) - i64::from(wide[entry]);
                 assert!(error.abs() < 1 << quantized.shift);
             }
         }

@@ -1,6 +1,6 @@
 //! What a node would gain from each threshold of one column.
 //!
-//! A set of rows with gradient sums `G_k` and curvature sums `H_k` lowers the loss by half of `sum_k c_k G_k^2 / (H_k + l2_k)` if
+//! A set of rows with gradient sums `G_k` and hessian sums `H_k` lowers the loss by half of `sum_k c_k G_k^2 / (H_k + l2_k)` if
 //! each output takes its best step. The score of a split is that sum over both sides; what it gains is the score less
 //! that of the node unsplit.
 
@@ -9,22 +9,22 @@ use multiversion::multiversion;
 use crate::trees::histogram::histogram::{BINS, Bins};
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 
-/// One output: where its gradient and its curvature stand among the lanes, and its regularisation.
+/// One output: where its gradient and its hessian stand among the grad_hess, and its regularisation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     pub(crate) gradient: usize,
-    pub(crate) curvature: usize,
+    pub(crate) hessian: usize,
     /// Weight of this output's score.
     pub(crate) factor: f64,
-    /// Added to the curvature of every leaf.
+    /// Added to the hessian of every leaf.
     pub(crate) l2: f64,
 }
 
-/// What the lanes mean.
+/// What the grad_hess mean.
 #[derive(Debug, Clone)]
 pub(crate) struct GainSpec {
     pub(crate) outputs: Vec<Output>,
-    /// The lane that the least weight of a leaf is counted in.
+    /// The entry that the least weight of a leaf is counted in.
     pub(crate) weight: usize,
     pub(crate) min_weight: f64,
 }
@@ -40,7 +40,7 @@ pub(crate) struct ScaledGain {
 #[derive(Debug, Clone, Copy)]
 struct ScaledOutput {
     gradient: usize,
-    curvature: usize,
+    hessian: usize,
     factor: f32,
     l2: f32,
 }
@@ -55,13 +55,13 @@ impl ScaledGain {
     ) -> Self {
         let outputs = gain_spec.outputs.iter().map(|output| {
             let gradient = quantized.narrow_unit(output.gradient);
-            let curvature = quantized.narrow_unit(output.curvature);
+            let hessian = quantized.narrow_unit(output.hessian);
             ScaledOutput {
                 gradient: output.gradient,
-                curvature: output.curvature,
-                factor: (output.factor * gradient * gradient / curvature) as f32,
+                hessian: output.hessian,
+                factor: (output.factor * gradient * gradient / hessian) as f32,
                 // never zero: an empty side scores nothing instead of 0/0
-                l2: ((output.l2 / curvature) as f32).max(1e-3),
+                l2: ((output.l2 / hessian) as f32).max(1e-3),
             }
         });
         let min_weight = gain_spec.min_weight / quantized.narrow_unit(gain_spec.weight);
@@ -75,7 +75,7 @@ impl ScaledGain {
     /// Bins that hold rows, by the step that the output which tells them apart best would take.
     pub(crate) fn order<const L: usize>(&self, bins: &Bins<L>, n_bins: usize, out: &mut Vec<u8>) {
         let step = |output: &ScaledOutput, bin: usize| {
-            bins[bin][output.gradient] as f32 / (bins[bin][output.curvature] as f32 + output.l2)
+            bins[bin][output.gradient] as f32 / (bins[bin][output.hessian] as f32 + output.l2)
         };
         let spread = |output: &ScaledOutput| -> f32 {
             let terms =
@@ -102,7 +102,7 @@ impl ScaledGain {
         });
     }
 
-    /// The lane that weights stand in.
+    /// The entry that weights stand in.
     pub(crate) fn weight(&self) -> usize {
         self.weight
     }
@@ -113,7 +113,7 @@ impl ScaledGain {
             .iter()
             .map(|output| {
                 let gradient = total[output.gradient] as f32;
-                output.factor * gradient * gradient / (total[output.curvature] as f32 + output.l2)
+                output.factor * gradient * gradient / (total[output.hessian] as f32 + output.l2)
             })
             .sum()
     }
@@ -124,7 +124,7 @@ impl ScaledGain {
 pub(crate) struct BinScan<const L: usize> {
     /// Sums over the bins up to each.
     running: Box<Bins<L>>,
-    /// The same, lane by lane.
+    /// The same, entry by entry.
     below: Box<[[i32; BINS]; L]>,
     /// Score of the split after each bin.
     scores: [f32; BINS],
@@ -179,13 +179,13 @@ impl<const L: usize> BinScan<L> {
             return &self.scores[..n];
         };
         let part = |g: f32, h: f32| output.factor * g * g / h;
-        let (all_g, all_h) = (total[output.gradient], total[output.curvature]);
+        let (all_g, all_h) = (total[output.gradient], total[output.hessian]);
         // after the last bin only missing cells are left, which have no place in the order
         for at in 0..n.saturating_sub(1) {
-            let below = |lane: usize| self.below[lane][at];
+            let below = |entry: usize| self.below[entry][at];
             let least = below(scaled_gain.weight)
                 .min(total[scaled_gain.weight].wrapping_sub(below(scaled_gain.weight)));
-            let (g, h) = (below(output.gradient), below(output.curvature));
+            let (g, h) = (below(output.gradient), below(output.hessian));
             let (rest_g, rest_h) = (all_g.wrapping_sub(g) as f32, all_h.wrapping_sub(h) as f32);
             let (g, h, rest_h) = (g as f32, h as f32 + output.l2, rest_h + output.l2);
             if f32::from(order) * (rest_g * h - g * rest_h) < 0.0 && least >= scaled_gain.min_weight
@@ -216,8 +216,8 @@ fn accumulate<'a, const L: usize>(
 ) -> usize {
     let (mut sum, mut n) = (start, 0);
     for (bin, running) in bins.zip(running) {
-        for lane in 0..L {
-            sum[lane] = sum[lane].wrapping_add(bin[lane]);
+        for entry in 0..L {
+            sum[entry] = sum[entry].wrapping_add(bin[entry]);
         }
         *running = sum;
         n += 1;
@@ -243,13 +243,12 @@ fn score_all<const L: usize>(
     let n = scores.len().min(BINS);
     let scores = &mut scores[..n];
     for at in 0..n {
-        for lane in 0..L {
-            below[lane][at] = running[at][lane];
+        for entry in 0..L {
+            below[entry][at] = running[at][entry];
         }
     }
     let below = &*below;
-    let sums =
-        |output: &ScaledOutput| (&below[output.gradient][..n], &below[output.curvature][..n]);
+    let sums = |output: &ScaledOutput| (&below[output.gradient][..n], &below[output.hessian][..n]);
     let (pairs, single) = scaled_gain.outputs.as_chunks::<2>();
     scores.fill(0.0);
     for [a, b] in pairs {
@@ -282,9 +281,9 @@ fn score_all<const L: usize>(
 }
 
 impl ScaledOutput {
-    /// Its gradient and curvature among the lanes.
-    fn of<const L: usize>(&self, lanes: &[i32; L]) -> (i32, i32) {
-        (lanes[self.gradient], lanes[self.curvature])
+    /// Its gradient and hessian among the grad_hess.
+    fn of<const L: usize>(&self, grad_hess: &[i32; L]) -> (i32, i32) {
+        (grad_hess[self.gradient], grad_hess[self.hessian])
     }
 
     /// The score of a side and of what is left of the whole, as one fraction.
@@ -320,13 +319,13 @@ mod tests {
             outputs: vec![
                 Output {
                     gradient: 0,
-                    curvature: 1,
+                    hessian: 1,
                     factor: 1.0,
                     l2: 2.0,
                 },
                 Output {
                     gradient: 2,
-                    curvature: 3,
+                    hessian: 3,
                     factor: 1.0,
                     l2: 1.0,
                 },
@@ -339,9 +338,9 @@ mod tests {
         let bin_of = |row: usize| 1 + row * 7 % 40;
         let mut total = [0; 4];
         for row in 0..200 {
-            for lane in 0..4 {
-                bins[bin_of(row)][lane] += i32::from(quantized.narrow[row][lane]);
-                total[lane] += i32::from(quantized.narrow[row][lane]);
+            for entry in 0..4 {
+                bins[bin_of(row)][entry] += i32::from(quantized.narrow[row][entry]);
+                total[entry] += i32::from(quantized.narrow[row][entry]);
             }
         }
         let mut scan = BinScan::new();
@@ -353,10 +352,10 @@ mod tests {
             (&scaled_gain, REFUSED),
         );
         let part = |side: &dyn Fn(usize) -> bool| {
-            let sum = |lane: usize| -> f64 {
+            let sum = |entry: usize| -> f64 {
                 (0..200)
                     .filter(|&row| side(row))
-                    .map(|row| f64::from(values[row][lane]))
+                    .map(|row| f64::from(values[row][entry]))
                     .sum()
             };
             sum(0).powi(2) / (sum(1) + 2.0) + sum(2).powi(2) / (sum(3) + 1.0)

@@ -1,10 +1,10 @@
 //! LeafStep values in an order: the prediction rises or falls in some columns.
 //!
 //! A sum of trees is in order where each tree is, and shrinkage keeps an order. So the steps of a tree are replaced by the
-//! nearest ones in order: those that minimise `sum_l H_l (v_l - step_l)^2`, `H_l` being the curvature of leaf `l`.
+//! nearest ones in order: those that minimise `sum_l H_l (v_l - step_l)^2`, `H_l` being the hessian of leaf `l`.
 //!
 //! SplitNoise must not be projected: what breaks the order would be cut off and what strengthens it kept, so that every tree
-//! would push the same way. Instead leaves that are compared share their noise (its mean, weighted by curvature), and what
+//! would push the same way. Instead leaves that are compared share their noise (its mean, weighted by hessian), and what
 //! each has besides is damped by one factor, small enough that the order would hold with either sign. The noise keeps a
 //! mean of zero.
 
@@ -24,12 +24,12 @@ pub(crate) struct MonotoneValues {
     leaves: Vec<LeafStep>,
 }
 
-/// A leaf's step, noise and curvature; the last is none where the leaf holds no rows.
+/// A leaf's step, noise and hessian; the last is none where the leaf holds no rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LeafStep {
     pub(crate) step: f64,
     pub(crate) noise: f64,
-    pub(crate) curvature: Option<f64>,
+    pub(crate) hessian: Option<f64>,
 }
 
 impl LeafStep {
@@ -37,7 +37,7 @@ impl LeafStep {
     pub(crate) const EMPTY: Self = Self {
         step: 0.0,
         noise: 0.0,
-        curvature: None,
+        hessian: None,
     };
 }
 
@@ -68,12 +68,12 @@ impl MonotoneValues {
         values.into_iter().map(|value| value as f32).collect()
     }
 
-    /// Curvatures; leaves without rows give way to all others.
+    /// Hessians; leaves without rows give way to all others.
     fn weights(&self) -> Vec<f64> {
-        let known = self.leaves.iter().filter_map(|leaf| leaf.curvature);
+        let known = self.leaves.iter().filter_map(|leaf| leaf.hessian);
         let least = known.fold(f64::INFINITY, f64::min);
         let light = if least.is_finite() { 1e-3 * least } else { 1.0 };
-        let weight = |leaf: &LeafStep| leaf.curvature.unwrap_or(light);
+        let weight = |leaf: &LeafStep| leaf.hessian.unwrap_or(light);
         self.leaves.iter().map(weight).collect()
     }
 
@@ -112,7 +112,7 @@ impl MonotoneValues {
     fn means(&self, group: &[usize], weights: &[f64]) -> Vec<f64> {
         let mut sums = vec![(0.0, 0.0); group.len()];
         for (leaf, &of) in group.iter().enumerate() {
-            if self.leaves[leaf].curvature.is_some() {
+            if self.leaves[leaf].hessian.is_some() {
                 sums[of].0 += weights[leaf] * self.leaves[leaf].noise;
                 sums[of].1 += weights[leaf];
             }
@@ -255,7 +255,7 @@ mod tests {
                 ordered.push(LeafStep {
                     step,
                     noise: f64::from(noise),
-                    curvature: Some(1.0),
+                    hessian: Some(1.0),
                 });
             }
             let values: Vec<f64> = ordered.values().into_iter().map(f64::from).collect();
