@@ -8,7 +8,7 @@ use crate::boosting::chain::{BoostedTree, Chain};
 use crate::boosting::validation_window::{ValidationWindow, mixture};
 use crate::data::binned::Binned;
 use crate::error::{Error, Result};
-use crate::likelihood::{Law, weighted_mean};
+use crate::likelihood::{Likelihood, weighted_mean};
 use crate::numerics::gaussian::Gaussian;
 use crate::numerics::prefetch::{AHEAD, prefetch};
 use crate::par::Pool;
@@ -24,7 +24,7 @@ use crate::trees::monotone::projection::{LeafStep, MonotoneValues};
 pub(crate) enum Sampling {
     /// Nowhere but from row and column sampling.
     Off,
-    /// LeafStep noise whose stationary law is the posterior: variance `e (2 - e) v` for steps of rate `e` in a leaf whose posterior
+    /// LeafStep noise whose stationary likelihood is the posterior: variance `e (2 - e) v` for steps of rate `e` in a leaf whose posterior
     /// has the variance `v` (the chain `x -> (1 - e) x + noise` then keeps `v`, whatever `e`).
     Posterior,
     /// LeafStep noise of the paper's equation 11: variance `2 e v / N`.
@@ -93,41 +93,44 @@ pub(crate) struct ValidationPoint {
 pub(crate) struct TrainedChain {
     pub(crate) chain: Chain,
     pub(crate) curve: Vec<ValidationPoint>,
-    /// Residual variance of the training rows under a law that has none of its own.
+    /// Residual variance of the training rows under a likelihood that has none of its own.
     pub(crate) dispersion: f64,
 }
 
 /// Grows a chain, from the best constant or from `base`. `watch` hears of every round: trees so far, the last held-out score.
 pub(crate) fn grow<const L: usize>(
-    law: &impl Law<L>,
+    likelihood: &impl Likelihood<L>,
     data: &BoostingData<'_>,
     settings: &BoostingSettings,
     base: Option<&Chain>,
     key: Key,
     watch: &mut dyn FnMut(usize, Option<f64>) -> ControlFlow<()>,
 ) -> Result<TrainedChain> {
-    let mut trainer = ChainTrainer::new(law, data, *settings, base, key);
+    let mut trainer = ChainTrainer::new(likelihood, data, *settings, base, key);
     let mut parallel_chains: Vec<(BoostingData<'_>, ChainTrainer<L>)> = (0..)
         .zip(data.parallel_chains)
         .map(|(at, &train)| {
             let data = BoostingData { train, ..*data };
             let key = key.child(PARALLEL_CHAINS + at);
-            (data, ChainTrainer::new(law, &data, *settings, base, key))
+            (
+                data,
+                ChainTrainer::new(likelihood, &data, *settings, base, key),
+            )
         })
         .collect();
     let mut curve: Vec<ValidationPoint> = Vec::new();
     let first = base.map_or(0, |base| base.trees.len());
     if first > 0 {
-        curve.extend(trainer.validate(law, data, 0, &parallel_chains));
+        curve.extend(trainer.validate(likelihood, data, 0, &parallel_chains));
     }
     for n_trees in 1..=settings.n_trees {
         let round = first + n_trees - 1;
-        trainer.round(law, data, round)?;
+        trainer.round(likelihood, data, round)?;
         for (data, trainer) in &mut parallel_chains {
-            trainer.round(law, data, round)?;
+            trainer.round(likelihood, data, round)?;
         }
         if n_trees % VALIDATE_EVERY == 0 || n_trees == settings.n_trees {
-            curve.extend(trainer.validate(law, data, n_trees, &parallel_chains));
+            curve.extend(trainer.validate(likelihood, data, n_trees, &parallel_chains));
             if is_stale(&curve, settings) {
                 break;
             }
@@ -139,7 +142,7 @@ pub(crate) fn grow<const L: usize>(
     trainer.chain.settle(first);
     let train = &data.train;
     Ok(TrainedChain {
-        dispersion: law.dispersion(&trainer.raw, train.target, train.weight),
+        dispersion: likelihood.dispersion(&trainer.raw, train.target, train.weight),
         chain: trainer.chain,
         curve,
     })
@@ -185,7 +188,7 @@ struct ChainTrainer<const L: usize> {
 
 impl<const L: usize> ChainTrainer<L> {
     fn new(
-        law: &impl Law<L>,
+        likelihood: &impl Likelihood<L>,
         data: &BoostingData<'_>,
         settings: BoostingSettings,
         base: Option<&Chain>,
@@ -193,7 +196,7 @@ impl<const L: usize> ChainTrainer<L> {
     ) -> Self {
         let n_rows = data.train.binned.n_rows();
         let chain = base.cloned().unwrap_or_else(|| {
-            let start = law.start(data.train.target, data.train.weight);
+            let start = likelihood.start(data.train.target, data.train.weight);
             Chain::new(start, 1.0 - settings.shrink_rate * settings.learning_rate)
         });
         let raw = |binned: &Binned| chain.raw(binned);
@@ -218,7 +221,7 @@ impl<const L: usize> ChainTrainer<L> {
 
     fn validate(
         &mut self,
-        law: &impl Law<L>,
+        likelihood: &impl Likelihood<L>,
         data: &BoostingData<'_>,
         n_trees: usize,
         parallel_chains: &[(BoostingData<'_>, Self)],
@@ -231,7 +234,7 @@ impl<const L: usize> ChainTrainer<L> {
             .chain(others)
             .map(|raw| {
                 let mut densities = vec![0.0; held_out.target.len()];
-                law.log_densities(raw, held_out.target, &mut densities);
+                likelihood.log_densities(raw, held_out.target, &mut densities);
                 densities
             })
             .collect();
@@ -239,21 +242,26 @@ impl<const L: usize> ChainTrainer<L> {
         let mixture = self.window.mixture();
         let train = &data.train;
         let mut densities = vec![0.0; train.target.len()];
-        law.log_densities(&self.raw, train.target, &mut densities);
+        likelihood.log_densities(&self.raw, train.target, &mut densities);
         Some(ValidationPoint {
             n_trees,
-            scale_correction: law.scale_correction(raw, held_out.target, held_out.weight),
+            scale_correction: likelihood.scale_correction(raw, held_out.target, held_out.weight),
             train: weighted_mean(&densities, train.weight),
             held_out: weighted_mean(&mixture, held_out.weight),
         })
     }
 
-    fn round(&mut self, law: &impl Law<L>, data: &BoostingData<'_>, round: usize) -> Result<()> {
+    fn round(
+        &mut self,
+        likelihood: &impl Likelihood<L>,
+        data: &BoostingData<'_>,
+        round: usize,
+    ) -> Result<()> {
         let key = self.key.child(round as u64);
         let train = &data.train;
-        let of_round = law.for_round(key.child(5));
-        let law = of_round.as_ref().unwrap_or(law);
-        law.grad_hess(&self.raw, train.target, train.weight, &mut self.grad_hess);
+        let of_round = likelihood.for_round(key.child(5));
+        let likelihood = of_round.as_ref().unwrap_or(likelihood);
+        likelihood.grad_hess(&self.raw, train.target, train.weight, &mut self.grad_hess);
         self.quantized.set(&self.grad_hess, key.child(0).word());
         let totals = self.quantized.totals;
         if !totals.iter().all(|total| total.is_finite()) {
@@ -265,10 +273,10 @@ impl<const L: usize> ChainTrainer<L> {
         if self.settings.subsample < 1.0 {
             self.leave_rows_out(key.child(1));
         }
-        let outputs = law.outputs(self.settings.l2, &totals);
+        let outputs = likelihood.outputs(self.settings.l2, &totals);
         let gain_spec = GainSpec {
             outputs: outputs.clone(),
-            weight: law.weight_entry(),
+            weight: likelihood.weight_entry(),
             min_weight: self.settings.min_child_weight,
         };
         let open = self.open_columns(train.binned.n_columns(), key.child(2));
@@ -279,21 +287,21 @@ impl<const L: usize> ChainTrainer<L> {
             scaled_gain: &ScaledGain::new(&gain_spec, &self.quantized),
             limits: self.settings.limits,
             open: &open,
-            noise: self.score_noise(round, law.shown().len(), key.child(3)),
+            noise: self.score_noise(round, likelihood.shown().len(), key.child(3)),
             pool: data.pool,
         });
         let dispersion = match self.settings.sampling {
             Sampling::Posterior | Sampling::Malinin => {
-                law.dispersion(&self.raw, train.target, train.weight)
+                likelihood.dispersion(&self.raw, train.target, train.weight)
             }
             Sampling::Off | Sampling::SplitNoise => 1.0,
         };
         let monotone = MonotoneValues::new(&grown.structure, data.columns);
         let noise = (key.child(4), dispersion);
-        let values = self.leaf_values(law, &grown, &outputs, noise, monotone);
+        let values = self.leaf_values(likelihood, &grown, &outputs, noise, monotone);
         let values = LeafValues {
             all: values,
-            moved: law.shown(),
+            moved: likelihood.shown(),
         };
         self.update(&grown, &values);
         if let (Some(raw), Some(held_out)) = (&mut self.held_out, &data.held_out) {
@@ -302,7 +310,7 @@ impl<const L: usize> ChainTrainer<L> {
         self.chain.trees.push(BoostedTree {
             structure: grown.structure,
             values: values.all,
-            outputs: law.shown().to_vec(),
+            outputs: likelihood.shown().to_vec(),
             gains: grown.gains,
         });
         Ok(())
@@ -352,7 +360,7 @@ impl<const L: usize> ChainTrainer<L> {
 
     fn leaf_values(
         &self,
-        law: &impl Law<L>,
+        likelihood: &impl Likelihood<L>,
         grown: &HistogramTree,
         outputs: &[Output],
         (key, dispersion): (Key, f64),
@@ -376,13 +384,13 @@ impl<const L: usize> ChainTrainer<L> {
             if rows.is_empty() {
                 values.extend(outputs.iter().enumerate().map(|(at, output)| {
                     let Some(empty_leaf_prior) =
-                        empty_leaf_prior.filter(|_| law.is_free_without_rows(at))
+                        empty_leaf_prior.filter(|_| likelihood.is_free_without_rows(at))
                     else {
                         return 0.0;
                     };
                     let hessian = empty_leaf_prior[output.hessian] + output.l2;
                     let sd = self.noise_sd(
-                        law.noise_variance(at, &empty_leaf_prior, hessian),
+                        likelihood.noise_variance(at, &empty_leaf_prior, hessian),
                         dispersion,
                     );
                     sd as f32 * normals[leaf * outputs.len() + at]
@@ -395,12 +403,13 @@ impl<const L: usize> ChainTrainer<L> {
             let sums = self.quantized.sums(rows);
             for (at, output) in outputs.iter().enumerate() {
                 let hessian = sums[output.hessian] + output.l2;
-                let limit = law.step_limit(at);
+                let limit = likelihood.step_limit(at);
                 let step = (sums[output.gradient] / hessian).clamp(-limit, limit);
                 let step = rate * step;
                 let mut value = step;
                 if is_noisy {
-                    let sd = self.noise_sd(law.noise_variance(at, &sums, hessian), dispersion);
+                    let sd =
+                        self.noise_sd(likelihood.noise_variance(at, &sums, hessian), dispersion);
                     value += sd * f64::from(normals[leaf * outputs.len() + at]);
                 }
                 values.push(value as f32);

@@ -45,14 +45,14 @@ impl ValidationWindow {
     }
 }
 
-/// Log-likelihood of each row under the even mixture of laws, given its log-likelihoods under each.
+/// Log-likelihood of each row under the even mixture of components, given its log-likelihoods under each.
 pub(crate) fn mixture<'a>(
-    laws: &(impl ExactSizeIterator<Item = &'a Vec<f64>> + Clone),
+    components: &(impl ExactSizeIterator<Item = &'a Vec<f64>> + Clone),
 ) -> Vec<f64> {
-    let n_rows = laws.clone().next().map_or(0, Vec::len);
-    let n = laws.len() as f64;
+    let n_rows = components.clone().next().map_or(0, Vec::len);
+    let n = components.len() as f64;
     let of_row = |row: usize| {
-        let values = || laws.clone().map(|law| law[row]);
+        let values = || components.clone().map(|likelihood| likelihood[row]);
         let largest = values().fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = values().map(|value| (value - largest).exp()).sum();
         largest + (sum / n).ln()

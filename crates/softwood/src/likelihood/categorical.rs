@@ -4,7 +4,7 @@
 //! logit per class, `p = softmax(f)`; gradient `[y = k] - p_k`, hessian `C/(C - 1) p_k (1 - p_k)`, the factor making up for
 //! what the other logits do at the same time.
 
-use crate::likelihood::Law;
+use crate::likelihood::Likelihood;
 use crate::rng::{Key, shuffle};
 use crate::trees::histogram::splitter::Output;
 
@@ -21,7 +21,7 @@ const LEAST_PROBABILITY: f64 = 1e-12;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Binary;
 
-impl Law<2> for Binary {
+impl Likelihood<2> for Binary {
     fn outputs(&self, l2: f64, _: &[f64; 2]) -> Vec<Output> {
         vec![Output {
             gradient: 0,
@@ -88,7 +88,7 @@ impl Multiclass {
     }
 }
 
-impl<const L: usize> Law<L> for Multiclass {
+impl<const L: usize> Likelihood<L> for Multiclass {
     fn outputs(&self, l2: f64, _: &[f64; L]) -> Vec<Output> {
         let n = self.classes().len();
         let output = |at: usize| Output {
@@ -209,9 +209,9 @@ mod tests {
             assert!((f64::from(out[0][0]) - exact[0]).abs() < 1e-6);
         }
         let raw = [0.2_f32, -1.0, 0.7];
-        let law = Multiclass::new(3);
+        let likelihood = Multiclass::new(3);
         let mut out = [[0.0; 8]];
-        law.grad_hess(&raw, &[2.0], &[1.0], &mut out);
+        likelihood.grad_hess(&raw, &[2.0], &[1.0], &mut out);
         let exact = central_difference(
             |f| f[2] - f.iter().map(|f| f.exp()).sum::<f64>().ln(),
             &raw.map(f64::from),

@@ -7,11 +7,11 @@ pub(crate) mod squared;
 use crate::rng::Key;
 use crate::trees::histogram::splitter::Output;
 
-/// A law whose negative log-likelihood boosting lowers. Gradients point uphill in likelihood.
+/// A likelihood whose negative log-likelihood boosting lowers. Gradients point uphill in likelihood.
 ///
 /// A row has some raw outputs and `L` grad_hess: sums of the grad_hess over the rows of a leaf are all that split search
 /// and leaf values need.
-pub(crate) trait Law<const L: usize>: Sync {
+pub(crate) trait Likelihood<const L: usize>: Sync {
     /// Where gradient and hessian of each output stand, given the sums of all grad_hess; `l2` counts rows of typical hessian.
     fn outputs(&self, l2: f64, totals: &[f64; L]) -> Vec<Output>;
 
@@ -28,12 +28,12 @@ pub(crate) trait Law<const L: usize>: Sync {
         true
     }
 
-    /// Multiplies the noise variance: the residual variance of a law that has none of its own.
+    /// Multiplies the noise variance: the residual variance of a likelihood that has none of its own.
     fn dispersion(&self, _raw: &[f32], _target: &[f32], _weight: &[f32]) -> f64 {
         1.0
     }
 
-    /// The law as one round sees it, where there are too many outputs to move in every round.
+    /// The likelihood as one round sees it, where there are too many outputs to move in every round.
     fn for_round(&self, _key: Key) -> Option<Self>
     where
         Self: Sized,

@@ -1,4 +1,4 @@
-//! Normal law with mean and log scale: `y ~ N(m, e^{2s})`, `raw = (m, s)`.
+//! Normal likelihood with mean and log scale: `y ~ N(m, e^{2s})`, `raw = (m, s)`.
 //!
 //! With `z = (y - m) e^{-s}`: log-likelihood `-s - z^2/2 - ln(2 pi)/2`; uphill gradient `(z e^{-s}, z^2 - 1)`; Fisher information
 //! `diag(e^{-2s}, 2)`. The natural gradient is their ratio, `(y - m, (z^2 - 1)/2)`.
@@ -7,14 +7,14 @@
 //! by `e^{-s}`: `sum z / sum e^{-s}`. Weights `e^{-2s}` would be efficient if the scales were true, but they let a few rows of
 //! small scale rule a leaf; equal weights leave the noisiest rows to rule it. Where scales are equal within a leaf, all
 //! three are the same. Given the scales the variance of that average is `n / (sum e^{-s})^2`: the noise of a chain whose
-//! stationary law is the posterior of the leaf.
+//! stationary likelihood is the posterior of the leaf.
 //!
 //! Two safeguards: `z` is held within [`Z_LIMIT`], so that a row far out pulls a bounded weight; `s` is read no lower than the
 //! log of the floor, and there it is only pushed up.
 
 use multiversion::multiversion;
 
-use crate::likelihood::Law;
+use crate::likelihood::Likelihood;
 use crate::numerics::real::Real;
 use crate::numerics::special::exp;
 use crate::trees::histogram::splitter::Output;
@@ -28,7 +28,7 @@ const SCALE_STEP: f64 = 1.0;
 /// Log scales are read no higher: targets are standardised.
 const MOST_LOG_SCALE: f32 = 8.0;
 
-/// A Normal law; grad_hess are `z`, `e^{-s}`, the natural gradient of the log scale, and 1, each times the row's weight.
+/// A Normal likelihood; grad_hess are `z`, `e^{-s}`, the natural gradient of the log scale, and 1, each times the row's weight.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Normal {
     /// Least standard deviation.
@@ -54,7 +54,7 @@ fn scales(least: f64, raw: &[f64], out: &mut [f64]) {
     }
 }
 
-impl Law<4> for Normal {
+impl Likelihood<4> for Normal {
     fn outputs(&self, l2: f64, totals: &[f64; 4]) -> Vec<Output> {
         // the mean's score is in the units of the other's: (sum z)^2 / n where scales are equal
         let typical = totals[1] / totals[3];
@@ -248,12 +248,12 @@ mod tests {
         let target: Vec<f32> = (0..n).map(|i| at(i, 7) * 3.0).collect();
         let weight: Vec<f32> = (0..n).map(|i| at(i, 11) + 2.0).collect();
         let mut together = vec![[0.0; 4]; n];
-        let law = Normal { floor: 1e-3 };
-        law.grad_hess(&raw, &target, &weight, &mut together);
+        let likelihood = Normal { floor: 1e-3 };
+        likelihood.grad_hess(&raw, &target, &weight, &mut together);
         for i in 0..n {
             let mut alone = [[0.0; 4]];
             let own = (&raw[2 * i..2 * i + 2], &target[i..=i], &weight[i..=i]);
-            law.grad_hess(own.0, own.1, own.2, &mut alone);
+            likelihood.grad_hess(own.0, own.1, own.2, &mut alone);
             assert_eq!(together[i].map(f32::to_bits), alone[0].map(f32::to_bits));
         }
     }

@@ -1,14 +1,14 @@
-//! Squared error: `raw = (m)`, loss `(y - m)^2 / 2`. Its noise is that of a Normal law with one scale for all rows, the
+//! Squared error: `raw = (m)`, loss `(y - m)^2 / 2`. Its noise is that of a Normal likelihood with one scale for all rows, the
 //! root mean square of the residuals.
 
-use crate::likelihood::Law;
+use crate::likelihood::Likelihood;
 use crate::trees::histogram::splitter::Output;
 
 /// Entries are gradient `y - m` and weight.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Squared;
 
-impl Law<2> for Squared {
+impl Likelihood<2> for Squared {
     fn outputs(&self, l2: f64, _: &[f64; 2]) -> Vec<Output> {
         vec![Output {
             gradient: 0,

@@ -12,7 +12,7 @@ use crate::boosting::chain::Chain;
 use crate::boosting::learner::Sampling;
 use crate::data::binned::Binned;
 use crate::models::boosting::config::{BoostingConfig, Members};
-use crate::models::boosting::head::Law;
+use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::numerics::chains::{Draws, effective_of};
 use crate::par::Pool;
 use crate::posterior::{MemberReport, OutputSpread};
@@ -30,7 +30,7 @@ const ALARM: f64 = 2.326;
 pub(super) struct Ensemble<'a> {
     members: Members,
     chains: &'a [Chain],
-    law: Law,
+    likelihood: BoostingLikelihood,
     sampling: Sampling,
     /// Whether trees see parts of the rows or columns.
     is_sampled: bool,
@@ -54,13 +54,13 @@ impl<'a> Ensemble<'a> {
     pub(super) fn new(
         config: &BoostingConfig<'_>,
         chains: &'a [Chain],
-        law: Law,
+        likelihood: BoostingLikelihood,
         (learning_rate, scale, total_weight): (f64, f64, f64),
     ) -> Self {
         Self {
             members: config.members,
             chains,
-            law,
+            likelihood,
             sampling: config.sampling,
             is_sampled: config.subsample < 1.0 || config.colsample < 1.0,
             learning_rate,
@@ -82,7 +82,7 @@ impl<'a> Ensemble<'a> {
         pool: &Pool,
     ) -> MemberReport {
         let draws = self.draws(rows, pool);
-        let n_outputs = self.law.n_outputs();
+        let n_outputs = self.likelihood.n_outputs();
         let outputs: Vec<OutputSpread> = (0..n_outputs)
             .map(|output| self.spread(&draws, output, rows.n_rows(), class_names))
             .collect();
@@ -119,14 +119,16 @@ impl<'a> Ensemble<'a> {
         pool.map(self.chains.len(), |at| {
             let snapshots = self.snapshots(at);
             let mut draws =
-                vec![vec![vec![0.0; snapshots.len()]; rows.n_rows()]; self.law.n_outputs()];
+                vec![vec![vec![0.0; snapshots.len()]; rows.n_rows()]; self.likelihood.n_outputs()];
             self.chains[at].forward(rows, &snapshots, |member, output, first, values| {
                 for (row, &value) in draws[output][first..].iter_mut().zip(values) {
                     row[member] = value;
                 }
             });
-            let totals = match self.law {
-                Law::Multiclass { .. } => totals(&draws, rows.n_rows(), snapshots.len()),
+            let totals = match self.likelihood {
+                BoostingLikelihood::Multiclass { .. } => {
+                    totals(&draws, rows.n_rows(), snapshots.len())
+                }
                 _ => Vec::new(),
             };
             Said {
@@ -176,7 +178,7 @@ impl<'a> Ensemble<'a> {
             let steps = snapshots.windows(2).map(|pair| pair[1] - pair[0]);
             match steps.min() {
                 Some(trees) if is_langevin => {
-                    let moved = self.learning_rate * self.law.part_moved();
+                    let moved = self.learning_rate * self.likelihood.part_moved();
                     let kept = (1.0 - moved) * self.chains[at].shrinkage;
                     effective_of(snapshots.len(), kept.powi(trees as i32))
                 }
@@ -203,15 +205,15 @@ impl<'a> Ensemble<'a> {
 
     /// What a row of these raw outputs tells of one of them: its expected hessian. `total` is that of the classes.
     fn information(&self, output: usize, total: f64, raw: impl Fn(usize) -> f64) -> f64 {
-        match self.law {
-            Law::Normal { .. } if output == 1 => 2.0,
-            Law::Normal { .. } => self.law.sd(raw(1)).powi(-2),
-            Law::Squared { sd } => sd.powi(-2),
-            Law::Binary => {
+        match self.likelihood {
+            BoostingLikelihood::Normal { .. } if output == 1 => 2.0,
+            BoostingLikelihood::Normal { .. } => self.likelihood.sd(raw(1)).powi(-2),
+            BoostingLikelihood::Squared { sd } => sd.powi(-2),
+            BoostingLikelihood::Binary => {
                 let p = 1.0 / (1.0 + (-raw(0)).exp());
                 p * (1.0 - p)
             }
-            Law::Multiclass { .. } => {
+            BoostingLikelihood::Multiclass { .. } => {
                 let p = (raw(output) - total).exp();
                 p * (1.0 - p)
             }

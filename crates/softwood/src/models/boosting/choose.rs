@@ -9,7 +9,7 @@ use crate::data::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};
 use crate::models::boosting::config::BoostingConfig;
-use crate::models::boosting::head::Law;
+use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::prepare::{Material, Prepared};
 use crate::models::boosting::view::{Plan, Rows, View};
 use crate::par::Pool;
@@ -186,7 +186,10 @@ impl Contest<'_> {
     /// trees that are too plain. Members of one chain are judged by one, and so are Normal laws: there the bolder trees
     /// that several ask for leave intervals too narrow.
     fn n_chains(&self) -> usize {
-        let is_of_classes = matches!(self.material.law, Law::Binary | Law::Multiclass { .. });
+        let is_of_classes = matches!(
+            self.material.likelihood,
+            BoostingLikelihood::Binary | BoostingLikelihood::Multiclass { .. }
+        );
         if is_of_classes && self.config.sampling != Sampling::Off {
             self.config.members.chains.min(MOST_CHAINS)
         } else {
@@ -246,13 +249,13 @@ impl Contest<'_> {
             parallel_chains: &parallel_chains,
         };
         let runs = self.run.pool.map(n, |at| {
-            let law = self.material.law;
+            let likelihood = self.material.likelihood;
             let settings = self
                 .config
-                .settings(law, candidates[at], train.total_weight());
+                .settings(likelihood, candidates[at], train.total_weight());
             let base = self.before.map(|before| before.chain);
             let key = self.run.key.child(10);
-            law.grow(&ground, &settings, base, key, &mut |done, held_out| {
+            likelihood.grow(&ground, &settings, base, key, &mut |done, held_out| {
                 self.run.watch.step(&Progress {
                     stage: "choosing",
                     done: at * settings.n_trees + done,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::boosting::learner::{BoostingSettings, Sampling};
-use crate::models::boosting::head::Law;
+use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::params::{RegressionHead, SgbParams, SglbParams};
 use crate::params::{ClassWeight, Directions};
 use crate::trees::histogram::grower::{Growth, Limits};
@@ -116,7 +116,7 @@ impl BoostingConfig<'_> {
     /// BoostingSettings of a chain on rows of this total weight.
     pub(super) fn settings(
         &self,
-        law: Law,
+        likelihood: BoostingLikelihood,
         (learning_rate, max_depth): (f64, usize),
         total_weight: f64,
     ) -> BoostingSettings {
@@ -137,7 +137,9 @@ impl BoostingConfig<'_> {
             subsample: self.subsample,
             colsample: self.colsample,
             sampling: self.sampling,
-            shrink_rate: self.shrink_rate.unwrap_or(law.shrink_rate(total_weight)),
+            shrink_rate: self
+                .shrink_rate
+                .unwrap_or(likelihood.shrink_rate(total_weight)),
             patience: self.patience,
         }
     }

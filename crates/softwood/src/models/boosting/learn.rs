@@ -11,7 +11,7 @@ use crate::fit::{Fit, Progress, Run};
 use crate::models::boosting::alike::Ensemble;
 use crate::models::boosting::choose::{Before, Chosen, choose};
 use crate::models::boosting::config::BoostingConfig;
-use crate::models::boosting::head::Law;
+use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::params::{SgbParams, SglbParams};
 use crate::models::boosting::posterior::Boosted;
 use crate::models::boosting::prepare::{LEAST_SCALE, Material, Prepared};
@@ -53,7 +53,7 @@ fn fit(
         .base
         .map(|record| base(config, &params, record, data))
         .transpose()?;
-    let known = base.as_ref().map(|base| (base.standard, base.law));
+    let known = base.as_ref().map(|base| (base.standard, base.likelihood));
     let material = Material::new(config, data, known)?;
     let mut training = Training {
         target_sd: data
@@ -77,7 +77,7 @@ fn fit(
     let columns = material.columns(&view, &whole);
     let some_rows = view.bin_rows(data.features(), Ensemble::rows(&material.distinct.rows));
     // what only the choice needed is not kept through the longest part
-    let (standard, law) = (material.standard, material.law);
+    let (standard, likelihood) = (material.standard, material.likelihood);
     let Material {
         distinct, targets, ..
     } = material;
@@ -92,16 +92,16 @@ fn fit(
     };
     let earlier = base.as_ref().map(|base| &base.chains[..]);
     let ground = (&columns, &whole, own_order);
-    let (mut chains, dispersion) = chains(config, law, ground, (&chosen, earlier), run)?;
+    let (mut chains, dispersion) = chains(config, likelihood, ground, (&chosen, earlier), run)?;
     if config.sampling == Sampling::Off && base.is_none() {
         // no noise accounts for what was learned by heart
         for chain in &mut chains {
             chain.shift(&chosen.scale_correction);
         }
     }
-    let law = with_dispersion(law, &chosen, dispersion);
+    let likelihood = with_dispersion(likelihood, &chosen, dispersion);
     let facts = (chosen.learning_rate, standard.scale, whole.total_weight());
-    let ensemble = Ensemble::new(config, &chains, law, facts);
+    let ensemble = Ensemble::new(config, &chains, likelihood, facts);
     training.members = Some(ensemble.report(&some_rows, data.schema().classes(), run.pool));
     training.chosen = format!(
         "{}{} trees of depth {}, learning rate {}{}",
@@ -117,7 +117,7 @@ fn fit(
         params,
         training,
         standard,
-        law,
+        likelihood,
         view,
         settings: (chosen.learning_rate, chosen.max_depth),
         members: config.members,
@@ -128,11 +128,15 @@ fn fit(
     Ok(model.with_snapshots())
 }
 
-/// The scale of a law that has none of its own: of held-out residuals where there are some, since those of the training rows
+/// The scale of a likelihood that has none of its own: of held-out residuals where there are some, since those of the training rows
 /// are too small.
-fn with_dispersion(law: Law, chosen: &Chosen, dispersion: f64) -> Law {
-    match law {
-        Law::Squared { .. } => Law::Squared {
+fn with_dispersion(
+    likelihood: BoostingLikelihood,
+    chosen: &Chosen,
+    dispersion: f64,
+) -> BoostingLikelihood {
+    match likelihood {
+        BoostingLikelihood::Squared { .. } => BoostingLikelihood::Squared {
             sd: chosen
                 .held_out
                 .map_or(dispersion, |score| -2.0 * score)
@@ -172,7 +176,7 @@ fn base(
     if base.params.get("monotone") != params.get("monotone") {
         return broken("`monotone` cannot change when training goes on");
     }
-    let is_squared = matches!(base.law, Law::Squared { .. });
+    let is_squared = matches!(base.likelihood, BoostingLikelihood::Squared { .. });
     if data.schema().classes().is_none() && is_squared != config.is_squared() {
         return broken("`head` cannot change when training goes on");
     }
@@ -185,14 +189,14 @@ type OwnOrder<'a> = dyn Fn(usize, Key) -> Option<Binned> + Sync + 'a;
 /// All chains, and the mean residual variance of the training rows.
 fn chains(
     config: &BoostingConfig<'_>,
-    law: Law,
+    likelihood: BoostingLikelihood,
     (columns, whole, own_order): (&ColumnInfo, &Prepared, &OwnOrder<'_>),
     (chosen, earlier): (&Chosen, Option<&[Chain]>),
     run: &Run<'_>,
 ) -> Result<(Vec<Chain>, f64)> {
     let n = config.members.chains;
     let how = (chosen.learning_rate, chosen.max_depth);
-    let mut settings = config.settings(law, how, whole.total_weight());
+    let mut settings = config.settings(likelihood, how, whole.total_weight());
     settings.n_trees = chosen.n_trees;
     settings.patience = None;
     let alone = Pool::new(1)?;
@@ -210,7 +214,7 @@ fn chains(
             parallel_chains: &[],
         };
         let base = earlier.map(|chains| &chains[at]);
-        law.grow(&ground, &settings, base, key, &mut |done, held_out| {
+        likelihood.grow(&ground, &settings, base, key, &mut |done, held_out| {
             run.watch.step(&Progress {
                 stage: "fitting",
                 done: at * settings.n_trees + done,

@@ -19,7 +19,7 @@ choices! {
 choices! {
     /// What a regression model predicts besides the mean.
     RegressionHead {
-        /// Mean and scale of a Normal law, both functions of the inputs.
+        /// Mean and scale of a Normal likelihood, both functions of the inputs.
         Normal = "normal",
         /// The mean alone; one scale for all rows.
         Squared = "squared",
@@ -29,7 +29,7 @@ choices! {
 choices! {
     /// Where the noise of a Langevin chain goes.
     NoiseMode {
-        /// Into the leaves, so that the stationary law is the posterior.
+        /// Into the leaves, so that the stationary likelihood is the posterior.
         Posterior = "posterior",
         /// Into the leaves, as the paper's equation 11 is printed.
         Malinin = "malinin",

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::likelihood::normal::Normal;
 use crate::models::boosting::codec::{decode, encode};
 use crate::models::boosting::config::Members;
-use crate::models::boosting::head::Law;
+use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::view::View;
 use crate::posterior::{Posterior, Step, Training};
 use crate::predictive::block::{Block, Head};
@@ -31,7 +31,7 @@ pub struct Boosted {
     pub(super) params: Value,
     pub(super) training: Training,
     pub(super) standard: Standard,
-    pub(super) law: Law,
+    pub(super) likelihood: BoostingLikelihood,
     pub(super) view: View,
     /// Step size and depth.
     pub(super) settings: (f64, usize),
@@ -77,15 +77,16 @@ impl Boosted {
                 FieldKind::Categorical { levels } => Some(levels.len()),
             })
             .collect();
-        let (law, members): (Law, Members) = (record.part("law")?, record.part("members")?);
+        let (likelihood, members): (BoostingLikelihood, Members) =
+            (record.part("likelihood")?, record.part("members")?);
         let view = View::decode(record, &kinds)?;
         let standard: Standard = record.part("standard")?;
         let classes = schema.classes().map(<[String]>::len);
-        let is_sound = match law {
-            Law::Normal { floor } => classes.is_none() && floor > 0.0,
-            Law::Squared { sd } => classes.is_none() && sd > 0.0,
-            Law::Binary => classes == Some(2),
-            Law::Multiclass { classes: n } => classes == Some(n),
+        let is_sound = match likelihood {
+            BoostingLikelihood::Normal { floor } => classes.is_none() && floor > 0.0,
+            BoostingLikelihood::Squared { sd } => classes.is_none() && sd > 0.0,
+            BoostingLikelihood::Binary => classes == Some(2),
+            BoostingLikelihood::Multiclass { classes: n } => classes == Some(n),
         };
         let settings: (f64, usize) = record.part("settings")?;
         let n = members.chains;
@@ -100,10 +101,10 @@ impl Boosted {
             && standard.scale > 0.0;
         if !is_sound {
             return Err(Error::Format(
-                "law, members and schema do not fit together".to_owned(),
+                "likelihood, members and schema do not fit together".to_owned(),
             ));
         }
-        let chains = (0..n).map(|at| decode(record, at, law.n_outputs(), &view.cuts));
+        let chains = (0..n).map(|at| decode(record, at, likelihood.n_outputs(), &view.cuts));
         let chains = chains.collect::<Result<_>>()?;
         let model = Self {
             family,
@@ -111,7 +112,7 @@ impl Boosted {
             params: record.part("params")?,
             training: record.part("training")?,
             standard,
-            law,
+            likelihood,
             view,
             settings,
             members,
@@ -123,20 +124,20 @@ impl Boosted {
     }
 
     fn fill(&self, out: &mut Block, member: usize, output: usize, first: usize, values: &[f64]) {
-        match self.law {
-            Law::Normal { floor } if output == 1 => {
+        match self.likelihood {
+            BoostingLikelihood::Normal { floor } if output == 1 => {
                 let at = out.at(member, 0) + first;
                 Normal { floor }.scales(values, &mut out.sd[at..at + values.len()]);
             }
-            Law::Normal { .. } | Law::Squared { .. } => {
+            BoostingLikelihood::Normal { .. } | BoostingLikelihood::Squared { .. } => {
                 let at = out.at(member, 0) + first;
                 out.mean[at..at + values.len()].copy_from_slice(values);
                 out.weight[at..at + values.len()].fill(1.0);
-                if let Law::Squared { sd } = self.law {
+                if let BoostingLikelihood::Squared { sd } = self.likelihood {
                     out.sd[at..at + values.len()].fill(sd);
                 }
             }
-            Law::Binary => {
+            BoostingLikelihood::Binary => {
                 let (no, yes) = (out.at(member, 0) + first, out.at(member, 1) + first);
                 for (at, &logit) in values.iter().enumerate() {
                     let p = 1.0 / (1.0 + (-logit).exp());
@@ -144,7 +145,7 @@ impl Boosted {
                     out.weight[yes + at] = p;
                 }
             }
-            Law::Multiclass { .. } => {
+            BoostingLikelihood::Multiclass { .. } => {
                 let at = out.at(member, output) + first;
                 out.weight[at..at + values.len()].copy_from_slice(values);
             }
@@ -186,7 +187,7 @@ impl Posterior for Boosted {
             member += snapshots.len();
         }
         out.pad();
-        if let Law::Multiclass { classes } = self.law {
+        if let BoostingLikelihood::Multiclass { classes } = self.likelihood {
             softmax(out, classes);
         }
         Ok(())
@@ -226,7 +227,7 @@ impl Posterior for Boosted {
             family: self.family.to_owned(),
             meta: json!({
                 "schema": self.schema, "params": self.params, "training": self.training, "standard": self.standard,
-                "law": self.law, "cuts": self.view.cuts, "statistics": statistics, "members": self.members,
+                "likelihood": self.likelihood, "cuts": self.view.cuts, "statistics": statistics, "members": self.members,
                 "settings": self.settings,
             }),
             arrays,

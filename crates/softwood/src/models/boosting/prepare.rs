@@ -8,7 +8,7 @@ use crate::data::standardise::{Standard, resolution};
 use crate::error::Result;
 use crate::models::boosting::class_weights::ClassWeights;
 use crate::models::boosting::config::BoostingConfig;
-use crate::models::boosting::head::Law;
+use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::params::RegressionHead;
 use crate::models::boosting::view::{Plan, Rows, Targets, View};
 use crate::par::Pool;
@@ -66,7 +66,7 @@ pub(super) struct Material<'a> {
     pub(super) data: &'a Dataset,
     pub(super) distinct: Distinct,
     pub(super) standard: Standard,
-    pub(super) law: Law,
+    pub(super) likelihood: BoostingLikelihood,
     pub(super) targets: Targets,
     pub(super) classes: ClassWeights,
     /// Direction of each column that the answer must follow, 0 for none.
@@ -82,23 +82,23 @@ impl<'a> Material<'a> {
     pub(super) fn new(
         config: &BoostingConfig<'_>,
         data: &'a Dataset,
-        known: Option<(Standard, Law)>,
+        known: Option<(Standard, BoostingLikelihood)>,
     ) -> Result<Self> {
         let orders = orders(config.monotone, data)?;
         let distinct = Distinct::of(data);
         let classes = ClassWeights::new(config.class_weight, data, &distinct)?;
         let distinct = classes.weigh(data, distinct);
-        let (standard, law) = known.unwrap_or_else(|| {
+        let (standard, likelihood) = known.unwrap_or_else(|| {
             let standard = standard(data, &distinct);
-            let law = law(config, data, &distinct, &standard);
-            (standard, law)
+            let likelihood = likelihood(config, data, &distinct, &standard);
+            (standard, likelihood)
         });
         let targets = Targets::of(data, &standard);
         Ok(Self {
             data,
             distinct,
             standard,
-            law,
+            likelihood,
             targets,
             classes,
             orders,
@@ -167,24 +167,24 @@ fn standard(data: &Dataset, distinct: &Distinct) -> Standard {
     }
 }
 
-fn law(
+fn likelihood(
     config: &BoostingConfig<'_>,
     data: &Dataset,
     distinct: &Distinct,
     standard: &Standard,
-) -> Law {
+) -> BoostingLikelihood {
     let Some(values) = numbers(data, distinct) else {
         return match data.schema().classes().map_or(0, <[String]>::len) {
-            2 => Law::Binary,
-            classes => Law::Multiclass { classes },
+            2 => BoostingLikelihood::Binary,
+            classes => BoostingLikelihood::Multiclass { classes },
         };
     };
     if config.head == RegressionHead::Squared {
-        return Law::Squared { sd: 1.0 };
+        return BoostingLikelihood::Squared { sd: 1.0 };
     }
     let half_step = resolution(&values, Some(&distinct.weights))
         .map_or(0.0, |step| 0.5 * step / standard.scale);
-    Law::Normal {
+    BoostingLikelihood::Normal {
         floor: config.min_scale.unwrap_or(LEAST_SCALE.max(half_step)),
     }
 }

@@ -1,4 +1,4 @@
-//! The law of the target as a boosted model knows it, and its way into a block.
+//! The likelihood of the target as a boosted model knows it, and its way into a block.
 
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -16,8 +16,8 @@ const CLASS_SHRINK_RATE: f64 = 0.01;
 
 /// What the raw outputs mean.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "law", rename_all = "lowercase")]
-pub(super) enum Law {
+#[serde(tag = "likelihood", rename_all = "lowercase")]
+pub(super) enum BoostingLikelihood {
     /// Mean and log scale, the scale at least `floor`.
     Normal { floor: f64 },
     /// Mean; one scale for all rows.
@@ -31,7 +31,7 @@ pub(super) enum Law {
 /// Most classes.
 const MOST_CLASSES: usize = 1000;
 
-impl Law {
+impl BoostingLikelihood {
     pub(super) fn n_outputs(self) -> usize {
         match self {
             Self::Normal { .. } => 2,
@@ -40,7 +40,7 @@ impl Law {
         }
     }
 
-    /// Grows a chain under this law.
+    /// Grows a chain under this likelihood.
     pub(super) fn grow(
         self,
         ground: &BoostingData<'_>,
@@ -56,12 +56,14 @@ impl Law {
             Self::Squared { .. } => grow::<2>(&Squared, ground, settings, base, key, watch),
             Self::Binary => grow::<2>(&Binary, ground, settings, base, key, watch),
             Self::Multiclass { classes } => {
-                let law = Multiclass::new(classes);
+                let likelihood = Multiclass::new(classes);
                 match classes {
-                    ..=3 => grow::<8>(&law, ground, settings, base, key, watch),
-                    4..=7 => grow::<16>(&law, ground, settings, base, key, watch),
-                    8..=15 => grow::<32>(&law, ground, settings, base, key, watch),
-                    16..=MOST_CLASSES => grow::<64>(&law, ground, settings, base, key, watch),
+                    ..=3 => grow::<8>(&likelihood, ground, settings, base, key, watch),
+                    4..=7 => grow::<16>(&likelihood, ground, settings, base, key, watch),
+                    8..=15 => grow::<32>(&likelihood, ground, settings, base, key, watch),
+                    16..=MOST_CLASSES => {
+                        grow::<64>(&likelihood, ground, settings, base, key, watch)
+                    }
                     _ => Err(Error::Table(format!(
                         "the target has {classes} classes; boosted trees take at most {MOST_CLASSES}"
                     ))),
@@ -102,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_logit_shrinks_as_much_between_its_moves_however_many_classes() {
-        let rate = |classes| Law::Multiclass { classes }.shrink_rate(1e4);
+        let rate = |classes| BoostingLikelihood::Multiclass { classes }.shrink_rate(1e4);
         assert!((rate(3) / CLASS_SHRINK_RATE - 1.0).abs() < 1e-12);
         assert!((rate(310) * 10.0 / rate(31) - 1.0).abs() < 1e-12);
     }
