@@ -6,8 +6,8 @@ use multiversion::multiversion;
 use crate::numerics::real::{LANES, Lanes, Real, sigmoid};
 use crate::soft::blend::{blend_up, lanes_at};
 use crate::soft::kernel::Pass;
-use crate::soft::law::Law;
 use crate::soft::layout::Layout;
+use crate::soft::likelihood::SoftLikelihood;
 
 /// Least weight of a component, before its logarithm.
 const LEAST_REACH: f32 = 1e-30;
@@ -95,9 +95,11 @@ pub(crate) fn components(
     for start in (0..activations.n_rows).step_by(LANES) {
         descend(&pass.stack.first, pass.beta, activations, start, scratch);
         add_common(pass, activations.n_rows, start, common, scratch);
-        match pass.law {
-            Law::Categorical => classes(pass, start, scratch, out),
-            Law::Normal { .. } | Law::KnownNoise { .. } => normals(pass, start, scratch, out),
+        match pass.likelihood {
+            SoftLikelihood::Categorical => classes(pass, start, scratch, out),
+            SoftLikelihood::Normal { .. } | SoftLikelihood::KnownNoise { .. } => {
+                normals(pass, start, scratch, out)
+            }
         }
     }
 }
@@ -205,7 +207,7 @@ fn normals(pass: &Pass, start: usize, scratch: &ForwardScratch, out: &mut Compon
         let (mean, raw) = (channels[0], channels[n_channels - 1]);
         let mut sd = raw;
         for lane in 0..LANES {
-            sd[lane] = pass.law.sd(raw[lane]);
+            sd[lane] = pass.likelihood.sd(raw[lane]);
         }
         out.weight[at..at + LANES].copy_from_slice(&widen(scratch.reach[node]));
         out.mean[at..at + LANES].copy_from_slice(&widen(mean));

@@ -17,8 +17,8 @@ use multiversion::multiversion;
 
 use crate::numerics::real::{LANES, Lanes, Real, both, gate, sigmoid};
 use crate::soft::blend::{blend_up, lanes_at};
-use crate::soft::law::Law;
 use crate::soft::layout::Layout;
+use crate::soft::likelihood::SoftLikelihood;
 use crate::soft::stack::Stack;
 
 /// Reach probabilities are held above this, so that their products with gradients stay normal numbers.
@@ -28,7 +28,7 @@ const LEAST_REACH: f64 = 1e-12;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pass {
     pub(crate) stack: Stack,
-    pub(crate) law: Law,
+    pub(crate) likelihood: SoftLikelihood,
     /// Inverse temperature of the gates.
     pub(crate) beta: f64,
 }
@@ -317,7 +317,7 @@ fn components<T: Real>(
         let z = &scratch.first.blended[node * n_channels..(node + 1) * n_channels];
         let slopes =
             &mut scratch.slopes[(node - first) * n_channels..(node - first + 1) * n_channels];
-        let density = pass.law.log_density(z, target, slopes);
+        let density = pass.likelihood.log_density(z, target, slopes);
         let joint = both(density, scratch.first.reach[node], |f, reach| f + reach);
         scratch.shares[node] = joint;
         scratch.top = both(scratch.top, joint, Real::largest);

@@ -1,4 +1,4 @@
-//! The soft-tree kernel: gates, path probabilities, leaf laws and their gradients, for blocks of rows.
+//! The soft-tree kernel: gates, path probabilities, leaf likelihoods and their gradients, for blocks of rows.
 //!
 //! A complete tree of depth D has gates in heap order (children of gate n: 2n+1 left, 2n+2 right); a gate gives the
 //! probability sigmoid(beta (w.x + b)) of going right. Every leaf holds channels (mean and raw scale, or logits). The
@@ -7,8 +7,8 @@
 pub(crate) mod blend;
 pub(crate) mod forward;
 pub(crate) mod kernel;
-pub(crate) mod law;
 pub(crate) mod layout;
+pub(crate) mod likelihood;
 pub(crate) mod packed;
 pub(crate) mod stack;
 pub(crate) mod tree;

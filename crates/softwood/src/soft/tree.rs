@@ -178,13 +178,17 @@ fn collect<T: Real>(pass: &Pass, inputs: Matrix<'_, T>, activations: &[T], gradi
 mod tests {
     use super::*;
     use crate::rng::{Key, uniform};
-    use crate::soft::law::Law;
     use crate::soft::layout::Layout;
+    use crate::soft::likelihood::SoftLikelihood;
     use crate::soft::stack::Stack;
     use softwood_testkit::{central_difference, close};
 
-    fn check(stack: Stack, law: Law, beta: f64) {
-        let pass = Pass { stack, law, beta };
+    fn check(stack: Stack, likelihood: SoftLikelihood, beta: f64) {
+        let pass = Pass {
+            stack,
+            likelihood,
+            beta,
+        };
         let layout = stack.first;
         let mut rng = Key::from_seed(5).child(stack.n_weights() as u64).rng();
         let n_rows = LANES;
@@ -194,7 +198,7 @@ mod tests {
         for row in inputs.chunks_exact_mut(layout.width()) {
             row[layout.n_inputs] = 1.0;
         }
-        let is_class = law == Law::Categorical;
+        let is_class = likelihood == SoftLikelihood::Categorical;
         let target: Vec<f64> = (0..n_rows)
             .map(|row| {
                 if is_class {
@@ -233,14 +237,14 @@ mod tests {
 
     #[test]
     fn gradients_agree_with_differences_for_every_leaf_mixing_and_task() {
-        let laws = [
-            (2, Law::Normal { floor: 1e-3 }),
-            (2, Law::KnownNoise { sd: 0.7 }),
-            (1, Law::KnownNoise { sd: 0.7 }),
-            (2, Law::Categorical),
-            (4, Law::Categorical),
+        let likelihoods = [
+            (2, SoftLikelihood::Normal { floor: 1e-3 }),
+            (2, SoftLikelihood::KnownNoise { sd: 0.7 }),
+            (1, SoftLikelihood::KnownNoise { sd: 0.7 }),
+            (2, SoftLikelihood::Categorical),
+            (4, SoftLikelihood::Categorical),
         ];
-        for (n_channels, law) in laws {
+        for (n_channels, likelihood) in likelihoods {
             for (depth, mixing_levels) in [(0, 0), (1, 0), (1, 1), (3, 0), (3, 1), (3, 2), (3, 3)] {
                 for is_linear in [false, true] {
                     let first = Layout {
@@ -250,21 +254,21 @@ mod tests {
                         n_channels,
                         is_linear,
                     };
-                    check(Stack::single(first), law, 1.7);
+                    check(Stack::single(first), likelihood, 1.7);
                     let added = Layout {
                         depth: 2,
                         mixing_levels: 0,
                         ..first
                     };
                     let stack = Stack::on_given(first, added);
-                    check(stack, law, 1.7);
+                    check(stack, likelihood, 1.7);
                     let (is_given, n_added) = (false, 3);
                     let sum = Stack {
                         is_given,
                         n_added,
                         ..stack
                     };
-                    check(sum, law, 1.7);
+                    check(sum, likelihood, 1.7);
                 }
             }
         }
@@ -282,7 +286,7 @@ mod tests {
         };
         let pass = Pass {
             stack: Stack::single(layout),
-            law: Law::Normal { floor: 0.0 },
+            likelihood: SoftLikelihood::Normal { floor: 0.0 },
             beta: 2.0,
         };
         let raw = |s: f64| s.exp_m1().ln();
@@ -326,7 +330,7 @@ mod tests {
         };
         let pass = Pass {
             stack: Stack::single(layout),
-            law: Law::Normal { floor: 1e-3 },
+            likelihood: SoftLikelihood::Normal { floor: 1e-3 },
             beta: 1.0,
         };
         let mut rng = Key::from_seed(9).rng();

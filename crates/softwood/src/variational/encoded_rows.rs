@@ -1,9 +1,9 @@
-//! A data set made ready for training: encoded inputs, standardised targets, and the law of the leaves.
+//! A data set made ready for training: encoded inputs, standardised targets, and the likelihood of the leaves.
 
 use crate::data::dataset::{Dataset, Target};
 use crate::data::encode::{Encoder, Encoding};
 use crate::data::standardise::{Standard, resolution};
-use crate::soft::law::Law;
+use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::config::{Noise, SoftTreeConfig};
 
 /// Encoded rows: inputs `n_rows x width` with a last column of ones.
@@ -36,7 +36,7 @@ impl EncodedRows {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TargetScale {
     pub(crate) standard: Standard,
-    pub(crate) law: Law,
+    pub(crate) likelihood: SoftLikelihood,
     pub(crate) n_channels: usize,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct TargetScale {
 const LEAST_SCALE: f64 = 1e-3;
 
 impl TargetScale {
-    /// Standard units of the training target and the law that suits it.
+    /// Standard units of the training target and the likelihood that suits it.
     pub(crate) fn of(data: &Dataset, config: &SoftTreeConfig) -> Self {
         match data.target() {
             Target::Classes(_) => Self {
@@ -52,7 +52,7 @@ impl TargetScale {
                     shift: 0.0,
                     scale: 1.0,
                 },
-                law: Law::Categorical,
+                likelihood: SoftLikelihood::Categorical,
                 n_channels: data.schema().classes().map_or(2, <[String]>::len),
             },
             Target::Numeric(values) => {
@@ -60,17 +60,17 @@ impl TargetScale {
                 let half_step = resolution(values, data.weights())
                     .map_or(0.0, |step| 0.5 * step / standard.scale);
                 let floor = config.min_scale.unwrap_or(LEAST_SCALE.max(half_step));
-                let (law, n_channels) = match config.noise {
+                let (likelihood, n_channels) = match config.noise {
                     Noise::Known(sd) => {
                         let sd = sd / standard.scale;
-                        (Law::KnownNoise { sd }, 2)
+                        (SoftLikelihood::KnownNoise { sd }, 2)
                     }
-                    Noise::Constant { .. } => (Law::KnownNoise { sd: 1.0 }, 1),
-                    Noise::Varying => (Law::Normal { floor }, 2),
+                    Noise::Constant { .. } => (SoftLikelihood::KnownNoise { sd: 1.0 }, 1),
+                    Noise::Varying => (SoftLikelihood::Normal { floor }, 2),
                 };
                 Self {
                     standard,
-                    law,
+                    likelihood,
                     n_channels,
                 }
             }
@@ -79,7 +79,7 @@ impl TargetScale {
 
     /// Standard deviation of the training target; none for classes.
     pub(crate) fn target_sd(&self) -> Option<f64> {
-        (self.law != Law::Categorical).then_some(self.standard.scale)
+        (self.likelihood != SoftLikelihood::Categorical).then_some(self.standard.scale)
     }
 
     fn code(&self, data: &Dataset, encoder: &Encoder) -> EncodedRows {

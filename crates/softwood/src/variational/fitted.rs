@@ -11,8 +11,8 @@ use crate::predictive::block::{Block, LANES};
 use crate::rng::{Key, below};
 use crate::soft::forward::{Activations, Components, ForwardScratch, add_root, components};
 use crate::soft::kernel::Pass;
-use crate::soft::law::Law;
 use crate::soft::layout::Layout;
+use crate::soft::likelihood::SoftLikelihood;
 use crate::soft::packed::{Packed, turn};
 use crate::soft::stack::Stack;
 use crate::store::record::{Numbers, Record};
@@ -41,7 +41,7 @@ pub(crate) struct Fitted {
 pub(crate) struct Header {
     encoder: Encoder,
     stack: Stack,
-    law: Law,
+    likelihood: SoftLikelihood,
     beta: f64,
     /// Weights and rank of each block.
     blocks: Vec<(usize, usize)>,
@@ -161,9 +161,11 @@ impl Fitted {
 
     /// Components or classes that a draw fills.
     fn n_filled(&self) -> usize {
-        match self.pass.law {
-            Law::Categorical => self.pass.stack.first.n_channels,
-            Law::Normal { .. } | Law::KnownNoise { .. } => self.n_components(),
+        match self.pass.likelihood {
+            SoftLikelihood::Categorical => self.pass.stack.first.n_channels,
+            SoftLikelihood::Normal { .. } | SoftLikelihood::KnownNoise { .. } => {
+                self.n_components()
+            }
         }
     }
 
@@ -172,7 +174,7 @@ impl Fitted {
         Header {
             encoder: self.encoder.clone(),
             stack: self.pass.stack,
-            law: self.pass.law,
+            likelihood: self.pass.likelihood,
             beta: self.pass.beta,
             blocks: blocks.map(|block| (block.n_weights, block.rank)).collect(),
         }
@@ -220,7 +222,7 @@ impl Fitted {
         }
         let pass = Pass {
             stack: header.stack,
-            law: header.law,
+            likelihood: header.likelihood,
             beta: header.beta,
         };
         Ok(Self::new(header.encoder, pass, blocks, n_draws, key))
@@ -231,9 +233,9 @@ impl Header {
     /// Numbers of each block; none where the header contradicts itself or the schema.
     fn sizes(&self, schema: &Schema) -> Option<Vec<usize>> {
         let Stack { first, added, .. } = self.stack;
-        let n_channels = match (schema.classes(), self.law) {
+        let n_channels = match (schema.classes(), self.likelihood) {
             (Some(classes), _) => classes.len(),
-            (None, Law::KnownNoise { .. }) => first.n_channels.clamp(1, 2),
+            (None, SoftLikelihood::KnownNoise { .. }) => first.n_channels.clamp(1, 2),
             (None, _) => 2,
         };
         let is_tree = |layout: &Layout| {
@@ -248,7 +250,7 @@ impl Header {
             && (self.stack.n_added == 0 || added.mixing_levels == 0)
             && self.stack.n_added <= MOST_TREES
             && !self.stack.is_given
-            && (self.law == Law::Categorical) == schema.classes().is_some()
+            && (self.likelihood == SoftLikelihood::Categorical) == schema.classes().is_some()
             && self.beta.is_finite();
         if !is_sound {
             return None;

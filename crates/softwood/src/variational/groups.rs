@@ -1,15 +1,19 @@
 //! Weights that share a prior variance.
 
 use crate::inference::prior::Groups;
-use crate::soft::law::Law;
 use crate::soft::layout::Layout;
+use crate::soft::likelihood::SoftLikelihood;
 use crate::soft::stack::Stack;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::options::Prior;
 
 /// Groups of weights that share a prior variance: kind of weight, for relevance determination also the input, and the tree: the first
 /// one carries more than those that are added to it.
-pub(crate) fn groups(config: &SoftTreeConfig, stack: &Stack, law: Law) -> Option<Groups> {
+pub(crate) fn groups(
+    config: &SoftTreeConfig,
+    stack: &Stack,
+    likelihood: SoftLikelihood,
+) -> Option<Groups> {
     if config.prior == Prior::Fixed {
         return None;
     }
@@ -17,7 +21,7 @@ pub(crate) fn groups(config: &SoftTreeConfig, stack: &Stack, law: Law) -> Option
     let n_groups = (1 + stack.first.n_channels) * stack.width();
     for (tree, (layout, range)) in stack.ranges().enumerate() {
         let by_input = config.prior == Prior::Ard;
-        group_tree(&layout, law, by_input, &mut of_weight[range.clone()]);
+        group_tree(&layout, likelihood, by_input, &mut of_weight[range.clone()]);
         for group in &mut of_weight[range] {
             *group += (tree * n_groups) as u32;
         }
@@ -25,7 +29,7 @@ pub(crate) fn groups(config: &SoftTreeConfig, stack: &Stack, law: Law) -> Option
     Some(Groups::new(of_weight, config.prior_scale))
 }
 
-fn group_tree(layout: &Layout, law: Law, by_input: bool, of_weight: &mut [u32]) {
+fn group_tree(layout: &Layout, likelihood: SoftLikelihood, by_input: bool, of_weight: &mut [u32]) {
     let width = layout.width();
     // the bias is a group of its own: it carries levels, not slopes
     let group = |kind: usize, input: usize| {
@@ -43,7 +47,7 @@ fn group_tree(layout: &Layout, law: Law, by_input: bool, of_weight: &mut [u32]) 
     }
     for channel in 0..layout.n_channels {
         // mean and scale are different kinds; logits are all of one
-        let kind = if law == Law::Categorical {
+        let kind = if likelihood == SoftLikelihood::Categorical {
             1
         } else {
             1 + channel

@@ -3,8 +3,8 @@
 use crate::numerics::cholesky;
 use crate::numerics::real::inverse_softplus;
 use crate::rng::{Key, shuffle, uniform};
-use crate::soft::law::Law;
 use crate::soft::layout::Layout;
+use crate::soft::likelihood::SoftLikelihood;
 use crate::trees::dense::best_split::DenseSample;
 use crate::trees::dense::complete_tree::{CompleteTree, complete};
 use crate::variational::encoded_rows::EncodedRows;
@@ -22,7 +22,7 @@ const LEAF_PULL: f64 = 5.0;
 /// target's mean, or the logits of classes); none where it is the first.
 pub(crate) fn weights(
     train: &EncodedRows,
-    law: Law,
+    likelihood: SoftLikelihood,
     rest: Option<&[f64]>,
     layout: &Layout,
     beta: f64,
@@ -31,7 +31,7 @@ pub(crate) fn weights(
     let mut part = Part::draw(train, layout, key.child(1));
     let outputs = match rest {
         Some(rest) => part.rest(rest, train.n_rows()),
-        None => part.outputs(law, layout),
+        None => part.outputs(likelihood, layout),
     };
     let sample = DenseSample {
         inputs: &part.inputs,
@@ -45,14 +45,22 @@ pub(crate) fn weights(
     let grown = complete(&sample, layout.depth, min_rows);
     let mut out = vec![0.0; layout.n_weights()];
     gates(&grown, layout, beta as f32, key.child(2), &mut out);
-    match (law, rest) {
-        (Law::Categorical, Some(_)) => added_classes(&part, &outputs, &grown, layout, &mut out),
-        (Law::Categorical, None) => class_leaves(&part, &grown, layout, &mut out),
-        (law, rest) => {
+    match (likelihood, rest) {
+        (SoftLikelihood::Categorical, Some(_)) => {
+            added_classes(&part, &outputs, &grown, layout, &mut out)
+        }
+        (SoftLikelihood::Categorical, None) => class_leaves(&part, &grown, layout, &mut out),
+        (likelihood, rest) => {
             if rest.is_some() {
                 part.target.clone_from(&outputs);
             }
-            normal_leaves(&part, &grown, layout, (law, rest.is_none()), &mut out);
+            normal_leaves(
+                &part,
+                &grown,
+                layout,
+                (likelihood, rest.is_none()),
+                &mut out,
+            );
         }
     }
     out
@@ -106,8 +114,8 @@ impl Part {
     }
 
     /// What the hard tree fits: the target, or class indicators.
-    fn outputs(&self, law: Law, layout: &Layout) -> Vec<f64> {
-        if law != Law::Categorical {
+    fn outputs(&self, likelihood: SoftLikelihood, layout: &Layout) -> Vec<f64> {
+        if likelihood != SoftLikelihood::Categorical {
             return self.target.clone();
         }
         let mut out = vec![0.0; self.n_rows() * layout.n_channels];
@@ -188,10 +196,10 @@ fn normal_leaves(
     part: &Part,
     grown: &CompleteTree,
     layout: &Layout,
-    (law, is_first): (Law, bool),
+    (likelihood, is_first): (SoftLikelihood, bool),
     out: &mut [f32],
 ) {
-    let floor = if let Law::Normal { floor } = law {
+    let floor = if let SoftLikelihood::Normal { floor } = likelihood {
         floor
     } else {
         0.0

@@ -10,7 +10,7 @@ use crate::numerics::real::{LANES, inverse_softplus};
 use crate::posterior::CurvePoint;
 use crate::rng::Key;
 use crate::soft::kernel::Pass;
-use crate::soft::law::{HALF_LN_TWO_PI, Law};
+use crate::soft::likelihood::{HALF_LN_TWO_PI, SoftLikelihood};
 use crate::soft::tree::{Workspace, log_likelihood};
 use crate::variational::config::{Noise, SoftTreeConfig};
 use crate::variational::encoded_rows::EncodedRows;
@@ -34,7 +34,7 @@ const PRIOR_EVERY: usize = 8;
 /// Draws by which held-out rows are scored.
 const SCORE_DRAWS: usize = 32;
 
-/// What is known beforehand of the variance of a noise that is one for all rows: an inverse-Gamma law, and the least standard deviation.
+/// What is known beforehand of the variance of a noise that is one for all rows: an inverse-Gamma likelihood, and the least standard deviation.
 #[derive(Debug, Clone, Copy)]
 struct OneNoise {
     shape: f64,
@@ -45,13 +45,13 @@ struct OneNoise {
 impl OneNoise {
     /// That of a run, if there is such a noise in it or at its beginning.
     fn of(job: &Job<'_>) -> Option<Self> {
-        match (job.config.noise, job.pass.law) {
+        match (job.config.noise, job.pass.likelihood) {
             (Noise::Constant { shape, scale }, _) => Some(Self {
                 shape,
                 scale,
                 least: 0.0,
             }),
-            (_, Law::Normal { floor }) if job.n_calm() > 0 => Some(Self {
+            (_, SoftLikelihood::Normal { floor }) if job.n_calm() > 0 => Some(Self {
                 shape: 0.0,
                 scale: 0.0,
                 least: floor + LEAST_FREE_SCALE,
@@ -97,7 +97,7 @@ impl OptimizerState {
     pub(crate) fn new(job: &Job<'_>, key: Key) -> Self {
         let (mut pass, config, schedule) = (job.pass, job.config, &job.schedule);
         if job.n_calm() > 0 {
-            pass.law = Law::KnownNoise { sd: 1.0 };
+            pass.likelihood = SoftLikelihood::KnownNoise { sd: 1.0 };
         }
         let stack = &pass.stack;
         let n_weights = stack.n_weights();
@@ -109,7 +109,7 @@ impl OptimizerState {
         Self {
             sampler: Sampler::new(&posterior, schedule.n_draws),
             adam: Adam::new(posterior.values.len()),
-            groups: groups(config, stack, pass.law),
+            groups: groups(config, stack, pass.likelihood),
             precision: vec![(1.0 / config.prior_scale.powi(2)) as f32; n_weights],
             moments: vec![0.0; n_weights],
             gaussian: Gaussian::new(key.child(2)),
@@ -187,20 +187,24 @@ impl OptimizerState {
 
     /// Sets a noise that is one for all rows to the mode of its posterior, given the squared residuals of the last epoch, which its score tells.
     pub(crate) fn learn_noise(&mut self, total_weight: f64, score: f64) {
-        if let (Some(noise), Law::KnownNoise { sd }) = (self.one_noise, self.pass.law) {
+        if let (Some(noise), SoftLikelihood::KnownNoise { sd }) =
+            (self.one_noise, self.pass.likelihood)
+        {
             let squares = -2.0 * sd * sd * (score + total_weight * (sd.ln() + HALF_LN_TWO_PI));
             let sd = noise.sd(total_weight, squares.max(0.0));
-            self.pass.law = Law::KnownNoise { sd };
+            self.pass.likelihood = SoftLikelihood::KnownNoise { sd };
         }
     }
 
     /// Lets the scale depend on the inputs from now on, starting from the noise that was one for all; nothing where it does already,
     /// or never will.
-    pub(crate) fn free_noise(&mut self, law: Law) {
-        let (Law::KnownNoise { sd }, Law::Normal { floor }) = (self.pass.law, law) else {
+    pub(crate) fn free_noise(&mut self, likelihood: SoftLikelihood) {
+        let (SoftLikelihood::KnownNoise { sd }, SoftLikelihood::Normal { floor }) =
+            (self.pass.likelihood, likelihood)
+        else {
             return;
         };
-        self.pass.law = law;
+        self.pass.likelihood = likelihood;
         let layout = self.pass.stack.first;
         let raw = inverse_softplus((sd - floor).max(LEAST_FREE_SCALE)) as f32;
         let (means, spreads) = self.posterior.values.split_at_mut(layout.n_weights());
@@ -241,7 +245,7 @@ impl OptimizerState {
 
 /// The leaves of the scale channel of all trees, where a run leaves them alone.
 fn kept(job: &Job<'_>) -> Vec<Range<usize>> {
-    if !job.keeps_scale || !matches!(job.pass.law, Law::Normal { .. }) {
+    if !job.keeps_scale || !matches!(job.pass.likelihood, SoftLikelihood::Normal { .. }) {
         return Vec::new();
     }
     let trees = job.pass.stack.ranges();

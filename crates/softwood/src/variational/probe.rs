@@ -139,7 +139,7 @@ impl StepProbe {
             config: &config,
             pass: Pass {
                 stack,
-                law: split.scale.law,
+                likelihood: split.scale.likelihood,
                 beta: config.beta,
             },
             train: &split.train,

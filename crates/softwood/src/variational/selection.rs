@@ -44,13 +44,20 @@ impl Candidate {
             n_channels: split.scale.n_channels,
             is_linear: self.leaf == Leaf::Linear,
         };
-        let law = split.scale.law;
+        let likelihood = split.scale.likelihood;
         let pass = Pass {
             stack: Stack::single(layout),
-            law,
+            likelihood,
             beta: config.beta,
         };
-        let weights = init::weights(&split.train, law, None, &layout, config.beta, key.child(1));
+        let weights = init::weights(
+            &split.train,
+            likelihood,
+            None,
+            &layout,
+            config.beta,
+            key.child(1),
+        );
         (pass, start_posterior(config, weights, key.child(2)))
     }
 

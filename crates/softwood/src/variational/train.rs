@@ -8,7 +8,7 @@ use crate::inference::schedule::TrainingSchedule;
 use crate::posterior::CurvePoint;
 use crate::rng::{Key, shuffle};
 use crate::soft::kernel::Pass;
-use crate::soft::law::Law;
+use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::EncodedRows;
 use crate::variational::optimizer_state::{OptimizerState, WARM_UP};
@@ -35,7 +35,7 @@ impl Job<'_> {
     pub(crate) fn n_calm(&self) -> usize {
         let stack = &self.pass.stack;
         let is_one_blend = stack.first.n_components() == 1 && !stack.is_given;
-        let has_scale = matches!(self.pass.law, Law::Normal { .. });
+        let has_scale = matches!(self.pass.likelihood, SoftLikelihood::Normal { .. });
         if self.config.calm_start && has_scale && is_one_blend && !self.is_warm {
             (CALM * self.schedule.n_epochs as f64) as usize
         } else {
@@ -85,7 +85,7 @@ pub(crate) fn train(job: &Job<'_>, key: Key, hear: Hear<'_>) -> Result<Trained> 
     };
     for epoch in 0..schedule.n_epochs {
         if epoch == job.n_calm() {
-            state.free_noise(job.pass.law);
+            state.free_noise(job.pass.likelihood);
         }
         shuffle(&mut key.child(3).child(epoch as u64).rng(), &mut order);
         if let Some(refresh) = job.refresh {

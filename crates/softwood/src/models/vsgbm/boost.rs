@@ -11,8 +11,8 @@ use crate::models::vsgbm::params::{NoiseModel, NoiseUpdate, Residuals, VsgbmPara
 use crate::posterior::{CurvePoint, Trial};
 use crate::rng::Key;
 use crate::soft::kernel::Pass;
-use crate::soft::law::Law;
 use crate::soft::layout::Layout;
+use crate::soft::likelihood::SoftLikelihood;
 use crate::soft::stack::Stack;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedRows, EncodedSplit};
@@ -79,13 +79,13 @@ impl Sum {
 
     /// Sets a constant noise to what the trees leave as they are now: a tree that was shrunk leaves more than it did in training.
     fn settle_noise(&mut self, site: &Site<'_>) {
-        if let Law::KnownNoise { .. } = self.pass.law {
+        if let SoftLikelihood::KnownNoise { .. } = self.pass.likelihood {
             let rows = &site.problem.train;
             let squares = noise::squares(&self.pass, &self.means(), rows);
             let prior = InverseGamma::prior(site.params);
             let posterior = prior.after(rows.total_weight, squares, NoiseUpdate::Exact);
             let sd = posterior.mode().sqrt();
-            self.pass.law = Law::KnownNoise { sd };
+            self.pass.likelihood = SoftLikelihood::KnownNoise { sd };
         }
     }
 
@@ -104,7 +104,7 @@ impl Sum {
     /// The same with one tree more.
     fn with(&self, added: &Layout, fit: Trained) -> Self {
         let mut sum = self.clone();
-        sum.pass.law = fit.pass.law;
+        sum.pass.likelihood = fit.pass.likelihood;
         sum.pass.stack.added = *added;
         sum.pass.stack.n_added += 1;
         sum.blocks.push(fit.posterior);
@@ -207,7 +207,7 @@ impl Site<'_> {
         let rest = rest(&sum.pass, &given, rows);
         let weights = init::weights(
             rows,
-            sum.pass.law,
+            sum.pass.likelihood,
             Some(&rest),
             &added,
             sum.pass.beta,

@@ -2,7 +2,7 @@
 
 use crate::soft::forward::{Activations, ForwardScratch, add_root, given};
 use crate::soft::kernel::Pass;
-use crate::soft::law::Law;
+use crate::soft::likelihood::SoftLikelihood;
 use crate::soft::packed::{Packed, turn};
 use crate::variational::encoded_rows::EncodedRows;
 
@@ -65,7 +65,7 @@ pub(super) fn rest(pass: &Pass, told: &[f32], rows: &EncodedRows) -> Vec<f64> {
     for (told, &target) in told.zip(&rows.target) {
         let (weights, channels) = told.split_at(n_components);
         let components = weights.iter().zip(channels.chunks_exact(n_channels));
-        if pass.law != Law::Categorical {
+        if pass.likelihood != SoftLikelihood::Categorical {
             let mean = components.map(|(&w, z)| f64::from(w).exp() * f64::from(z[0]));
             out.push(f64::from(target) - mean.sum::<f64>());
             continue;

@@ -17,7 +17,7 @@ use crate::models::vsgbm::spread;
 use crate::params::Checked;
 use crate::posterior::{CurvePoint, Posterior, Training, Trial};
 use crate::rng::Key;
-use crate::soft::law::Law;
+use crate::soft::likelihood::SoftLikelihood;
 use crate::store::record::Record;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
@@ -122,7 +122,7 @@ fn fit(
                 ..*ground
             });
         let mut outcome = one_fit(params, &own, ranked, key)?;
-        if params.recalibrate && matches!(ground.scale.law, Law::Normal { .. }) {
+        if params.recalibrate && matches!(ground.scale.likelihood, SoftLikelihood::Normal { .. }) {
             outcome.spare = own.held_out.cloned();
         }
         Ok(outcome)
@@ -263,10 +263,10 @@ fn go_on(
     let hear = listener(run);
     let grown = run.pool.map(base.fits.len(), |at| {
         let fit = &base.fits[at];
-        let law = fit.pass.law;
+        let likelihood = fit.pass.likelihood;
         let scale = TargetScale {
             standard: base.standard,
-            law,
+            likelihood,
             n_channels: fit.pass.stack.first.n_channels,
         };
         let problem = EncodedSplit::encoded(whole, run.held_out, scale, fit.encoder.clone());

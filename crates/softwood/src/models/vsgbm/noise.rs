@@ -9,7 +9,7 @@ use crate::soft::kernel::Pass;
 use crate::variational::encoded_rows::EncodedRows;
 use crate::variational::fitted::draw_weights;
 
-/// An inverse-Gamma law.
+/// An inverse-Gamma likelihood.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct InverseGamma {
     pub(super) shape: f64,
@@ -101,18 +101,18 @@ mod tests {
         );
     }
 
-    /// The mean of an inverse-Gamma law is `scale / (shape - 1)`, its variance that squared over `shape - 2`.
+    /// The mean of an inverse-Gamma likelihood is `scale / (shape - 1)`, its variance that squared over `shape - 2`.
     #[test]
     fn draws_follow_the_closed_form() {
-        let law = InverseGamma {
+        let likelihood = InverseGamma {
             shape: 12.0,
             scale: 5.0,
         };
         let n = 20_000;
         let key = Key::from_seed(3);
-        let mean = (0..n).map(|at| law.draw(key.child(at))).sum::<f64>() / n as f64;
-        let expected = law.scale / (law.shape - 1.0);
-        let error = expected / (law.shape - 2.0).sqrt() / (n as f64).sqrt();
+        let mean = (0..n).map(|at| likelihood.draw(key.child(at))).sum::<f64>() / n as f64;
+        let expected = likelihood.scale / (likelihood.shape - 1.0);
+        let error = expected / (likelihood.shape - 2.0).sqrt() / (n as f64).sqrt();
         assert!((mean - expected).abs() < 5.0 * error, "{mean} {expected}");
     }
 }

@@ -9,7 +9,7 @@ use crate::data::dataset::{Dataset, Target};
 use crate::data::standardise::Standard;
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
-use crate::soft::law::Law;
+use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::fitted::Fitted;
 
 /// Most held-out rows of a fit that are looked at, and most draws of the fit by which they are judged.
@@ -71,18 +71,18 @@ pub(super) fn apply(fits: &[Fitted], factor: f64, out: &mut Block) {
         let places = out.at(first, 0)..out.at(first + fit.n_draws(), 0);
         for sds in out.sd[places].chunks_exact_mut(out.stride) {
             for (sd, &factor) in sds.iter_mut().zip(&left) {
-                *sd = scaled(*sd, factor, fit.pass.law);
+                *sd = scaled(*sd, factor, fit.pass.likelihood);
             }
         }
         first += fit.n_draws();
     }
 }
 
-/// Standard deviation of a component after a factor; never below the least that the law allows.
-fn scaled(sd: f64, factor: f64, law: Law) -> f64 {
-    match law {
-        Law::Normal { floor } => (factor * sd).max(floor.min(sd)),
-        Law::KnownNoise { .. } | Law::Categorical => sd,
+/// Standard deviation of a component after a factor; never below the least that the likelihood allows.
+fn scaled(sd: f64, factor: f64, likelihood: SoftLikelihood) -> f64 {
+    match likelihood {
+        SoftLikelihood::Normal { floor } => (factor * sd).max(floor.min(sd)),
+        SoftLikelihood::KnownNoise { .. } | SoftLikelihood::Categorical => sd,
     }
 }
 
@@ -157,13 +157,13 @@ fn some_of(rows: &Dataset) -> Dataset {
 /// What one fit says of some rows.
 struct Answer {
     block: Block,
-    law: Law,
+    likelihood: SoftLikelihood,
 }
 
-/// Log weight, squared distance from the target and standard deviation of every component of every draw, and the law that bounds them.
+/// Log weight, squared distance from the target and standard deviation of every component of every draw, and the likelihood that bounds them.
 struct Deviations {
     components: Vec<[f64; 3]>,
-    law: Law,
+    likelihood: SoftLikelihood,
 }
 
 impl Answer {
@@ -182,7 +182,7 @@ impl Answer {
         some.fill(&rows.features().rows(0..n_rows), 0, &mut block);
         Self {
             block,
-            law: fit.pass.law,
+            likelihood: fit.pass.likelihood,
         }
     }
 
@@ -197,7 +197,7 @@ impl Answer {
                     [log_weight, (target - block.mean[at]).powi(2), block.sd[at]]
                 })
                 .collect(),
-            law: self.law,
+            likelihood: self.likelihood,
         }
     }
 }
@@ -205,7 +205,7 @@ impl Answer {
 /// Log density of a row's target, but for a constant, after the factor.
 fn log_density(row: &Deviations, factor: f64) -> f64 {
     let term = |&[log_weight, square, sd]: &[f64; 3]| {
-        let sd = scaled(sd, factor, row.law);
+        let sd = scaled(sd, factor, row.likelihood);
         log_weight - sd.ln() - 0.5 * square / (sd * sd)
     };
     let terms: Vec<f64> = row.components.iter().map(term).collect();
@@ -256,7 +256,7 @@ mod tests {
     fn widths_follow_the_deviations() {
         let row = |sd: f64| Deviations {
             components: vec![[0.0, 1.0, sd]],
-            law: Law::Normal { floor: 1e-3 },
+            likelihood: SoftLikelihood::Normal { floor: 1e-3 },
         };
         for sd in [0.7, 1.0, 1.4] {
             let found = best(|x| log_density(&row(sd), x.exp())).exp();
@@ -285,13 +285,13 @@ mod tests {
 
     #[test]
     fn no_scale_falls_below_the_floor() {
-        let law = Law::Normal { floor: 0.5 };
+        let likelihood = SoftLikelihood::Normal { floor: 0.5 };
         close(
-            &[0.55, 2.0].map(|sd| scaled(sd, 0.8, law)),
+            &[0.55, 2.0].map(|sd| scaled(sd, 0.8, likelihood)),
             &[0.5, 1.6],
             1e-12,
         );
-        let constant = Law::KnownNoise { sd: 0.3 };
+        let constant = SoftLikelihood::KnownNoise { sd: 0.3 };
         close(&[scaled(0.3, 0.8, constant)], &[0.3], 1e-12);
     }
 }

@@ -1,4 +1,4 @@
-//! Leaf laws: the log density of a target given a component's channels, and its gradient.
+//! Leaf likelihoods: the log density of a target given a component's channels, and its gradient.
 
 use crate::numerics::real::{LANES, Lanes, Real, gate, softplus};
 
@@ -7,7 +7,7 @@ pub(crate) const HALF_LN_TWO_PI: f64 = 0.918_938_533_204_672_7;
 
 /// What a component says of the target.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
-pub(crate) enum Law {
+pub(crate) enum SoftLikelihood {
     /// Normal with channels (mean, raw scale): sd = softplus(raw) + floor.
     Normal {
         /// Least standard deviation.
@@ -22,7 +22,7 @@ pub(crate) enum Law {
     Categorical,
 }
 
-impl Law {
+impl SoftLikelihood {
     /// Log density of `target` given the channels `z`; its gradient goes into `dz`.
     #[inline(always)]
     pub(crate) fn log_density<T: Real>(
