@@ -5,7 +5,7 @@ use multiversion::multiversion;
 
 use crate::numerics::real::{LANES, Lanes, Real, sigmoid};
 use crate::soft::blend::{blend_up, lanes_at};
-use crate::soft::kernel::Pass;
+use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::Layout;
 use crate::soft::likelihood::SoftLikelihood;
 
@@ -86,19 +86,19 @@ pub(crate) fn add_root(
 /// where there are none).
 #[multiversion(targets = "simd")]
 pub(crate) fn components(
-    pass: &Pass,
+    spec: &SoftTreeSpec,
     activations: Activations<'_>,
     common: &[f32],
     scratch: &mut ForwardScratch,
     out: &mut Components<'_>,
 ) {
     for start in (0..activations.n_rows).step_by(LANES) {
-        descend(&pass.stack.first, pass.beta, activations, start, scratch);
-        add_common(pass, activations.n_rows, start, common, scratch);
-        match pass.likelihood {
-            SoftLikelihood::Categorical => classes(pass, start, scratch, out),
+        descend(&spec.stack.first, spec.beta, activations, start, scratch);
+        add_common(spec, activations.n_rows, start, common, scratch);
+        match spec.likelihood {
+            SoftLikelihood::Categorical => classes(spec, start, scratch, out),
             SoftLikelihood::Normal { .. } | SoftLikelihood::KnownNoise { .. } => {
-                normals(pass, start, scratch, out)
+                normals(spec, start, scratch, out)
             }
         }
     }
@@ -107,19 +107,19 @@ pub(crate) fn components(
 /// What a tree added next needs to know of those before: of every row the log weight of each component, then its channels (rows
 /// contiguous).
 #[multiversion(targets = "simd")]
-pub(crate) fn given(
-    pass: &Pass,
+pub(crate) fn offset(
+    spec: &SoftTreeSpec,
     activations: Activations<'_>,
     common: &[f32],
     scratch: &mut ForwardScratch,
     out: &mut [f32],
 ) {
-    let layout = &pass.stack.first;
+    let layout = &spec.stack.first;
     let (n_components, n_channels) = (layout.n_components(), layout.n_channels);
     let n_rows = activations.n_rows;
     for start in (0..n_rows).step_by(LANES) {
-        descend(layout, pass.beta, activations, start, scratch);
-        add_common(pass, n_rows, start, common, scratch);
+        descend(layout, spec.beta, activations, start, scratch);
+        add_common(spec, n_rows, start, common, scratch);
         for component in 0..n_components {
             let node = n_components - 1 + component;
             let reach = scratch.reach[node];
@@ -139,7 +139,7 @@ pub(crate) fn given(
 /// Adds the roots of the added trees to the channels of every component.
 #[inline(always)]
 fn add_common(
-    pass: &Pass,
+    spec: &SoftTreeSpec,
     n_rows: usize,
     start: usize,
     common: &[f32],
@@ -148,7 +148,7 @@ fn add_common(
     if common.is_empty() {
         return;
     }
-    let (n_components, n_channels) = (pass.stack.first.n_components(), pass.stack.first.n_channels);
+    let (n_components, n_channels) = (spec.stack.first.n_components(), spec.stack.first.n_channels);
     for node in n_components - 1..2 * n_components - 1 {
         for channel in 0..n_channels {
             let sum = lanes_at(common, channel * n_rows + start);
@@ -197,8 +197,8 @@ fn descend(
 }
 
 #[inline(always)]
-fn normals(pass: &Pass, start: usize, scratch: &ForwardScratch, out: &mut Components<'_>) {
-    let (n_components, n_channels) = (pass.stack.first.n_components(), pass.stack.first.n_channels);
+fn normals(spec: &SoftTreeSpec, start: usize, scratch: &ForwardScratch, out: &mut Components<'_>) {
+    let (n_components, n_channels) = (spec.stack.first.n_components(), spec.stack.first.n_channels);
     for component in 0..n_components {
         let node = n_components - 1 + component;
         let at = component * out.stride + start;
@@ -207,7 +207,7 @@ fn normals(pass: &Pass, start: usize, scratch: &ForwardScratch, out: &mut Compon
         let (mean, raw) = (channels[0], channels[n_channels - 1]);
         let mut sd = raw;
         for lane in 0..LANES {
-            sd[lane] = pass.likelihood.sd(raw[lane]);
+            sd[lane] = spec.likelihood.sd(raw[lane]);
         }
         out.weight[at..at + LANES].copy_from_slice(&widen(scratch.reach[node]));
         out.mean[at..at + LANES].copy_from_slice(&widen(mean));
@@ -226,8 +226,8 @@ fn widen(values: Lanes<f32>) -> [f64; LANES] {
 
 /// Class probabilities: the reach-weighted softmax of each component.
 #[inline(always)]
-fn classes(pass: &Pass, start: usize, scratch: &ForwardScratch, out: &mut Components<'_>) {
-    let (n_components, n_classes) = (pass.stack.first.n_components(), pass.stack.first.n_channels);
+fn classes(spec: &SoftTreeSpec, start: usize, scratch: &ForwardScratch, out: &mut Components<'_>) {
+    let (n_components, n_classes) = (spec.stack.first.n_components(), spec.stack.first.n_channels);
     for class in 0..n_classes {
         out.weight[class * out.stride + start..][..LANES].fill(0.0);
     }

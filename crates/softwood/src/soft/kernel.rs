@@ -16,18 +16,18 @@
 use multiversion::multiversion;
 
 use crate::numerics::real::{LANES, Lanes, Real, both, gate, sigmoid};
+use crate::soft::additive::AdditiveLayout;
 use crate::soft::blend::{blend_up, lanes_at};
 use crate::soft::layout::Layout;
 use crate::soft::likelihood::SoftLikelihood;
-use crate::soft::stack::Stack;
 
 /// Reach probabilities are held above this, so that their products with gradients stay normal numbers.
 const LEAST_REACH: f64 = 1e-12;
 
-/// What a pass needs to know of the model.
+/// What a spec needs to know of the model.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pass {
-    pub(crate) stack: Stack,
+pub(crate) struct SoftTreeSpec {
+    pub(crate) stack: AdditiveLayout,
     pub(crate) likelihood: SoftLikelihood,
     /// Inverse temperature of the gates.
     pub(crate) beta: f64,
@@ -74,7 +74,7 @@ impl<T: Real> Branches<T> {
 }
 
 impl<T: Real> Scratch<T> {
-    pub(crate) fn new(stack: &Stack) -> Self {
+    pub(crate) fn new(stack: &AdditiveLayout) -> Self {
         let zeros = |len: usize| vec![Lanes::of(T::ZERO); len];
         let first = &stack.first;
         Self {
@@ -96,28 +96,32 @@ pub(crate) struct BlockRows<'a, T> {
     pub(crate) activations: &'a mut [T],
     pub(crate) target: &'a [T],
     pub(crate) weight: &'a [T],
-    /// Log weight and channels of each component, where the first tree is given: `Stack::n_given` x `n_rows`.
-    pub(crate) given: &'a [T],
+    /// Log weight and channels of each component, where the first tree is offset: `AdditiveLayout::n_offset` x `n_rows`.
+    pub(crate) offset: &'a [T],
     /// Log-likelihood of each row, unweighted: an answer.
     pub(crate) scores: &'a mut [T],
 }
 
 /// [`gradient`] in single precision, compiled for the processor at hand.
 #[multiversion(targets = "simd")]
-pub(crate) fn gradient_f32(pass: &Pass, rows: &mut BlockRows<'_, f32>, scratch: &mut Scratch<f32>) {
-    gradient(pass, rows, scratch);
+pub(crate) fn gradient_f32(
+    spec: &SoftTreeSpec,
+    rows: &mut BlockRows<'_, f32>,
+    scratch: &mut Scratch<f32>,
+) {
+    gradient(spec, rows, scratch);
 }
 
 /// Replaces activations by weighted gradients of the log-likelihood, and writes each row's log-likelihood.
 #[inline(always)]
 pub(crate) fn gradient<T: Real>(
-    pass: &Pass,
+    spec: &SoftTreeSpec,
     rows: &mut BlockRows<'_, T>,
     scratch: &mut Scratch<T>,
 ) {
     let n_rows = rows.target.len();
     for start in (0..n_rows).step_by(LANES) {
-        let mut view = View {
+        let mut view = BlockView {
             activations: rows.activations,
             first: 0,
             n_rows,
@@ -125,13 +129,13 @@ pub(crate) fn gradient<T: Real>(
         };
         let target = lanes_at(rows.target, start);
         let weight = lanes_at(rows.weight, start);
-        let scores = chunk(pass, &mut view, rows.given, &target, &weight, scratch);
+        let scores = chunk(spec, &mut view, rows.offset, &target, &weight, scratch);
         rows.scores[start..start + LANES].copy_from_slice(&scores[..]);
     }
 }
 
 /// One chunk of lanes of the activations of one tree.
-struct View<'a, T> {
+struct BlockView<'a, T> {
     activations: &'a mut [T],
     /// First activation of the tree.
     first: usize,
@@ -139,7 +143,7 @@ struct View<'a, T> {
     start: usize,
 }
 
-impl<T: Real> View<'_, T> {
+impl<T: Real> BlockView<'_, T> {
     #[inline(always)]
     fn get(&self, activation: usize) -> Lanes<T> {
         lanes_at(
@@ -156,15 +160,15 @@ impl<T: Real> View<'_, T> {
 
 #[inline(always)]
 fn chunk<T: Real>(
-    pass: &Pass,
-    view: &mut View<'_, T>,
-    given: &[T],
+    spec: &SoftTreeSpec,
+    view: &mut BlockView<'_, T>,
+    offset: &[T],
     target: &Lanes<T>,
     weight: &Lanes<T>,
     scratch: &mut Scratch<T>,
 ) -> Lanes<T> {
-    let stack = &pass.stack;
-    let beta = T::of(pass.beta);
+    let stack = &spec.stack;
+    let beta = T::of(spec.beta);
     let first = &stack.first;
     scratch.common.fill(Lanes::of(T::ZERO));
     for (at, tree) in scratch.added.iter_mut().enumerate() {
@@ -176,8 +180,8 @@ fn chunk<T: Real>(
             *sum = both(*sum, *root, |sum, root| sum + root);
         }
     }
-    if stack.is_given {
-        take_given(first, given, view, &mut scratch.first);
+    if stack.has_offset {
+        take_given(first, offset, view, &mut scratch.first);
     } else {
         view.first = 0;
         descend(first, beta, view, &mut scratch.first);
@@ -192,9 +196,9 @@ fn chunk<T: Real>(
     if stack.n_added > 0 {
         add_common(first, scratch);
     }
-    let scores = components(pass, target, weight, scratch);
+    let scores = components(spec, target, weight, scratch);
     weigh_slopes(first, scratch);
-    if !stack.is_given {
+    if !stack.has_offset {
         view.first = 0;
         choosing_gates(first, beta, view, scratch);
         blending_gates(first, beta, view, &scratch.first, &scratch.slopes);
@@ -209,11 +213,16 @@ fn chunk<T: Real>(
     scores
 }
 
-/// Components that are not computed but given.
+/// Components that are not computed but offset.
 #[inline(always)]
-fn take_given<T: Real>(layout: &Layout, given: &[T], view: &View<'_, T>, tree: &mut Branches<T>) {
+fn take_given<T: Real>(
+    layout: &Layout,
+    offset: &[T],
+    view: &BlockView<'_, T>,
+    tree: &mut Branches<T>,
+) {
     let (n_components, n_channels) = (layout.n_components(), layout.n_channels);
-    let value = |at: usize| lanes_at(given, at * view.n_rows + view.start);
+    let value = |at: usize| lanes_at(offset, at * view.n_rows + view.start);
     for component in 0..n_components {
         let node = n_components - 1 + component;
         tree.reach[node] = value(component);
@@ -263,7 +272,7 @@ fn sum_slopes<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
 
 /// Gates and reach, from the root down.
 #[inline(always)]
-fn descend<T: Real>(layout: &Layout, beta: T, view: &View<'_, T>, tree: &mut Branches<T>) {
+fn descend<T: Real>(layout: &Layout, beta: T, view: &BlockView<'_, T>, tree: &mut Branches<T>) {
     let n_choosing = layout.n_components() - 1;
     tree.reach[0] = Lanes::of(T::ZERO);
     for node in 0..n_choosing {
@@ -304,20 +313,20 @@ fn descend<T: Real>(layout: &Layout, beta: T, view: &View<'_, T>, tree: &mut Bra
 /// Densities of the components, their log-sum-exp, and weighted responsibilities.
 #[inline(always)]
 fn components<T: Real>(
-    pass: &Pass,
+    spec: &SoftTreeSpec,
     target: &Lanes<T>,
     weight: &Lanes<T>,
     scratch: &mut Scratch<T>,
 ) -> Lanes<T> {
-    let n_channels = pass.stack.first.n_channels;
-    let first = pass.stack.first.n_components() - 1;
+    let n_channels = spec.stack.first.n_channels;
+    let first = spec.stack.first.n_components() - 1;
     let last = 2 * first + 1;
     scratch.top = Lanes::of(T::of(-1e30));
     for node in first..last {
         let z = &scratch.first.blended[node * n_channels..(node + 1) * n_channels];
         let slopes =
             &mut scratch.slopes[(node - first) * n_channels..(node - first + 1) * n_channels];
-        let density = pass.likelihood.log_density(z, target, slopes);
+        let density = spec.likelihood.log_density(z, target, slopes);
         let joint = both(density, scratch.first.reach[node], |f, reach| f + reach);
         scratch.shares[node] = joint;
         scratch.top = both(scratch.top, joint, Real::largest);
@@ -345,7 +354,7 @@ fn components<T: Real>(
 fn choosing_gates<T: Real>(
     layout: &Layout,
     beta: T,
-    view: &mut View<'_, T>,
+    view: &mut BlockView<'_, T>,
     scratch: &mut Scratch<T>,
 ) {
     for node in (0..layout.n_components() - 1).rev() {
@@ -363,7 +372,7 @@ fn choosing_gates<T: Real>(
 fn blending_gates<T: Real>(
     layout: &Layout,
     beta: T,
-    view: &mut View<'_, T>,
+    view: &mut BlockView<'_, T>,
     tree: &Branches<T>,
     slopes: &[Lanes<T>],
 ) {

@@ -4,11 +4,11 @@
 //! probability sigmoid(beta (w.x + b)) of going right. Every leaf holds channels (mean and raw scale, or logits). The
 //! top `mixing_levels` levels choose a component of a mixture; the levels below blend channels inside a component.
 
+pub(crate) mod additive;
 pub(crate) mod blend;
 pub(crate) mod forward;
 pub(crate) mod kernel;
 pub(crate) mod layout;
 pub(crate) mod likelihood;
 pub(crate) mod packed;
-pub(crate) mod stack;
 pub(crate) mod tree;

@@ -75,7 +75,7 @@ fn place(width: usize, product: usize, input: usize) -> usize {
 
 /// Rows of inputs turned so that lanes are rows: one [`Lanes`] for each input, chunk of rows after chunk of rows. `rows` is
 /// row-major with `width` values each; rows that are missing in the last chunk are zero.
-pub(crate) fn turn(rows: &[f32], width: usize) -> Vec<Lanes<f32>> {
+pub(crate) fn transpose(rows: &[f32], width: usize) -> Vec<Lanes<f32>> {
     let n_chunks = (rows.len() / width).div_ceil(LANES);
     let mut out = vec![Lanes::of(0.0); n_chunks * width];
     for (row, values) in rows.chunks_exact(width).enumerate() {
@@ -145,7 +145,7 @@ mod tests {
             let packed = Packed::new(layout, &draws);
             assert_eq!(packed.n_draws(), 2);
             let mut out = vec![0.0; layout.n_activations() * n_rows];
-            packed.activate(1, &turn(&rows, width), &mut out);
+            packed.activate(1, &transpose(&rows, width), &mut out);
             let weights = &draws[n_weights..];
             for activation in 0..layout.n_activations() {
                 for (row, inputs) in rows.chunks_exact(width).enumerate() {

@@ -1,8 +1,8 @@
-//! From weights to log-likelihood and back: one matrix product, one fused pass, one matrix product.
+//! From weights to log-likelihood and back: one matrix product, one fused spec, one matrix product.
 
 use crate::numerics::gemm::{Matrix, product, product_transposed};
 use crate::numerics::real::{LANES, Real};
-use crate::soft::kernel::{BlockRows, Pass, Scratch, gradient, gradient_f32};
+use crate::soft::kernel::{BlockRows, Scratch, SoftTreeSpec, gradient, gradient_f32};
 
 /// Encoded rows: `inputs` is `n_rows x width` with a last column of ones; `n_rows` is a multiple of the lanes, padding rows
 /// have weight 0.
@@ -11,8 +11,8 @@ pub(crate) struct Batch<'a, T> {
     pub(crate) inputs: &'a [T],
     pub(crate) target: &'a [T],
     pub(crate) weight: &'a [T],
-    /// What the first tree says of each row, where it is given: `Stack::n_given` x `n_rows`.
-    pub(crate) given: &'a [T],
+    /// What the first tree says of each row, where it is offset: `AdditiveLayout::n_offset` x `n_rows`.
+    pub(crate) offset: &'a [T],
 }
 
 /// Room for one block; made once per worker.
@@ -26,30 +26,30 @@ pub(crate) struct Workspace<T> {
 
 impl<T: Real> Workspace<T> {
     /// Room for `max_rows` rows and `n_draws` draws.
-    pub(crate) fn new(pass: &Pass, max_rows: usize, n_draws: usize) -> Self {
+    pub(crate) fn new(spec: &SoftTreeSpec, max_rows: usize, n_draws: usize) -> Self {
         let rows = max_rows.next_multiple_of(LANES);
         Self {
-            activations: vec![T::ZERO; n_draws * pass.stack.n_activations() * rows],
+            activations: vec![T::ZERO; n_draws * spec.stack.n_activations() * rows],
             scores: vec![T::ZERO; n_draws * rows],
-            scratch: Scratch::new(&pass.stack),
+            scratch: Scratch::new(&spec.stack),
         }
     }
 }
 
 /// The kinds of number a gradient is computed in.
 pub(crate) trait Kernel: Real {
-    fn fused(pass: &Pass, rows: &mut BlockRows<'_, Self>, scratch: &mut Scratch<Self>);
+    fn fused(spec: &SoftTreeSpec, rows: &mut BlockRows<'_, Self>, scratch: &mut Scratch<Self>);
 }
 
 impl Kernel for f32 {
-    fn fused(pass: &Pass, rows: &mut BlockRows<'_, f32>, scratch: &mut Scratch<f32>) {
-        gradient_f32(pass, rows, scratch);
+    fn fused(spec: &SoftTreeSpec, rows: &mut BlockRows<'_, f32>, scratch: &mut Scratch<f32>) {
+        gradient_f32(spec, rows, scratch);
     }
 }
 
 impl Kernel for f64 {
-    fn fused(pass: &Pass, rows: &mut BlockRows<'_, f64>, scratch: &mut Scratch<f64>) {
-        gradient(pass, rows, scratch);
+    fn fused(spec: &SoftTreeSpec, rows: &mut BlockRows<'_, f64>, scratch: &mut Scratch<f64>) {
+        gradient(spec, rows, scratch);
     }
 }
 
@@ -57,21 +57,21 @@ impl Kernel for f64 {
 ///
 /// `weights` and `gradients` hold the draws one after the other, `n_weights` values each.
 pub(crate) fn log_likelihood<T: Kernel>(
-    pass: &Pass,
+    spec: &SoftTreeSpec,
     batch: &Batch<'_, T>,
     weights: &[T],
     gradients: &mut [T],
     room: &mut Workspace<T>,
 ) -> f64 {
     let n_rows = batch.target.len();
-    row_scores(pass, batch, weights, room);
+    row_scores(spec, batch, weights, room);
     collect(
-        pass,
-        Matrix::new(batch.inputs, n_rows, pass.stack.width()),
+        spec,
+        Matrix::new(batch.inputs, n_rows, spec.stack.width()),
         &room.activations,
         gradients,
     );
-    let n_draws = weights.len() / pass.stack.n_weights();
+    let n_draws = weights.len() / spec.stack.n_weights();
     let scores = room.scores[..n_draws * n_rows].chunks_exact(n_rows);
     let draw = |scores: &[T]| {
         scores
@@ -85,36 +85,36 @@ pub(crate) fn log_likelihood<T: Kernel>(
 
 /// Log-likelihood of each row under each draw, into `room.scores`.
 pub(crate) fn row_scores<T: Kernel>(
-    pass: &Pass,
+    spec: &SoftTreeSpec,
     batch: &Batch<'_, T>,
     weights: &[T],
     room: &mut Workspace<T>,
 ) {
     let n_rows = batch.target.len();
-    let size = pass.stack.n_activations() * n_rows;
+    let size = spec.stack.n_activations() * n_rows;
     activate(
-        pass,
-        Matrix::new(batch.inputs, n_rows, pass.stack.width()),
+        spec,
+        Matrix::new(batch.inputs, n_rows, spec.stack.width()),
         weights,
         &mut room.activations,
     );
-    let n_draws = weights.len() / pass.stack.n_weights();
+    let n_draws = weights.len() / spec.stack.n_weights();
     let draws = room.activations[..n_draws * size].chunks_exact_mut(size);
     for (activations, scores) in draws.zip(room.scores.chunks_exact_mut(n_rows)) {
         let mut rows = BlockRows {
             activations,
             target: batch.target,
             weight: batch.weight,
-            given: batch.given,
+            offset: batch.offset,
             scores,
         };
-        T::fused(pass, &mut rows, &mut room.scratch);
+        T::fused(spec, &mut rows, &mut room.scratch);
     }
 }
 
 /// Activations of every draw: `n_activations x n_rows` each. With linear leaves all draws and trees go through one product.
-fn activate<T: Real>(pass: &Pass, inputs: Matrix<'_, T>, weights: &[T], out: &mut [T]) {
-    let stack = &pass.stack;
+fn activate<T: Real>(spec: &SoftTreeSpec, inputs: Matrix<'_, T>, weights: &[T], out: &mut [T]) {
+    let stack = &spec.stack;
     let n_rows = inputs.rows();
     let width = stack.width();
     if stack.is_linear() {
@@ -142,8 +142,13 @@ fn activate<T: Real>(pass: &Pass, inputs: Matrix<'_, T>, weights: &[T], out: &mu
 }
 
 /// Gradients of the weights from gradients of the activations.
-fn collect<T: Real>(pass: &Pass, inputs: Matrix<'_, T>, activations: &[T], gradients: &mut [T]) {
-    let stack = &pass.stack;
+fn collect<T: Real>(
+    spec: &SoftTreeSpec,
+    inputs: Matrix<'_, T>,
+    activations: &[T],
+    gradients: &mut [T],
+) {
+    let stack = &spec.stack;
     let n_rows = inputs.rows();
     let width = stack.width();
     if stack.is_linear() {
@@ -178,13 +183,13 @@ fn collect<T: Real>(pass: &Pass, inputs: Matrix<'_, T>, activations: &[T], gradi
 mod tests {
     use super::*;
     use crate::rng::{Key, uniform};
+    use crate::soft::additive::AdditiveLayout;
     use crate::soft::layout::Layout;
     use crate::soft::likelihood::SoftLikelihood;
-    use crate::soft::stack::Stack;
     use softwood_testkit::{central_difference, close};
 
-    fn check(stack: Stack, likelihood: SoftLikelihood, beta: f64) {
-        let pass = Pass {
+    fn check(stack: AdditiveLayout, likelihood: SoftLikelihood, beta: f64) {
+        let spec = SoftTreeSpec {
             stack,
             likelihood,
             beta,
@@ -214,22 +219,22 @@ mod tests {
         let weights: Vec<f64> = (0..2 * stack.n_weights())
             .map(|_| 2.0 * uniform(&mut rng) - 1.0)
             .collect();
-        let given: Vec<f64> = (0..stack.n_given() * n_rows)
+        let offset: Vec<f64> = (0..stack.n_offset() * n_rows)
             .map(|_| uniform(&mut rng) - 1.0)
             .collect();
         let batch = Batch {
             inputs: &inputs,
             target: &target,
             weight: &weight,
-            given: &given,
+            offset: &offset,
         };
         let value = |theta: &[f64]| {
-            let mut room = Workspace::new(&pass, n_rows, 2);
-            log_likelihood(&pass, &batch, theta, &mut vec![0.0; theta.len()], &mut room)
+            let mut room = Workspace::new(&spec, n_rows, 2);
+            log_likelihood(&spec, &batch, theta, &mut vec![0.0; theta.len()], &mut room)
         };
         let mut gradients = vec![0.0; weights.len()];
-        let mut room = Workspace::new(&pass, n_rows, 2);
-        log_likelihood(&pass, &batch, &weights, &mut gradients, &mut room);
+        let mut room = Workspace::new(&spec, n_rows, 2);
+        log_likelihood(&spec, &batch, &weights, &mut gradients, &mut room);
         // the third derivative, and with it the error of a difference, grows with the number of trees
         let tolerance = if stack.n_added == 0 { 2e-8 } else { 1e-7 };
         close(&gradients, &central_difference(value, &weights), tolerance);
@@ -254,17 +259,17 @@ mod tests {
                         n_channels,
                         is_linear,
                     };
-                    check(Stack::single(first), likelihood, 1.7);
+                    check(AdditiveLayout::single(first), likelihood, 1.7);
                     let added = Layout {
                         depth: 2,
                         mixing_levels: 0,
                         ..first
                     };
-                    let stack = Stack::on_given(first, added);
+                    let stack = AdditiveLayout::on_offset(first, added);
                     check(stack, likelihood, 1.7);
-                    let (is_given, n_added) = (false, 3);
-                    let sum = Stack {
-                        is_given,
+                    let (has_offset, n_added) = (false, 3);
+                    let sum = AdditiveLayout {
+                        has_offset,
                         n_added,
                         ..stack
                     };
@@ -284,8 +289,8 @@ mod tests {
             n_channels: 2,
             is_linear: false,
         };
-        let pass = Pass {
-            stack: Stack::single(layout),
+        let spec = SoftTreeSpec {
+            stack: AdditiveLayout::single(layout),
             likelihood: SoftLikelihood::Normal { floor: 0.0 },
             beta: 2.0,
         };
@@ -300,11 +305,11 @@ mod tests {
             inputs: &inputs,
             target: &target,
             weight: &weight,
-            given: &[],
+            offset: &[],
         };
         let mut gradients = [0.0; 7];
-        let mut room = Workspace::new(&pass, LANES, 1);
-        let value = log_likelihood(&pass, &batch, &weights, &mut gradients, &mut room);
+        let mut room = Workspace::new(&spec, LANES, 1);
+        let value = log_likelihood(&spec, &batch, &weights, &mut gradients, &mut room);
         close(&[value], &[-2.350_372_075_0], 1e-10);
         let slope = |s: f64| -(-s).exp_m1();
         let expected = [
@@ -328,8 +333,8 @@ mod tests {
             n_channels: 2,
             is_linear: true,
         };
-        let pass = Pass {
-            stack: Stack::single(layout),
+        let spec = SoftTreeSpec {
+            stack: AdditiveLayout::single(layout),
             likelihood: SoftLikelihood::Normal { floor: 1e-3 },
             beta: 1.0,
         };
@@ -352,14 +357,14 @@ mod tests {
             inputs: &inputs,
             target: &target,
             weight: &weight,
-            given: &[],
+            offset: &[],
         };
         let exact = log_likelihood(
-            &pass,
+            &spec,
             &batch,
             &weights,
             &mut wide_gradients,
-            &mut Workspace::new(&pass, n_rows, 1),
+            &mut Workspace::new(&spec, n_rows, 1),
         );
         let mut gradients = vec![0.0_f32; weights.len()];
         let (inputs, target, weight, weights) = (
@@ -372,14 +377,14 @@ mod tests {
             inputs: &inputs,
             target: &target,
             weight: &weight,
-            given: &[],
+            offset: &[],
         };
         let found = log_likelihood(
-            &pass,
+            &spec,
             &batch,
             &weights,
             &mut gradients,
-            &mut Workspace::new(&pass, n_rows, 1),
+            &mut Workspace::new(&spec, n_rows, 1),
         );
         close(&[found], &[exact], 1e-5);
         close(

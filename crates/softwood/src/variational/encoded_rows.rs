@@ -14,7 +14,7 @@ pub(crate) struct EncodedRows {
     pub(crate) weight: Vec<f32>,
     pub(crate) total_weight: f64,
     /// What earlier trees say of each row, row by row; empty where there are none.
-    pub(crate) given: Vec<f32>,
+    pub(crate) offset: Vec<f32>,
 }
 
 impl EncodedRows {
@@ -100,7 +100,7 @@ impl TargetScale {
             target,
             weight,
             total_weight,
-            given: Vec::new(),
+            offset: Vec::new(),
         }
     }
 }

@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 use crate::inference::lowrank_gaussian::LowRank;
 use crate::predictive::block::{Block, LANES};
 use crate::rng::{Key, below};
+use crate::soft::additive::AdditiveLayout;
 use crate::soft::forward::{Activations, Components, ForwardScratch, add_root, components};
-use crate::soft::kernel::Pass;
+use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::Layout;
 use crate::soft::likelihood::SoftLikelihood;
-use crate::soft::packed::{Packed, turn};
-use crate::soft::stack::Stack;
+use crate::soft::packed::{Packed, transpose};
 use crate::store::record::{Numbers, Record};
 use crate::variational::optimizer_state::draws_of;
 
@@ -27,7 +27,7 @@ const MOST_TREES: usize = 10_000;
 #[derive(Debug, Clone)]
 pub(crate) struct Fitted {
     pub(crate) encoder: Encoder,
-    pub(crate) pass: Pass,
+    pub(crate) spec: SoftTreeSpec,
     /// Independent blocks of the posterior, each over the weights of one or more trees in their order.
     pub(crate) blocks: Vec<LowRank>,
     /// Draws of each tree.
@@ -40,7 +40,7 @@ pub(crate) struct Fitted {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Header {
     encoder: Encoder,
-    stack: Stack,
+    stack: AdditiveLayout,
     likelihood: SoftLikelihood,
     beta: f64,
     /// Weights and rank of each block.
@@ -69,14 +69,14 @@ pub(crate) fn draw_weights(blocks: &[LowRank], n_draws: usize, key: Key) -> Vec<
 impl Fitted {
     pub(crate) fn new(
         encoder: Encoder,
-        pass: Pass,
+        spec: SoftTreeSpec,
         blocks: Vec<LowRank>,
         n_draws: usize,
         key: Key,
     ) -> Self {
         let weights = draw_weights(&blocks, n_draws, key);
-        let n_weights = pass.stack.n_weights();
-        let draws = pass.stack.ranges().map(|(layout, range)| {
+        let n_weights = spec.stack.n_weights();
+        let draws = spec.stack.ranges().map(|(layout, range)| {
             let draws = weights.chunks_exact(n_weights);
             let of_tree: Vec<f32> = draws
                 .flat_map(|draw| draw[range.clone()].iter().copied())
@@ -86,7 +86,7 @@ impl Fitted {
         Self {
             draws: draws.collect(),
             encoder,
-            pass,
+            spec,
             blocks,
             guesses: key.child(1),
         }
@@ -98,13 +98,13 @@ impl Fitted {
 
     /// Components of the mixture that a draw is, for a number.
     pub(crate) fn n_components(&self) -> usize {
-        self.pass.stack.first.n_components()
+        self.spec.stack.first.n_components()
     }
 
     /// Writes the components of every draw, from member `first` on.
     pub(crate) fn fill(&self, rows: &Rows<'_>, first: usize, out: &mut Block) {
-        let stack = &self.pass.stack;
-        let inputs = turn(&self.encoder.encode(rows), stack.width());
+        let stack = &self.spec.stack;
+        let inputs = transpose(&self.encoder.encode(rows), stack.width());
         let n_rows = rows.len().next_multiple_of(LANES);
         let widest = stack.trees().map(|layout| layout.n_activations()).max();
         let mut values = vec![0.0; widest.unwrap_or(0) * n_rows];
@@ -119,7 +119,7 @@ impl Fitted {
                 packed.activate(draw, &inputs, values);
                 self.guess(&unseen, (tree, &stack.added), draw, values);
                 let activations = Activations { values, n_rows };
-                let beta = self.pass.beta;
+                let beta = self.spec.beta;
                 add_root(
                     &stack.added,
                     beta,
@@ -134,7 +134,7 @@ impl Fitted {
             let activations = Activations { values, n_rows };
             let mut parts = parts_of(out, first + draw);
             let common = if stack.n_added > 0 { &common[..] } else { &[] };
-            components(&self.pass, activations, common, &mut scratch, &mut parts);
+            components(&self.spec, activations, common, &mut scratch, &mut parts);
             parts.clear_from(self.n_filled());
         }
     }
@@ -161,8 +161,8 @@ impl Fitted {
 
     /// Components or classes that a draw fills.
     fn n_filled(&self) -> usize {
-        match self.pass.likelihood {
-            SoftLikelihood::Categorical => self.pass.stack.first.n_channels,
+        match self.spec.likelihood {
+            SoftLikelihood::Categorical => self.spec.stack.first.n_channels,
             SoftLikelihood::Normal { .. } | SoftLikelihood::KnownNoise { .. } => {
                 self.n_components()
             }
@@ -173,9 +173,9 @@ impl Fitted {
         let blocks = self.blocks.iter();
         Header {
             encoder: self.encoder.clone(),
-            stack: self.pass.stack,
-            likelihood: self.pass.likelihood,
-            beta: self.pass.beta,
+            stack: self.spec.stack,
+            likelihood: self.spec.likelihood,
+            beta: self.spec.beta,
             blocks: blocks.map(|block| (block.n_weights, block.rank)).collect(),
         }
     }
@@ -220,19 +220,19 @@ impl Fitted {
             });
             rest = after;
         }
-        let pass = Pass {
+        let spec = SoftTreeSpec {
             stack: header.stack,
             likelihood: header.likelihood,
             beta: header.beta,
         };
-        Ok(Self::new(header.encoder, pass, blocks, n_draws, key))
+        Ok(Self::new(header.encoder, spec, blocks, n_draws, key))
     }
 }
 
 impl Header {
     /// Numbers of each block; none where the header contradicts itself or the schema.
     fn sizes(&self, schema: &Schema) -> Option<Vec<usize>> {
-        let Stack { first, added, .. } = self.stack;
+        let AdditiveLayout { first, added, .. } = self.stack;
         let n_channels = match (schema.classes(), self.likelihood) {
             (Some(classes), _) => classes.len(),
             (None, SoftLikelihood::KnownNoise { .. }) => first.n_channels.clamp(1, 2),
@@ -249,7 +249,7 @@ impl Header {
             && is_tree(&added)
             && (self.stack.n_added == 0 || added.mixing_levels == 0)
             && self.stack.n_added <= MOST_TREES
-            && !self.stack.is_given
+            && !self.stack.has_offset
             && (self.likelihood == SoftLikelihood::Categorical) == schema.classes().is_some()
             && self.beta.is_finite();
         if !is_sound {

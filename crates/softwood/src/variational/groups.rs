@@ -1,9 +1,9 @@
 //! Weights that share a prior variance.
 
 use crate::inference::prior::Groups;
+use crate::soft::additive::AdditiveLayout;
 use crate::soft::layout::Layout;
 use crate::soft::likelihood::SoftLikelihood;
-use crate::soft::stack::Stack;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::options::Prior;
 
@@ -11,7 +11,7 @@ use crate::variational::options::Prior;
 /// one carries more than those that are added to it.
 pub(crate) fn groups(
     config: &SoftTreeConfig,
-    stack: &Stack,
+    stack: &AdditiveLayout,
     likelihood: SoftLikelihood,
 ) -> Option<Groups> {
     if config.prior == Prior::Fixed {

@@ -1,8 +1,8 @@
 //! Rows side by side for the kernel, and their scores.
 
 use crate::numerics::real::LANES;
-use crate::soft::kernel::Pass;
-use crate::soft::stack::Stack;
+use crate::soft::additive::AdditiveLayout;
+use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::tree::{Batch, Workspace, row_scores};
 use crate::variational::encoded_rows::EncodedRows;
 
@@ -12,15 +12,15 @@ const WORST_SCORE: f64 = -1e30;
 const SCORE_ROWS: usize = 256;
 
 /// Log-likelihood of each row under draws of the weights, in standard units.
-pub(crate) fn score_rows(pass: &Pass, draws: &[f32], rows: &EncodedRows) -> Vec<f64> {
-    let n_draws = draws.len() / pass.stack.n_weights();
-    let mut gathered = Minibatch::new(SCORE_ROWS, &pass.stack);
-    let mut room = Workspace::new(pass, SCORE_ROWS, n_draws);
+pub(crate) fn score_rows(spec: &SoftTreeSpec, draws: &[f32], rows: &EncodedRows) -> Vec<f64> {
+    let n_draws = draws.len() / spec.stack.n_weights();
+    let mut gathered = Minibatch::new(SCORE_ROWS, &spec.stack);
+    let mut room = Workspace::new(spec, SCORE_ROWS, n_draws);
     let order: Vec<usize> = (0..rows.n_rows()).collect();
     let mut scores = Vec::with_capacity(rows.n_rows());
     for chunk in order.chunks(SCORE_ROWS) {
-        let batch = gathered.gather(rows, &rows.given, chunk);
-        row_scores(pass, &batch, draws, &mut room);
+        let batch = gathered.gather(rows, &rows.offset, chunk);
+        row_scores(spec, &batch, draws, &mut room);
         let stride = batch.target.len();
         for at in 0..chunk.len() {
             // a row far beyond every draw overflows single precision: the worst score, but a number
@@ -41,30 +41,30 @@ pub(crate) struct Minibatch {
     inputs: Vec<f32>,
     target: Vec<f32>,
     weight: Vec<f32>,
-    given: Vec<f32>,
+    offset: Vec<f32>,
     width: usize,
-    n_given: usize,
+    n_offset: usize,
 }
 
 impl Minibatch {
-    pub(crate) fn new(max_rows: usize, stack: &Stack) -> Self {
+    pub(crate) fn new(max_rows: usize, stack: &AdditiveLayout) -> Self {
         let rows = max_rows.next_multiple_of(LANES);
-        let (width, n_given) = (stack.width(), stack.n_given());
+        let (width, n_offset) = (stack.width(), stack.n_offset());
         Self {
             inputs: vec![0.0; rows * width],
             target: vec![0.0; rows],
             weight: vec![0.0; rows],
-            given: vec![0.0; rows * n_given],
+            offset: vec![0.0; rows * n_offset],
             width,
-            n_given,
+            n_offset,
         }
     }
 
-    /// The rows of these numbers; `given` is what earlier trees say of all rows, row by row.
+    /// The rows of these numbers; `offset` is what earlier trees say of all rows, row by row.
     pub(crate) fn gather(
         &mut self,
         from: &EncodedRows,
-        given: &[f32],
+        offset: &[f32],
         rows: &[usize],
     ) -> Batch<'_, f32> {
         let padded = rows.len().next_multiple_of(LANES);
@@ -73,9 +73,9 @@ impl Minibatch {
             self.inputs[at * self.width..(at + 1) * self.width].copy_from_slice(source);
             self.target[at] = from.target[row];
             self.weight[at] = from.weight[row];
-            if self.n_given > 0 {
-                let source = &given[row * self.n_given..(row + 1) * self.n_given];
-                for (place, value) in self.given[at..].iter_mut().step_by(padded).zip(source) {
+            if self.n_offset > 0 {
+                let source = &offset[row * self.n_offset..(row + 1) * self.n_offset];
+                for (place, value) in self.offset[at..].iter_mut().step_by(padded).zip(source) {
                     *place = *value;
                 }
             }
@@ -85,7 +85,7 @@ impl Minibatch {
             inputs: &self.inputs[..padded * self.width],
             target: &self.target[..padded],
             weight: &self.weight[..padded],
-            given: &self.given[..padded * self.n_given],
+            offset: &self.offset[..padded * self.n_offset],
         }
     }
 }

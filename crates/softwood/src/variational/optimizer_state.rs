@@ -9,7 +9,7 @@ use crate::numerics::gaussian::Gaussian;
 use crate::numerics::real::{LANES, inverse_softplus};
 use crate::posterior::CurvePoint;
 use crate::rng::Key;
-use crate::soft::kernel::Pass;
+use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::likelihood::{HALF_LN_TWO_PI, SoftLikelihood};
 use crate::soft::tree::{Workspace, log_likelihood};
 use crate::variational::config::{Noise, SoftTreeConfig};
@@ -45,7 +45,7 @@ struct OneNoise {
 impl OneNoise {
     /// That of a run, if there is such a noise in it or at its beginning.
     fn of(job: &Job<'_>) -> Option<Self> {
-        match (job.config.noise, job.pass.likelihood) {
+        match (job.config.noise, job.spec.likelihood) {
             (Noise::Constant { shape, scale }, _) => Some(Self {
                 shape,
                 scale,
@@ -69,7 +69,7 @@ impl OneNoise {
 
 /// Everything a step touches; nothing is allocated inside a step.
 pub(crate) struct OptimizerState {
-    pub(crate) pass: Pass,
+    pub(crate) spec: SoftTreeSpec,
     pub(crate) posterior: LowRank,
     sampler: Sampler,
     adam: Adam,
@@ -81,7 +81,7 @@ pub(crate) struct OptimizerState {
     slopes: Vec<f32>,
     batch: Minibatch,
     /// What earlier trees say in this epoch, if that changes.
-    pub(crate) given: Vec<f32>,
+    pub(crate) offset: Vec<f32>,
     kl_weight: f64,
     one_noise: Option<OneNoise>,
     /// Weights that stay as they are.
@@ -95,11 +95,11 @@ pub(crate) struct OptimizerState {
 
 impl OptimizerState {
     pub(crate) fn new(job: &Job<'_>, key: Key) -> Self {
-        let (mut pass, config, schedule) = (job.pass, job.config, &job.schedule);
+        let (mut spec, config, schedule) = (job.spec, job.config, &job.schedule);
         if job.n_calm() > 0 {
-            pass.likelihood = SoftLikelihood::KnownNoise { sd: 1.0 };
+            spec.likelihood = SoftLikelihood::KnownNoise { sd: 1.0 };
         }
-        let stack = &pass.stack;
+        let stack = &spec.stack;
         let n_weights = stack.n_weights();
         let batch_rows = schedule
             .batch_size
@@ -109,14 +109,14 @@ impl OptimizerState {
         Self {
             sampler: Sampler::new(&posterior, schedule.n_draws),
             adam: Adam::new(posterior.values.len()),
-            groups: groups(config, stack, pass.likelihood),
+            groups: groups(config, stack, spec.likelihood),
             precision: vec![(1.0 / config.prior_scale.powi(2)) as f32; n_weights],
             moments: vec![0.0; n_weights],
             gaussian: Gaussian::new(key.child(2)),
-            room: Workspace::new(&pass, batch_rows, schedule.n_draws),
+            room: Workspace::new(&spec, batch_rows, schedule.n_draws),
             slopes: vec![0.0; schedule.n_draws * n_weights],
             batch: Minibatch::new(batch_rows, stack),
-            given: Vec::new(),
+            offset: Vec::new(),
             kl_weight: config.kl_weight,
             one_noise: OneNoise::of(job),
             kept: kept(job),
@@ -125,7 +125,7 @@ impl OptimizerState {
             n_draws: schedule.n_draws,
             n_steps: 0,
             posterior,
-            pass,
+            spec,
         }
     }
 
@@ -135,7 +135,7 @@ impl OptimizerState {
         self.learns_prior = progress >= PRIOR_FROM;
     }
 
-    /// One step on the rows given; the mean over draws of their weighted log-likelihood.
+    /// One step on the rows offset; the mean over draws of their weighted log-likelihood.
     pub(crate) fn step(&mut self, train: &EncodedRows, rows: &[usize], learning_rate: f32) -> f64 {
         if let Some(groups) = &self.groups
             && self.learns_prior
@@ -146,14 +146,14 @@ impl OptimizerState {
         }
         self.n_steps += 1;
         self.sampler.draw(&self.posterior, &mut self.gaussian);
-        let given = if self.given.is_empty() {
-            &train.given
+        let offset = if self.offset.is_empty() {
+            &train.offset
         } else {
-            &self.given
+            &self.offset
         };
-        let batch = self.batch.gather(train, given, rows);
+        let batch = self.batch.gather(train, offset, rows);
         let sum = log_likelihood(
-            &self.pass,
+            &self.spec,
             &batch,
             &self.sampler.draws,
             &mut self.slopes,
@@ -185,14 +185,14 @@ impl OptimizerState {
         sum / self.n_draws as f64
     }
 
-    /// Sets a noise that is one for all rows to the mode of its posterior, given the squared residuals of the last epoch, which its score tells.
+    /// Sets a noise that is one for all rows to the mode of its posterior, offset the squared residuals of the last epoch, which its score tells.
     pub(crate) fn learn_noise(&mut self, total_weight: f64, score: f64) {
         if let (Some(noise), SoftLikelihood::KnownNoise { sd }) =
-            (self.one_noise, self.pass.likelihood)
+            (self.one_noise, self.spec.likelihood)
         {
             let squares = -2.0 * sd * sd * (score + total_weight * (sd.ln() + HALF_LN_TWO_PI));
             let sd = noise.sd(total_weight, squares.max(0.0));
-            self.pass.likelihood = SoftLikelihood::KnownNoise { sd };
+            self.spec.likelihood = SoftLikelihood::KnownNoise { sd };
         }
     }
 
@@ -200,12 +200,12 @@ impl OptimizerState {
     /// or never will.
     pub(crate) fn free_noise(&mut self, likelihood: SoftLikelihood) {
         let (SoftLikelihood::KnownNoise { sd }, SoftLikelihood::Normal { floor }) =
-            (self.pass.likelihood, likelihood)
+            (self.spec.likelihood, likelihood)
         else {
             return;
         };
-        self.pass.likelihood = likelihood;
-        let layout = self.pass.stack.first;
+        self.spec.likelihood = likelihood;
+        let layout = self.spec.stack.first;
         let raw = inverse_softplus((sd - floor).max(LEAST_FREE_SCALE)) as f32;
         let (means, spreads) = self.posterior.values.split_at_mut(layout.n_weights());
         for leaf in 0..layout.n_leaves() {
@@ -230,7 +230,7 @@ impl OptimizerState {
         let draws = draws_of(&self.posterior, SCORE_DRAWS, key);
         let scores = job
             .held_out
-            .map(|rows| score_rows(&self.pass, &draws, rows));
+            .map(|rows| score_rows(&self.spec, &draws, rows));
         let held_out = (job.held_out)
             .zip(scores.as_ref())
             .map(|(rows, scores)| rows.mean(scores));
@@ -245,10 +245,10 @@ impl OptimizerState {
 
 /// The leaves of the scale channel of all trees, where a run leaves them alone.
 fn kept(job: &Job<'_>) -> Vec<Range<usize>> {
-    if !job.keeps_scale || !matches!(job.pass.likelihood, SoftLikelihood::Normal { .. }) {
+    if !job.keeps_scale || !matches!(job.spec.likelihood, SoftLikelihood::Normal { .. }) {
         return Vec::new();
     }
-    let trees = job.pass.stack.ranges();
+    let trees = job.spec.stack.ranges();
     let leaves = trees.flat_map(|(layout, range)| {
         (0..layout.n_leaves()).map(move |leaf| {
             let leaf = layout.leaf(1, leaf);
@@ -258,7 +258,7 @@ fn kept(job: &Job<'_>) -> Vec<Range<usize>> {
     leaves.collect()
 }
 
-/// A posterior around the weights given, narrow and hardly correlated.
+/// A posterior around the weights offset, narrow and hardly correlated.
 pub(crate) fn start_posterior(config: &SoftTreeConfig, mut weights: Vec<f32>, key: Key) -> LowRank {
     let n_weights = weights.len();
     let rank = config.rank.min(n_weights);

@@ -9,9 +9,9 @@ use crate::error::Result;
 use crate::inference::schedule::TrainingSchedule;
 use crate::numerics::gemm::{Matrix, product, product_transposed};
 use crate::rng::{Key, uniform};
-use crate::soft::kernel::Pass;
+use crate::soft::additive::AdditiveLayout;
+use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::Layout;
-use crate::soft::stack::Stack;
 use crate::variational::config::{Noise, SoftTreeConfig};
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::optimizer_state::{OptimizerState, start_posterior};
@@ -47,7 +47,7 @@ pub struct ProbeShape {
 }
 
 impl ProbeShape {
-    fn stack(&self) -> Stack {
+    fn stack(&self) -> AdditiveLayout {
         let blend = Layout {
             n_inputs: self.n_inputs,
             depth: self.depth,
@@ -56,14 +56,14 @@ impl ProbeShape {
             is_linear: true,
         };
         match self.trees {
-            ProbeTrees::One => Stack::single(Layout {
+            ProbeTrees::One => AdditiveLayout::single(Layout {
                 mixing_levels: self.depth,
                 ..blend
             }),
-            ProbeTrees::Added => Stack::on_given(blend, blend),
-            ProbeTrees::Together(n) => Stack {
+            ProbeTrees::Added => AdditiveLayout::on_offset(blend, blend),
+            ProbeTrees::Together(n) => AdditiveLayout {
                 n_added: n.saturating_sub(1),
-                ..Stack::single(blend)
+                ..AdditiveLayout::single(blend)
             },
         }
     }
@@ -102,7 +102,7 @@ pub struct StepProbe {
     split: EncodedSplit,
     state: OptimizerState,
     rows: Vec<usize>,
-    stack: Stack,
+    stack: AdditiveLayout,
     weights: Vec<f32>,
     activations: Vec<f32>,
     gradients: Vec<f32>,
@@ -131,13 +131,13 @@ impl StepProbe {
             max_categories: 1,
         };
         let mut split = EncodedSplit::new(&data, None, TargetScale::of(&data, &config), encoding);
-        split.train.given = vec![0.0; stack.n_given() * shape.batch];
+        split.train.offset = vec![0.0; stack.n_offset() * shape.batch];
         let key = Key::from_seed(1);
         let weights = key.child(1).uniforms(stack.n_weights());
         let weights = weights.iter().map(|&u| u as f32 - 0.5).collect();
         let job = Job {
             config: &config,
-            pass: Pass {
+            spec: SoftTreeSpec {
                 stack,
                 likelihood: split.scale.likelihood,
                 beta: config.beta,
@@ -168,7 +168,7 @@ impl StepProbe {
         })
     }
 
-    /// One training step: draws, products, fused pass, products, posterior, optimiser.
+    /// One training step: draws, products, fused spec, products, posterior, optimiser.
     pub fn step(&mut self) -> f64 {
         self.state.step(&self.split.train, &self.rows, 1e-3)
     }

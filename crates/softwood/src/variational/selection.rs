@@ -10,9 +10,9 @@ use crate::inference::lowrank_gaussian::LowRank;
 use crate::inference::schedule::TrainingSchedule;
 use crate::posterior::{CurvePoint, Trial};
 use crate::rng::Key;
-use crate::soft::kernel::Pass;
+use crate::soft::additive::AdditiveLayout;
+use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::Layout;
-use crate::soft::stack::Stack;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::init;
@@ -36,7 +36,7 @@ impl Candidate {
         config: &SoftTreeConfig,
         split: &EncodedSplit,
         key: Key,
-    ) -> (Pass, LowRank) {
+    ) -> (SoftTreeSpec, LowRank) {
         let layout = Layout {
             n_inputs: split.encoder.n_inputs(),
             depth: self.depth,
@@ -45,8 +45,8 @@ impl Candidate {
             is_linear: self.leaf == Leaf::Linear,
         };
         let likelihood = split.scale.likelihood;
-        let pass = Pass {
-            stack: Stack::single(layout),
+        let spec = SoftTreeSpec {
+            stack: AdditiveLayout::single(layout),
             likelihood,
             beta: config.beta,
         };
@@ -58,7 +58,7 @@ impl Candidate {
             config.beta,
             key.child(1),
         );
-        (pass, start_posterior(config, weights, key.child(2)))
+        (spec, start_posterior(config, weights, key.child(2)))
     }
 
     /// As a user reads it.
@@ -149,10 +149,10 @@ pub(crate) fn train_one(
     key: Key,
     hear: Hear<'_>,
 ) -> Result<Trained> {
-    let (pass, start) = candidate.begin(ground.config, split, key.child(1));
+    let (spec, start) = candidate.begin(ground.config, split, key.child(1));
     let job = Job {
         config: ground.config,
-        pass,
+        spec,
         train: &split.train,
         held_out: split.held_out.as_ref(),
         start,

@@ -7,7 +7,7 @@ use crate::inference::lowrank_gaussian::LowRank;
 use crate::inference::schedule::TrainingSchedule;
 use crate::posterior::CurvePoint;
 use crate::rng::{Key, shuffle};
-use crate::soft::kernel::Pass;
+use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::EncodedRows;
@@ -16,7 +16,7 @@ use crate::variational::optimizer_state::{OptimizerState, WARM_UP};
 /// What a run trains, and where it starts.
 pub(crate) struct Job<'a> {
     pub(crate) config: &'a SoftTreeConfig,
-    pub(crate) pass: Pass,
+    pub(crate) spec: SoftTreeSpec,
     pub(crate) train: &'a EncodedRows,
     pub(crate) held_out: Option<&'a EncodedRows>,
     pub(crate) start: LowRank,
@@ -33,9 +33,9 @@ impl Job<'_> {
     /// Epochs at the beginning that have one noise for all rows, which is then set free: a scale of its own for every row would explain what the mean
     /// has not learned yet as noise, and hide it from the mean. Components part rows by their noise from the start.
     pub(crate) fn n_calm(&self) -> usize {
-        let stack = &self.pass.stack;
-        let is_one_blend = stack.first.n_components() == 1 && !stack.is_given;
-        let has_scale = matches!(self.pass.likelihood, SoftLikelihood::Normal { .. });
+        let stack = &self.spec.stack;
+        let is_one_blend = stack.first.n_components() == 1 && !stack.has_offset;
+        let has_scale = matches!(self.spec.likelihood, SoftLikelihood::Normal { .. });
         if self.config.calm_start && has_scale && is_one_blend && !self.is_warm {
             (CALM * self.schedule.n_epochs as f64) as usize
         } else {
@@ -47,7 +47,7 @@ impl Job<'_> {
 /// A trained posterior.
 #[derive(Debug, Clone)]
 pub(crate) struct Trained {
-    pub(crate) pass: Pass,
+    pub(crate) spec: SoftTreeSpec,
     pub(crate) posterior: LowRank,
     /// Mean held-out log-likelihood in standard units at the epoch kept; NaN where nothing is held out.
     pub(crate) held_out: f64,
@@ -85,11 +85,11 @@ pub(crate) fn train(job: &Job<'_>, key: Key, hear: Hear<'_>) -> Result<Trained> 
     };
     for epoch in 0..schedule.n_epochs {
         if epoch == job.n_calm() {
-            state.free_noise(job.pass.likelihood);
+            state.free_noise(job.spec.likelihood);
         }
         shuffle(&mut key.child(3).child(epoch as u64).rng(), &mut order);
         if let Some(refresh) = job.refresh {
-            state.given = refresh(epoch);
+            state.offset = refresh(epoch);
         }
         let mut score = 0.0;
         for (at, rows) in order.chunks(schedule.batch_size).enumerate() {
@@ -124,7 +124,7 @@ pub(crate) fn train(job: &Job<'_>, key: Key, hear: Hear<'_>) -> Result<Trained> 
             {
                 best = Some(Best {
                     held_out,
-                    pass: state.pass,
+                    spec: state.spec,
                     posterior: state.posterior.clone(),
                     scores,
                 });
@@ -137,12 +137,12 @@ pub(crate) fn train(job: &Job<'_>, key: Key, hear: Hear<'_>) -> Result<Trained> 
     }
     let best = best.unwrap_or(Best {
         held_out: f64::NAN,
-        pass: state.pass,
+        spec: state.spec,
         posterior: state.posterior,
         scores: Vec::new(),
     });
     Ok(Trained {
-        pass: best.pass,
+        spec: best.spec,
         posterior: best.posterior,
         held_out: best.held_out,
         row_scores: best.scores,
@@ -173,7 +173,7 @@ pub(crate) fn converged<T>(fits: Vec<Result<T>>) -> Result<Vec<T>> {
 /// Where held-out rows were foretold best.
 struct Best {
     held_out: f64,
-    pass: Pass,
+    spec: SoftTreeSpec,
     posterior: LowRank,
     scores: Vec<f64>,
 }

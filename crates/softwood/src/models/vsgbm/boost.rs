@@ -10,10 +10,10 @@ use crate::models::vsgbm::noise::{self, InverseGamma};
 use crate::models::vsgbm::params::{NoiseModel, NoiseUpdate, Residuals, VsgbmParams};
 use crate::posterior::{CurvePoint, Trial};
 use crate::rng::Key;
-use crate::soft::kernel::Pass;
+use crate::soft::additive::AdditiveLayout;
+use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::Layout;
 use crate::soft::likelihood::SoftLikelihood;
-use crate::soft::stack::Stack;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedRows, EncodedSplit};
 use crate::variational::fitted::draw_weights;
@@ -40,7 +40,7 @@ const SCORE_DRAWS: usize = 32;
 /// What trees are added to.
 #[derive(Debug, Clone)]
 pub(super) struct Sum {
-    pub(super) pass: Pass,
+    pub(super) spec: SoftTreeSpec,
     /// Posteriors of the trees in their order, each of one tree or more.
     pub(super) blocks: Vec<LowRank>,
     /// Mean held-out log-likelihood; NaN where nothing is held out.
@@ -62,9 +62,9 @@ impl Sum {
     /// A sum of one tree.
     pub(super) fn of(first: Trained, site: &Site<'_>, key: Key) -> Self {
         let is_shrunk = site.params.noise == NoiseModel::Constant && site.n_trees() > 1;
-        let layout = first.pass.stack.first;
+        let layout = first.spec.stack.first;
         let mut sum = Self {
-            pass: first.pass,
+            spec: first.spec,
             blocks: vec![first.posterior],
             held_out: first.held_out,
             curve: first.curve,
@@ -79,18 +79,18 @@ impl Sum {
 
     /// Sets a constant noise to what the trees leave as they are now: a tree that was shrunk leaves more than it did in training.
     fn settle_noise(&mut self, site: &Site<'_>) {
-        if let SoftLikelihood::KnownNoise { .. } = self.pass.likelihood {
+        if let SoftLikelihood::KnownNoise { .. } = self.spec.likelihood {
             let rows = &site.problem.train;
-            let squares = noise::squares(&self.pass, &self.means(), rows);
+            let squares = noise::squares(&self.spec, &self.means(), rows);
             let prior = InverseGamma::prior(site.params);
             let posterior = prior.after(rows.total_weight, squares, NoiseUpdate::Exact);
             let sd = posterior.mode().sqrt();
-            self.pass.likelihood = SoftLikelihood::KnownNoise { sd };
+            self.spec.likelihood = SoftLikelihood::KnownNoise { sd };
         }
     }
 
     pub(super) fn n_trees(&self) -> usize {
-        1 + self.pass.stack.n_added
+        1 + self.spec.stack.n_added
     }
 
     /// Means of all weights.
@@ -104,9 +104,9 @@ impl Sum {
     /// The same with one tree more.
     fn with(&self, added: &Layout, fit: Trained) -> Self {
         let mut sum = self.clone();
-        sum.pass.likelihood = fit.pass.likelihood;
-        sum.pass.stack.added = *added;
-        sum.pass.stack.n_added += 1;
+        sum.spec.likelihood = fit.spec.likelihood;
+        sum.spec.stack.added = *added;
+        sum.spec.stack.n_added += 1;
         sum.blocks.push(fit.posterior);
         sum
     }
@@ -121,7 +121,7 @@ impl Sum {
     /// Mean log-likelihood of rows under draws of the posterior.
     fn score(&self, rows: &EncodedRows, key: Key) -> f64 {
         let draws = draw_weights(&self.blocks, SCORE_DRAWS, key);
-        rows.mean(&score_rows(&self.pass, &draws, rows))
+        rows.mean(&score_rows(&self.spec, &draws, rows))
     }
 }
 
@@ -185,9 +185,9 @@ impl Site<'_> {
             held_out,
             ..
         } = self.problem;
-        let first = sum.pass.stack.first;
-        let added = if sum.pass.stack.n_added > 0 {
-            sum.pass.stack.added
+        let first = sum.spec.stack.first;
+        let added = if sum.spec.stack.n_added > 0 {
+            sum.spec.stack.added
         } else {
             Layout {
                 depth: self.params.depth.unwrap_or(ADDED_DEPTH),
@@ -197,20 +197,20 @@ impl Site<'_> {
         };
         let drawn = |epoch: usize| {
             let weights = draw_weights(&sum.blocks, 1, key.child(2).child(epoch as u64));
-            told(&sum.pass, &weights, rows)
+            told(&sum.spec, &weights, rows)
         };
         let means = sum.means();
         let given = match self.params.residuals {
-            Residuals::Mean => told(&sum.pass, &means, rows),
+            Residuals::Mean => told(&sum.spec, &means, rows),
             Residuals::Draw | Residuals::Refreshed => drawn(0),
         };
-        let rest = rest(&sum.pass, &given, rows);
+        let rest = rest(&sum.spec, &given, rows);
         let weights = init::weights(
             rows,
-            sum.pass.likelihood,
+            sum.spec.likelihood,
             Some(&rest),
             &added,
-            sum.pass.beta,
+            sum.spec.beta,
             key.child(1),
         );
         let with = |rows: &EncodedRows, given: Vec<f32>| EncodedRows {
@@ -220,13 +220,13 @@ impl Site<'_> {
         let train_rows = with(rows, given);
         let spare = held_out
             .as_ref()
-            .map(|rows| with(rows, told(&sum.pass, &means, rows)));
+            .map(|rows| with(rows, told(&sum.spec, &means, rows)));
         let schedule = self.schedule.part(ADDED_RUN);
         let job = Job {
             config: self.config,
-            pass: Pass {
-                stack: Stack::on_given(first, added),
-                ..sum.pass
+            spec: SoftTreeSpec {
+                stack: AdditiveLayout::on_offset(first, added),
+                ..sum.spec
             },
             train: &train_rows,
             held_out: spare.as_ref(),
@@ -253,7 +253,7 @@ impl Site<'_> {
         schedule.learning_rate *= rate;
         let job = Job {
             config: self.config,
-            pass: sum.pass,
+            spec: sum.spec,
             train: &self.problem.train,
             held_out: self.problem.held_out.as_ref(),
             start: concatenated(&sum.blocks),
@@ -269,7 +269,7 @@ impl Site<'_> {
             return Ok(sum);
         }
         Ok(Sum {
-            pass: fit.pass,
+            spec: fit.spec,
             blocks: vec![fit.posterior],
             held_out: fit.held_out,
             curve: fit.curve,

@@ -1,17 +1,17 @@
 //! What the trees so far say of rows, for the tree that comes next.
 
 use crate::soft::forward::{Activations, ForwardScratch, add_root, given};
-use crate::soft::kernel::Pass;
+use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::likelihood::SoftLikelihood;
-use crate::soft::packed::{Packed, turn};
+use crate::soft::packed::{Packed, transpose};
 use crate::variational::encoded_rows::EncodedRows;
 
 /// Rows asked at once.
 const ROWS: usize = 256;
 
 /// Log weight and channels of every component, row by row, for one set of weights.
-pub(super) fn told(pass: &Pass, weights: &[f32], rows: &EncodedRows) -> Vec<f32> {
-    let stack = &pass.stack;
+pub(super) fn told(spec: &SoftTreeSpec, weights: &[f32], rows: &EncodedRows) -> Vec<f32> {
+    let stack = &spec.stack;
     let width = stack.width();
     let trees: Vec<Packed> = stack
         .ranges()
@@ -28,7 +28,7 @@ pub(super) fn told(pass: &Pass, weights: &[f32], rows: &EncodedRows) -> Vec<f32>
     let mut padded = vec![0.0; ROWS * width];
     for inputs in rows.inputs.chunks(ROWS * width) {
         padded[..inputs.len()].copy_from_slice(inputs);
-        let turned = turn(&padded, width);
+        let turned = transpose(&padded, width);
         common.fill(0.0);
         for tree in &trees[1..] {
             let values = &mut values[..stack.added.n_activations() * ROWS];
@@ -37,7 +37,7 @@ pub(super) fn told(pass: &Pass, weights: &[f32], rows: &EncodedRows) -> Vec<f32>
             let activations = Activations { values, n_rows };
             add_root(
                 &stack.added,
-                pass.beta,
+                spec.beta,
                 activations,
                 &mut added_scratch,
                 &mut common,
@@ -47,7 +47,7 @@ pub(super) fn told(pass: &Pass, weights: &[f32], rows: &EncodedRows) -> Vec<f32>
         trees[0].activate(0, &turned, values);
         let n_rows = ROWS;
         let activations = Activations { values, n_rows };
-        given(pass, activations, &common, &mut scratch, &mut block);
+        given(spec, activations, &common, &mut scratch, &mut block);
         for row in 0..inputs.len() / width {
             out.extend(block[row..].iter().step_by(ROWS));
         }
@@ -56,8 +56,8 @@ pub(super) fn told(pass: &Pass, weights: &[f32], rows: &EncodedRows) -> Vec<f32>
 }
 
 /// What those trees leave of the targets, rows x outputs: residuals of the mean, or class indicators less their probabilities.
-pub(super) fn rest(pass: &Pass, told: &[f32], rows: &EncodedRows) -> Vec<f64> {
-    let first = &pass.stack.first;
+pub(super) fn rest(spec: &SoftTreeSpec, told: &[f32], rows: &EncodedRows) -> Vec<f64> {
+    let first = &spec.stack.first;
     let (n_components, n_channels) = (first.n_components(), first.n_channels);
     let mut out = Vec::with_capacity(rows.n_rows());
     let told = told.chunks_exact(n_components * (1 + n_channels));
@@ -65,7 +65,7 @@ pub(super) fn rest(pass: &Pass, told: &[f32], rows: &EncodedRows) -> Vec<f64> {
     for (told, &target) in told.zip(&rows.target) {
         let (weights, channels) = told.split_at(n_components);
         let components = weights.iter().zip(channels.chunks_exact(n_channels));
-        if pass.likelihood != SoftLikelihood::Categorical {
+        if spec.likelihood != SoftLikelihood::Categorical {
             let mean = components.map(|(&w, z)| f64::from(w).exp() * f64::from(z[0]));
             out.push(f64::from(target) - mean.sum::<f64>());
             continue;

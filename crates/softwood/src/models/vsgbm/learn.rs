@@ -236,7 +236,7 @@ fn assemble(
             noise.extend(noise::draw(params, &sum, &problem.train, n_draws, key));
         }
         let encoder: Encoder = problem.encoder;
-        fits.push(Fitted::new(encoder, sum.pass, sum.blocks, n_draws, key));
+        fits.push(Fitted::new(encoder, sum.spec, sum.blocks, n_draws, key));
     }
     Vsgbm {
         schema: data.schema().clone(),
@@ -263,11 +263,11 @@ fn go_on(
     let hear = listener(run);
     let grown = run.pool.map(base.fits.len(), |at| {
         let fit = &base.fits[at];
-        let likelihood = fit.pass.likelihood;
+        let likelihood = fit.spec.likelihood;
         let scale = TargetScale {
             standard: base.standard,
             likelihood,
-            n_channels: fit.pass.stack.first.n_channels,
+            n_channels: fit.spec.stack.first.n_channels,
         };
         let problem = EncodedSplit::encoded(whole, run.held_out, scale, fit.encoder.clone());
         let site = Site {
@@ -279,7 +279,7 @@ fn go_on(
         };
         let key = run.key.child(20).child(at as u64);
         let sum = Sum {
-            pass: fit.pass,
+            spec: fit.spec,
             blocks: fit.blocks.clone(),
             held_out: f64::NAN,
             curve: Vec::new(),

@@ -5,7 +5,7 @@ use crate::models::vsgbm::given::{rest, told};
 use crate::models::vsgbm::params::{NoiseUpdate, VsgbmParams};
 use crate::numerics::gamma::gamma;
 use crate::rng::Key;
-use crate::soft::kernel::Pass;
+use crate::soft::kernel::SoftTreeSpec;
 use crate::variational::encoded_rows::EncodedRows;
 use crate::variational::fitted::draw_weights;
 
@@ -56,10 +56,10 @@ pub(super) fn draw(
 ) -> Vec<f64> {
     let prior = InverseGamma::prior(params);
     let draws = draw_weights(&sum.blocks, n_draws, key);
-    let draws = draws.chunks_exact(sum.pass.stack.n_weights()).enumerate();
+    let draws = draws.chunks_exact(sum.spec.stack.n_weights()).enumerate();
     draws
         .map(|(at, weights)| {
-            let squares = squares(&sum.pass, weights, rows);
+            let squares = squares(&sum.spec, weights, rows);
             let posterior = prior.after(rows.total_weight, squares, params.noise_update);
             posterior.draw(key.child(2).child(at as u64)).sqrt()
         })
@@ -67,8 +67,8 @@ pub(super) fn draw(
 }
 
 /// Weighted sum of the squares that trees of these weights leave.
-pub(super) fn squares(pass: &Pass, weights: &[f32], rows: &EncodedRows) -> f64 {
-    let residuals = rest(pass, &told(pass, weights, rows), rows);
+pub(super) fn squares(spec: &SoftTreeSpec, weights: &[f32], rows: &EncodedRows) -> f64 {
+    let residuals = rest(spec, &told(spec, weights, rows), rows);
     let squares = residuals.iter().zip(&rows.weight);
     squares.map(|(r, &w)| f64::from(w) * r * r).sum()
 }

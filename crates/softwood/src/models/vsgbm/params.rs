@@ -103,7 +103,7 @@ params! {
         n_epochs: Option<usize> = None, [1, 1_000_000];
         /// Parameter draws per step, antithetic pairs from 2 on; auto: by the number of rows.
         n_draws: Option<usize> = None, [1, 64];
-        /// Fits whose posteriors are averaged: of the shapes that come near the best, in turn.
+        /// Fits whose posteriors are averaged: of the shapes that come near the best, in transpose.
         n_fits: usize = 4, [1, 100];
         /// Posterior draws kept for prediction.
         n_members: usize = 100, [1, 10_000];

@@ -38,7 +38,7 @@ impl Vsgbm {
     /// Trees of each of its fits.
     pub fn n_trees(&self) -> Vec<usize> {
         let fits = self.fits.iter();
-        fits.map(|fit| 1 + fit.pass.stack.n_added).collect()
+        fits.map(|fit| 1 + fit.spec.stack.n_added).collect()
     }
 
     /// Standard deviation of a constant noise under each member, in the target's units; empty where the noise varies.

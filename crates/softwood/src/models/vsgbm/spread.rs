@@ -71,7 +71,7 @@ pub(super) fn apply(fits: &[Fitted], factor: f64, out: &mut Block) {
         let places = out.at(first, 0)..out.at(first + fit.n_draws(), 0);
         for sds in out.sd[places].chunks_exact_mut(out.stride) {
             for (sd, &factor) in sds.iter_mut().zip(&left) {
-                *sd = scaled(*sd, factor, fit.pass.likelihood);
+                *sd = scaled(*sd, factor, fit.spec.likelihood);
             }
         }
         first += fit.n_draws();
@@ -171,7 +171,7 @@ impl Answer {
         let n_draws = fit.n_draws().min(MOST_DRAWS);
         let some = Fitted::new(
             fit.encoder.clone(),
-            fit.pass,
+            fit.spec,
             fit.blocks.clone(),
             n_draws,
             key,
@@ -182,7 +182,7 @@ impl Answer {
         some.fill(&rows.features().rows(0..n_rows), 0, &mut block);
         Self {
             block,
-            likelihood: fit.pass.likelihood,
+            likelihood: fit.spec.likelihood,
         }
     }
 

@@ -93,7 +93,7 @@ fn fit(params: &VstParams, ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
         let n_draws = members_of(params.n_members, n_fits, at);
         Fitted::new(
             encoder,
-            fit.pass,
+            fit.spec,
             vec![fit.posterior],
             n_draws,
             draws_key(key, at),

@@ -9,32 +9,32 @@ use crate::soft::layout::Layout;
 
 /// Shapes of the trees of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Stack {
+pub(crate) struct AdditiveLayout {
     /// The tree that makes the components.
     pub(crate) first: Layout,
-    /// Whether what it says is given with the rows; then it has no weights here.
-    pub(crate) is_given: bool,
+    /// Whether what it says is offset with the rows; then it has no weights here.
+    pub(crate) has_offset: bool,
     /// Each of the others; it blends at all levels.
     pub(crate) added: Layout,
     pub(crate) n_added: usize,
 }
 
-impl Stack {
+impl AdditiveLayout {
     /// One tree.
     pub(crate) fn single(first: Layout) -> Self {
         Self {
             first,
-            is_given: false,
+            has_offset: false,
             added: first,
             n_added: 0,
         }
     }
 
-    /// A tree to be added to components that are given.
-    pub(crate) fn on_given(first: Layout, added: Layout) -> Self {
+    /// A tree to be added to components that are offset.
+    pub(crate) fn on_offset(first: Layout, added: Layout) -> Self {
         Self {
             first,
-            is_given: true,
+            has_offset: true,
             added,
             n_added: 1,
         }
@@ -42,7 +42,7 @@ impl Stack {
 
     /// The layouts of the trees that have weights, in their order.
     pub(crate) fn trees(&self) -> impl Iterator<Item = Layout> + '_ {
-        let first = (!self.is_given).then_some(self.first);
+        let first = (!self.has_offset).then_some(self.first);
         first
             .into_iter()
             .chain(std::iter::repeat_n(self.added, self.n_added))
@@ -75,7 +75,7 @@ impl Stack {
 
     /// Where the activations of an added tree begin.
     pub(crate) fn first_activation(&self, added: usize) -> usize {
-        let first = if self.is_given {
+        let first = if self.has_offset {
             0
         } else {
             self.first.n_activations()
@@ -83,9 +83,9 @@ impl Stack {
         first + added * self.added.n_activations()
     }
 
-    /// Numbers per row where the first tree is given: the log weight of each component, then its channels.
-    pub(crate) fn n_given(&self) -> usize {
-        if self.is_given {
+    /// Numbers per row where the first tree is offset: the log weight of each component, then its channels.
+    pub(crate) fn n_offset(&self) -> usize {
+        if self.has_offset {
             self.first.n_components() * (1 + self.first.n_channels)
         } else {
             0
