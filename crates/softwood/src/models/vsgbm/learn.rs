@@ -9,11 +9,11 @@ use crate::data::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
 use crate::inference::schedule::TrainingSchedule;
-use crate::models::vsgbm::boost::{Site, Sum};
 use crate::models::vsgbm::noise;
+use crate::models::vsgbm::noise_calibration;
 use crate::models::vsgbm::params::{NoiseModel, VsgbmParams};
 use crate::models::vsgbm::posterior::Vsgbm;
-use crate::models::vsgbm::spread;
+use crate::models::vsgbm::stages::{AdditiveModel, Stage};
 use crate::params::Checked;
 use crate::posterior::{CurvePoint, Posterior, Training, Trial};
 use crate::rng::Key;
@@ -86,9 +86,9 @@ impl Fit for VsgbmParams {
 }
 
 /// A sum, the problem that it solves, and what was tried on the way.
-struct Outcome {
+struct FitOutcome {
     problem: EncodedSplit,
-    sum: Sum,
+    sum: AdditiveModel,
     /// As a user reads it.
     what: String,
     trials: Vec<Trial>,
@@ -157,7 +157,7 @@ fn one_fit(
     ground: &Ground<'_>,
     ranked: &RankedCandidate,
     key: Key,
-) -> Result<Outcome> {
+) -> Result<FitOutcome> {
     let problem = ground.problem(ranked.candidate.encoding);
     let run = ground.run;
     let hear = listener(run);
@@ -170,7 +170,7 @@ fn one_fit(
         key,
         &mut |epoch, point| hear("first tree", epoch, schedule.n_epochs, point),
     )?;
-    let site = Site {
+    let stage_fit = Stage {
         params,
         config: ground.config,
         problem: &problem,
@@ -178,18 +178,18 @@ fn one_fit(
         hear: &hear,
     };
     let mut trials = Vec::new();
-    let start = Sum::of(first, &site, key.child(49));
-    let mut sum = site.grow(start, key.child(50), &mut trials)?;
+    let start = AdditiveModel::of(first, &stage_fit, key.child(49));
+    let mut sum = stage_fit.grow(start, key.child(50), &mut trials)?;
     // without rows that judge it a long run of all trees does more harm than good
     if params.joint && problem.held_out.is_some() {
-        sum = site.join(sum, 1.0, JOINT_RATE, key.child(51))?;
+        sum = stage_fit.train_jointly(sum, 1.0, JOINT_RATE, key.child(51))?;
         trials.push(Trial {
             what: format!("{} trees together", sum.n_trees()),
             held_out: sum.held_out,
         });
     }
     let first = ranked.candidate.describe();
-    Ok(Outcome {
+    Ok(FitOutcome {
         what: match sum.n_trees() {
             1 => format!("1 tree, {first}"),
             n => format!("{n} trees, the first {first}"),
@@ -218,7 +218,7 @@ fn listener<'a>(
 
 fn assemble(
     params: &VsgbmParams,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<FitOutcome>,
     training: Training,
     (data, key): (&Dataset, Key),
 ) -> Vsgbm {
@@ -231,7 +231,7 @@ fn assemble(
     for (at, outcome) in outcomes.into_iter().enumerate() {
         let n_draws = members_of(params.n_members, n_fits, at);
         let key = draws_key(key, at);
-        let Outcome { problem, sum, .. } = outcome;
+        let FitOutcome { problem, sum, .. } = outcome;
         if is_constant {
             noise.extend(noise::draw(params, &sum, &problem.train, n_draws, key));
         }
@@ -270,7 +270,7 @@ fn go_on(
             n_channels: fit.spec.stack.first.n_channels,
         };
         let problem = EncodedSplit::encoded(whole, run.held_out, scale, fit.encoder.clone());
-        let site = Site {
+        let stage_fit = Stage {
             params,
             config,
             problem: &problem,
@@ -278,16 +278,16 @@ fn go_on(
             hear: &hear,
         };
         let key = run.key.child(20).child(at as u64);
-        let sum = Sum {
+        let sum = AdditiveModel {
             spec: fit.spec,
             blocks: fit.blocks.clone(),
             held_out: f64::NAN,
             curve: Vec::new(),
         };
-        let sum = sum.judged(&problem, key.child(48));
+        let sum = sum.with_validation_score(&problem, key.child(48));
         let before = sum.n_trees();
         let mut sum = match params.n_trees {
-            Some(n) if n > before => site.grow(sum, key.child(50), &mut Vec::new())?,
+            Some(n) if n > before => stage_fit.grow(sum, key.child(50), &mut Vec::new())?,
             _ => sum,
         };
         let is_longer = sum.n_trees() > before;
@@ -297,9 +297,9 @@ fn go_on(
             (WARM_RUN, WARM_RATE)
         };
         if params.joint || !is_longer {
-            sum = site.join(sum, share, rate, key.child(51))?;
+            sum = stage_fit.train_jointly(sum, share, rate, key.child(51))?;
         }
-        Ok(Outcome {
+        Ok(FitOutcome {
             what: format!("{} trees, gone on with", sum.n_trees()),
             problem,
             sum,

@@ -1,8 +1,8 @@
 //! A constant noise: draws of its variance, one for each draw of the trees.
 
-use crate::models::vsgbm::boost::Sum;
-use crate::models::vsgbm::given::{rest, told};
+use crate::models::vsgbm::offset::{predict_raw, residuals};
 use crate::models::vsgbm::params::{NoiseUpdate, VsgbmParams};
+use crate::models::vsgbm::stages::AdditiveModel;
 use crate::numerics::gamma::gamma;
 use crate::rng::Key;
 use crate::soft::kernel::SoftTreeSpec;
@@ -49,7 +49,7 @@ impl InverseGamma {
 /// Standard deviations of the noise under draws of the trees, in standard units; `key` is that of the draws.
 pub(super) fn draw(
     params: &VsgbmParams,
-    sum: &Sum,
+    sum: &AdditiveModel,
     rows: &EncodedRows,
     n_draws: usize,
     key: Key,
@@ -68,7 +68,7 @@ pub(super) fn draw(
 
 /// Weighted sum of the squares that trees of these weights leave.
 pub(super) fn squares(spec: &SoftTreeSpec, weights: &[f32], rows: &EncodedRows) -> f64 {
-    let residuals = rest(spec, &told(spec, weights, rows), rows);
+    let residuals = residuals(spec, &predict_raw(spec, weights, rows), rows);
     let squares = residuals.iter().zip(&rows.weight);
     squares.map(|(r, &w)| f64::from(w) * r * r).sum()
 }

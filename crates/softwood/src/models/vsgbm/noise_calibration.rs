@@ -12,13 +12,13 @@ use crate::rng::Key;
 use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::fitted::Fitted;
 
-/// Most held-out rows of a fit that are looked at, and most draws of the fit by which they are judged.
+/// Most held-out rows of a fit that are looked at, and most draws of the fit by which they are with_validation_score.
 const MOST_ROWS: usize = 500;
 const MOST_DRAWS: usize = 32;
 /// Rows by which the factor of each fit by itself leans to one.
 const PULL: f64 = 100.0;
 /// Greatest logarithm of that factor, up or down.
-const MOST: f64 = 0.5;
+const MAX_LOG_FACTOR: f64 = 0.5;
 /// Steps of the search, each of which keeps 0.618 of the range.
 const N_STEPS: usize = 12;
 /// Least part of a noise variance that averaging leaves: where fits disagree by more than their noise, that is not what each of them
@@ -41,7 +41,7 @@ pub(super) fn learn(
         let Target::Numeric(target) = rows.target() else {
             continue;
         };
-        let answer = Answer::new(fit, &rows, key.child(at as u64));
+        let answer = FitPredictions::new(fit, &rows, key.child(at as u64));
         for (row, &y) in target.iter().enumerate() {
             let weight = share * rows.weights().map_or(1.0, |weights| weights[row]);
             terms.push((weight, answer.deviations(row, standard.apply(y))));
@@ -155,7 +155,7 @@ fn some_of(rows: &Dataset) -> Dataset {
 }
 
 /// What one fit says of some rows.
-struct Answer {
+struct FitPredictions {
     block: Block,
     likelihood: SoftLikelihood,
 }
@@ -166,7 +166,7 @@ struct Deviations {
     likelihood: SoftLikelihood,
 }
 
-impl Answer {
+impl FitPredictions {
     fn new(fit: &Fitted, rows: &Dataset, key: Key) -> Self {
         let n_draws = fit.n_draws().min(MOST_DRAWS);
         let some = Fitted::new(
@@ -217,10 +217,10 @@ fn log_density(row: &Deviations, factor: f64) -> f64 {
         .ln()
 }
 
-/// Where a function with one top has it, between `-MOST` and `MOST`: a golden-section search.
+/// Where a function with one top has it, between `-MAX_LOG_FACTOR` and `MAX_LOG_FACTOR`: a golden-section search.
 fn best(score: impl Fn(f64) -> f64) -> f64 {
     let ratio = 0.5 * (5.0_f64.sqrt() - 1.0);
-    let (mut low, mut high) = (-MOST, MOST);
+    let (mut low, mut high) = (-MAX_LOG_FACTOR, MAX_LOG_FACTOR);
     let inner = |low: f64, high: f64| (high - ratio * (high - low), low + ratio * (high - low));
     let (mut a, mut b) = inner(low, high);
     let (mut at_a, mut at_b) = (score(a), score(b));

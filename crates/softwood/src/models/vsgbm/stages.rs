@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use crate::error::Result;
 use crate::inference::lowrank_gaussian::LowRank;
 use crate::inference::schedule::TrainingSchedule;
-use crate::models::vsgbm::given::{rest, told};
 use crate::models::vsgbm::noise::{self, InverseGamma};
+use crate::models::vsgbm::offset::{predict_raw, residuals};
 use crate::models::vsgbm::params::{NoiseModel, NoiseUpdate, Residuals, VsgbmParams};
 use crate::posterior::{CurvePoint, Trial};
 use crate::rng::Key;
@@ -39,7 +39,7 @@ const SCORE_DRAWS: usize = 32;
 
 /// What trees are added to.
 #[derive(Debug, Clone)]
-pub(super) struct Sum {
+pub(super) struct AdditiveModel {
     pub(super) spec: SoftTreeSpec,
     /// Posteriors of the trees in their order, each of one tree or more.
     pub(super) blocks: Vec<LowRank>,
@@ -48,8 +48,8 @@ pub(super) struct Sum {
     pub(super) curve: Vec<CurvePoint>,
 }
 
-/// Where a sum grows.
-pub(super) struct Site<'a> {
+/// Where a model grows.
+pub(super) struct Stage<'a> {
     pub(super) params: &'a VsgbmParams,
     pub(super) config: &'a SoftTreeConfig,
     pub(super) problem: &'a EncodedSplit,
@@ -58,31 +58,31 @@ pub(super) struct Site<'a> {
     pub(super) hear: &'a dyn Fn(&str, usize, usize, &CurvePoint) -> ControlFlow<()>,
 }
 
-impl Sum {
-    /// A sum of one tree.
-    pub(super) fn of(first: Trained, site: &Site<'_>, key: Key) -> Self {
-        let is_shrunk = site.params.noise == NoiseModel::Constant && site.n_trees() > 1;
+impl AdditiveModel {
+    /// A model of one tree.
+    pub(super) fn of(first: Trained, stage_fit: &Stage<'_>, key: Key) -> Self {
+        let is_shrunk = stage_fit.params.noise == NoiseModel::Constant && stage_fit.n_trees() > 1;
         let layout = first.spec.stack.first;
-        let mut sum = Self {
+        let mut model = Self {
             spec: first.spec,
             blocks: vec![first.posterior],
             held_out: first.held_out,
             curve: first.curve,
         };
         if is_shrunk {
-            shrink(&layout, site.params.shrinkage, &mut sum.blocks[0]);
-            sum.settle_noise(site);
-            sum = sum.judged(site.problem, key);
+            shrink(&layout, stage_fit.params.shrinkage, &mut model.blocks[0]);
+            model.settle_noise(stage_fit);
+            model = model.with_validation_score(stage_fit.problem, key);
         }
-        sum
+        model
     }
 
     /// Sets a constant noise to what the trees leave as they are now: a tree that was shrunk leaves more than it did in training.
-    fn settle_noise(&mut self, site: &Site<'_>) {
+    fn settle_noise(&mut self, stage_fit: &Stage<'_>) {
         if let SoftLikelihood::KnownNoise { .. } = self.spec.likelihood {
-            let rows = &site.problem.train;
+            let rows = &stage_fit.problem.train;
             let squares = noise::squares(&self.spec, &self.means(), rows);
-            let prior = InverseGamma::prior(site.params);
+            let prior = InverseGamma::prior(stage_fit.params);
             let posterior = prior.after(rows.total_weight, squares, NoiseUpdate::Exact);
             let sd = posterior.mode().sqrt();
             self.spec.likelihood = SoftLikelihood::KnownNoise { sd };
@@ -103,16 +103,16 @@ impl Sum {
 
     /// The same with one tree more.
     fn with(&self, added: &Layout, fit: Trained) -> Self {
-        let mut sum = self.clone();
-        sum.spec.likelihood = fit.spec.likelihood;
-        sum.spec.stack.added = *added;
-        sum.spec.stack.n_added += 1;
-        sum.blocks.push(fit.posterior);
-        sum
+        let mut model = self.clone();
+        model.spec.likelihood = fit.spec.likelihood;
+        model.spec.stack.added = *added;
+        model.spec.stack.n_added += 1;
+        model.blocks.push(fit.posterior);
+        model
     }
 
     /// The same with what it says of held-out rows, if there are any.
-    pub(super) fn judged(self, problem: &EncodedSplit, key: Key) -> Self {
+    pub(super) fn with_validation_score(self, problem: &EncodedSplit, key: Key) -> Self {
         let held_out = problem.held_out.as_ref();
         let held_out = held_out.map_or(f64::NAN, |rows| self.score(rows, key));
         Self { held_out, ..self }
@@ -125,44 +125,49 @@ impl Sum {
     }
 }
 
-impl Site<'_> {
+impl Stage<'_> {
     fn n_trees(&self) -> usize {
         self.params.n_trees.unwrap_or(MOST_TREES)
     }
 
     /// Adds trees: as many as asked for, or as long as held-out rows gain.
-    pub(super) fn grow(&self, start: Sum, key: Key, trials: &mut Vec<Trial>) -> Result<Sum> {
+    pub(super) fn grow(
+        &self,
+        start: AdditiveModel,
+        key: Key,
+        trials: &mut Vec<Trial>,
+    ) -> Result<AdditiveModel> {
         let held_out = self.problem.held_out.as_ref();
         let is_open = self.params.n_trees.is_none();
         if is_open && held_out.is_none() {
             return self.grow_blindly(start, key);
         }
         let mut best = start.clone();
-        let mut sum = start;
-        while sum.n_trees() < self.n_trees() {
-            let at = sum.n_trees();
-            sum = self.add(&sum, at, key.child(at as u64))?;
+        let mut model = start;
+        while model.n_trees() < self.n_trees() {
+            let at = model.n_trees();
+            model = self.add(&model, at, key.child(at as u64))?;
             if let (true, Some(rows)) = (self.params.joint, held_out) {
-                sum.held_out = sum.score(rows, key.child(1000));
-                sum = self.join(
-                    sum,
+                model.held_out = model.score(rows, key.child(1000));
+                model = self.train_jointly(
+                    model,
                     CORRECTIVE_RUN,
                     CORRECTIVE_RATE,
                     key.child(2000 + at as u64),
                 )?;
             }
             let Some(rows) = held_out else {
-                best = sum.clone();
+                best = model.clone();
                 continue;
             };
-            sum.held_out = sum.score(rows, key.child(1000));
+            model.held_out = model.score(rows, key.child(1000));
             trials.push(Trial {
-                what: format!("{} trees", sum.n_trees()),
-                held_out: sum.held_out,
+                what: format!("{} trees", model.n_trees()),
+                held_out: model.held_out,
             });
-            if !is_open || sum.held_out > best.held_out {
-                best = sum.clone();
-            } else if sum.n_trees() >= best.n_trees() + PATIENCE {
+            if !is_open || model.held_out > best.held_out {
+                best = model.clone();
+            } else if model.n_trees() >= best.n_trees() + PATIENCE {
                 break;
             }
         }
@@ -170,24 +175,24 @@ impl Site<'_> {
     }
 
     /// Adds a few trees where no rows can judge them.
-    fn grow_blindly(&self, start: Sum, key: Key) -> Result<Sum> {
-        let mut sum = start;
+    fn grow_blindly(&self, start: AdditiveModel, key: Key) -> Result<AdditiveModel> {
+        let mut model = start;
         for at in 1..=2 {
-            sum = self.add(&sum, at, key.child(at as u64))?;
+            model = self.add(&model, at, key.child(at as u64))?;
         }
-        Ok(sum)
+        Ok(model)
     }
 
     /// One tree more, fitted to what the others leave.
-    fn add(&self, sum: &Sum, at: usize, key: Key) -> Result<Sum> {
+    fn add(&self, model: &AdditiveModel, at: usize, key: Key) -> Result<AdditiveModel> {
         let EncodedSplit {
             train: rows,
             held_out,
             ..
         } = self.problem;
-        let first = sum.spec.stack.first;
-        let added = if sum.spec.stack.n_added > 0 {
-            sum.spec.stack.added
+        let first = model.spec.stack.first;
+        let added = if model.spec.stack.n_added > 0 {
+            model.spec.stack.added
         } else {
             Layout {
                 depth: self.params.depth.unwrap_or(ADDED_DEPTH),
@@ -196,37 +201,37 @@ impl Site<'_> {
             }
         };
         let drawn = |epoch: usize| {
-            let weights = draw_weights(&sum.blocks, 1, key.child(2).child(epoch as u64));
-            told(&sum.spec, &weights, rows)
+            let weights = draw_weights(&model.blocks, 1, key.child(2).child(epoch as u64));
+            predict_raw(&model.spec, &weights, rows)
         };
-        let means = sum.means();
-        let given = match self.params.residuals {
-            Residuals::Mean => told(&sum.spec, &means, rows),
+        let means = model.means();
+        let offset = match self.params.residuals {
+            Residuals::Mean => predict_raw(&model.spec, &means, rows),
             Residuals::Draw | Residuals::Refreshed => drawn(0),
         };
-        let rest = rest(&sum.spec, &given, rows);
+        let residuals = residuals(&model.spec, &offset, rows);
         let weights = init::weights(
             rows,
-            sum.spec.likelihood,
-            Some(&rest),
+            model.spec.likelihood,
+            Some(&residuals),
             &added,
-            sum.spec.beta,
+            model.spec.beta,
             key.child(1),
         );
-        let with = |rows: &EncodedRows, given: Vec<f32>| EncodedRows {
-            given,
+        let with = |rows: &EncodedRows, offset: Vec<f32>| EncodedRows {
+            offset,
             ..rows.clone()
         };
-        let train_rows = with(rows, given);
+        let train_rows = with(rows, offset);
         let spare = held_out
             .as_ref()
-            .map(|rows| with(rows, told(&sum.spec, &means, rows)));
+            .map(|rows| with(rows, predict_raw(&model.spec, &means, rows)));
         let schedule = self.schedule.part(ADDED_RUN);
         let job = Job {
             config: self.config,
             spec: SoftTreeSpec {
                 stack: AdditiveLayout::on_offset(first, added),
-                ..sum.spec
+                ..model.spec
             },
             train: &train_rows,
             held_out: spare.as_ref(),
@@ -241,22 +246,28 @@ impl Site<'_> {
             (self.hear)(&stage, epoch, schedule.n_epochs, point)
         })?;
         shrink(&added, self.params.shrinkage, &mut fit.posterior);
-        let mut sum = sum.with(&added, fit);
-        sum.settle_noise(self);
-        Ok(sum)
+        let mut model = model.with(&added, fit);
+        model.settle_noise(self);
+        Ok(model)
     }
 
     /// Improves the posteriors of all trees together. Of the start and the end the better one on held-out rows is kept; where there are
     /// none, scales stay as they are: nothing would tell that they take for noise what the KL term keeps from the mean.
-    pub(super) fn join(&self, sum: Sum, share: f64, rate: f64, key: Key) -> Result<Sum> {
+    pub(super) fn train_jointly(
+        &self,
+        model: AdditiveModel,
+        share: f64,
+        rate: f64,
+        key: Key,
+    ) -> Result<AdditiveModel> {
         let mut schedule = self.schedule.part(share);
         schedule.learning_rate *= rate;
         let job = Job {
             config: self.config,
-            spec: sum.spec,
+            spec: model.spec,
             train: &self.problem.train,
             held_out: self.problem.held_out.as_ref(),
-            start: concatenated(&sum.blocks),
+            start: concatenated(&model.blocks),
             schedule,
             is_warm: true,
             keeps_scale: self.problem.held_out.is_none(),
@@ -265,10 +276,10 @@ impl Site<'_> {
         let fit = train(&job, key, &mut |epoch, point| {
             (self.hear)("all trees together", epoch, schedule.n_epochs, point)
         })?;
-        if sum.held_out > fit.held_out {
-            return Ok(sum);
+        if model.held_out > fit.held_out {
+            return Ok(model);
         }
-        Ok(Sum {
+        Ok(AdditiveModel {
             spec: fit.spec,
             blocks: vec![fit.posterior],
             held_out: fit.held_out,
@@ -292,7 +303,7 @@ fn shrink(layout: &Layout, factor: f64, posterior: &mut LowRank) {
 /// One posterior over the weights of several; those that were independent share their low-rank directions from then on.
 fn concatenated(blocks: &[LowRank]) -> LowRank {
     let rank = blocks.iter().map(|block| block.rank).max().unwrap_or(0);
-    let n_weights = blocks.iter().map(|block| block.n_weights).sum();
+    let n_weights = blocks.iter().map(|block| block.n_weights).model();
     let mut values = Vec::with_capacity(n_weights * (rank + 2));
     for block in blocks {
         values.extend_from_slice(block.mean());

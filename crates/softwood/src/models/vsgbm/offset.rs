@@ -1,6 +1,6 @@
 //! What the trees so far say of rows, for the tree that comes next.
 
-use crate::soft::forward::{Activations, ForwardScratch, add_root, given};
+use crate::soft::forward::{Activations, ForwardScratch, add_root, offset};
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::likelihood::SoftLikelihood;
 use crate::soft::packed::{Packed, transpose};
@@ -10,21 +10,21 @@ use crate::variational::encoded_rows::EncodedRows;
 const ROWS: usize = 256;
 
 /// Log weight and channels of every component, row by row, for one set of weights.
-pub(super) fn told(spec: &SoftTreeSpec, weights: &[f32], rows: &EncodedRows) -> Vec<f32> {
+pub(super) fn predict_raw(spec: &SoftTreeSpec, weights: &[f32], rows: &EncodedRows) -> Vec<f32> {
     let stack = &spec.stack;
     let width = stack.width();
     let trees: Vec<Packed> = stack
         .ranges()
         .map(|(layout, range)| Packed::new(layout, &weights[range]))
         .collect();
-    let n_told = stack.first.n_components() * (1 + stack.first.n_channels);
+    let n_raw = stack.first.n_components() * (1 + stack.first.n_channels);
     let widest = stack.trees().map(|layout| layout.n_activations()).max();
     let mut values = vec![0.0; widest.unwrap_or(0) * ROWS];
     let mut common = vec![0.0; stack.first.n_channels * ROWS];
-    let mut block = vec![0.0; n_told * ROWS];
+    let mut block = vec![0.0; n_raw * ROWS];
     let mut scratch = ForwardScratch::new(&stack.first);
     let mut added_scratch = ForwardScratch::new(&stack.added);
-    let mut out = Vec::with_capacity(n_told * rows.n_rows());
+    let mut out = Vec::with_capacity(n_raw * rows.n_rows());
     let mut padded = vec![0.0; ROWS * width];
     for inputs in rows.inputs.chunks(ROWS * width) {
         padded[..inputs.len()].copy_from_slice(inputs);
@@ -47,7 +47,7 @@ pub(super) fn told(spec: &SoftTreeSpec, weights: &[f32], rows: &EncodedRows) -> 
         trees[0].activate(0, &turned, values);
         let n_rows = ROWS;
         let activations = Activations { values, n_rows };
-        given(spec, activations, &common, &mut scratch, &mut block);
+        offset(spec, activations, &common, &mut scratch, &mut block);
         for row in 0..inputs.len() / width {
             out.extend(block[row..].iter().step_by(ROWS));
         }
@@ -56,14 +56,14 @@ pub(super) fn told(spec: &SoftTreeSpec, weights: &[f32], rows: &EncodedRows) -> 
 }
 
 /// What those trees leave of the targets, rows x outputs: residuals of the mean, or class indicators less their probabilities.
-pub(super) fn rest(spec: &SoftTreeSpec, told: &[f32], rows: &EncodedRows) -> Vec<f64> {
+pub(super) fn residuals(spec: &SoftTreeSpec, predict_raw: &[f32], rows: &EncodedRows) -> Vec<f64> {
     let first = &spec.stack.first;
     let (n_components, n_channels) = (first.n_components(), first.n_channels);
     let mut out = Vec::with_capacity(rows.n_rows());
-    let told = told.chunks_exact(n_components * (1 + n_channels));
+    let predict_raw = predict_raw.chunks_exact(n_components * (1 + n_channels));
     let mut p = vec![0.0; n_channels];
-    for (told, &target) in told.zip(&rows.target) {
-        let (weights, channels) = told.split_at(n_components);
+    for (predict_raw, &target) in predict_raw.zip(&rows.target) {
+        let (weights, channels) = predict_raw.split_at(n_components);
         let components = weights.iter().zip(channels.chunks_exact(n_channels));
         if spec.likelihood != SoftLikelihood::Categorical {
             let mean = components.map(|(&w, z)| f64::from(w).exp() * f64::from(z[0]));
