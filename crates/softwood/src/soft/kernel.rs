@@ -41,7 +41,7 @@ pub(crate) struct Scratch<T> {
     /// Sum of the roots of the added trees, channel by channel; then the gradient with respect to it.
     common: Vec<Lanes<T>>,
     /// Gradient of each component's log density, component-major.
-    slopes: Vec<Lanes<T>>,
+    gradient: Vec<Lanes<T>>,
     /// Responsibilities and their subtree sums, by heap node.
     shares: Vec<Lanes<T>>,
     /// Greatest log density of a component and sum of the densities relative to it. They stand in memory because
@@ -81,7 +81,7 @@ impl<T: Real> Scratch<T> {
             first: Branches::new(first),
             added: vec![Branches::new(&stack.added); stack.n_added],
             common: zeros(first.n_channels),
-            slopes: zeros(first.n_components() * first.n_channels),
+            gradient: zeros(first.n_components() * first.n_channels),
             shares: zeros(2 * first.n_components() - 1),
             top: Lanes::of(T::ZERO),
             sum: Lanes::of(T::ZERO),
@@ -201,7 +201,7 @@ fn chunk<T: Real>(
     if !stack.has_offset {
         view.first = 0;
         choosing_gates(first, beta, view, scratch);
-        blending_gates(first, beta, view, &scratch.first, &scratch.slopes);
+        blending_gates(first, beta, view, &scratch.first, &scratch.gradient);
     }
     if stack.n_added > 0 {
         sum_slopes(first, scratch);
@@ -253,7 +253,7 @@ fn weigh_slopes<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
     let first = layout.n_components() - 1;
     for component in 0..=first {
         let share = scratch.shares[first + component];
-        for slope in &mut scratch.slopes[component * n_channels..(component + 1) * n_channels] {
+        for slope in &mut scratch.gradient[component * n_channels..(component + 1) * n_channels] {
             *slope = both(*slope, share, |slope, share| slope * share);
         }
     }
@@ -263,8 +263,8 @@ fn weigh_slopes<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
 #[inline(always)]
 fn sum_slopes<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
     scratch.common.fill(Lanes::of(T::ZERO));
-    for slopes in scratch.slopes.chunks_exact(layout.n_channels) {
-        for (sum, slope) in scratch.common.iter_mut().zip(slopes) {
+    for gradient in scratch.gradient.chunks_exact(layout.n_channels) {
+        for (sum, slope) in scratch.common.iter_mut().zip(gradient) {
             *sum = both(*sum, *slope, |sum, slope| sum + slope);
         }
     }
@@ -324,9 +324,9 @@ fn components<T: Real>(
     scratch.top = Lanes::of(T::of(-1e30));
     for node in first..last {
         let z = &scratch.first.blended[node * n_channels..(node + 1) * n_channels];
-        let slopes =
-            &mut scratch.slopes[(node - first) * n_channels..(node - first + 1) * n_channels];
-        let density = spec.likelihood.log_density(z, target, slopes);
+        let gradient =
+            &mut scratch.gradient[(node - first) * n_channels..(node - first + 1) * n_channels];
+        let density = spec.likelihood.log_density(z, target, gradient);
         let joint = both(density, scratch.first.reach[node], |f, reach| f + reach);
         scratch.shares[node] = joint;
         scratch.top = both(scratch.top, joint, Real::largest);
@@ -367,14 +367,14 @@ fn choosing_gates<T: Real>(
     }
 }
 
-/// Gradients of the gates that blend, and of the leaves, from the weighted slopes of the components (component-major).
+/// Gradients of the gates that blend, and of the leaves, from the weighted gradient of the components (component-major).
 #[inline(always)]
 fn blending_gates<T: Real>(
     layout: &Layout,
     beta: T,
     view: &mut BlockView<'_, T>,
     tree: &Branches<T>,
-    slopes: &[Lanes<T>],
+    gradient: &[Lanes<T>],
 ) {
     let (n_gates, n_leaves, n_channels) = (layout.n_gates(), layout.n_leaves(), layout.n_channels);
     for level in layout.mixing_levels..layout.depth {
@@ -383,7 +383,7 @@ fn blending_gates<T: Real>(
             let component = (node + 1 - (1 << level)) >> below;
             let mut pull = Lanes::of(T::ZERO);
             for channel in 0..n_channels {
-                let slope = slopes[component * n_channels + channel];
+                let slope = gradient[component * n_channels + channel];
                 let left = tree.blended[(2 * node + 1) * n_channels + channel];
                 let right = tree.blended[(2 * node + 2) * n_channels + channel];
                 let apart = both(right, left, |right, left| right - left);
@@ -407,7 +407,7 @@ fn blending_gates<T: Real>(
             tree.reach[n_gates + leaf]
         };
         for channel in 0..n_channels {
-            let slope = slopes[component * n_channels + channel];
+            let slope = gradient[component * n_channels + channel];
             let out = both(slope, reach, |slope, reach| slope * reach);
             view.set(n_gates + channel * n_leaves + leaf, &out);
         }

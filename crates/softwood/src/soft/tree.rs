@@ -61,18 +61,18 @@ pub(crate) fn log_likelihood<T: Kernel>(
     batch: &Batch<'_, T>,
     weights: &[T],
     gradients: &mut [T],
-    room: &mut Workspace<T>,
+    workspace: &mut Workspace<T>,
 ) -> f64 {
     let n_rows = batch.target.len();
-    row_scores(spec, batch, weights, room);
+    row_scores(spec, batch, weights, workspace);
     collect(
         spec,
         Matrix::new(batch.inputs, n_rows, spec.stack.width()),
-        &room.activations,
+        &workspace.activations,
         gradients,
     );
     let n_draws = weights.len() / spec.stack.n_weights();
-    let scores = room.scores[..n_draws * n_rows].chunks_exact(n_rows);
+    let scores = workspace.scores[..n_draws * n_rows].chunks_exact(n_rows);
     let draw = |scores: &[T]| {
         scores
             .iter()
@@ -83,12 +83,12 @@ pub(crate) fn log_likelihood<T: Kernel>(
     scores.map(draw).sum()
 }
 
-/// Log-likelihood of each row under each draw, into `room.scores`.
+/// Log-likelihood of each row under each draw, into `workspace.scores`.
 pub(crate) fn row_scores<T: Kernel>(
     spec: &SoftTreeSpec,
     batch: &Batch<'_, T>,
     weights: &[T],
-    room: &mut Workspace<T>,
+    workspace: &mut Workspace<T>,
 ) {
     let n_rows = batch.target.len();
     let size = spec.stack.n_activations() * n_rows;
@@ -96,11 +96,11 @@ pub(crate) fn row_scores<T: Kernel>(
         spec,
         Matrix::new(batch.inputs, n_rows, spec.stack.width()),
         weights,
-        &mut room.activations,
+        &mut workspace.activations,
     );
     let n_draws = weights.len() / spec.stack.n_weights();
-    let draws = room.activations[..n_draws * size].chunks_exact_mut(size);
-    for (activations, scores) in draws.zip(room.scores.chunks_exact_mut(n_rows)) {
+    let draws = workspace.activations[..n_draws * size].chunks_exact_mut(size);
+    for (activations, scores) in draws.zip(workspace.scores.chunks_exact_mut(n_rows)) {
         let mut rows = BlockRows {
             activations,
             target: batch.target,
@@ -108,7 +108,7 @@ pub(crate) fn row_scores<T: Kernel>(
             offset: batch.offset,
             scores,
         };
-        T::fused(spec, &mut rows, &mut room.scratch);
+        T::fused(spec, &mut rows, &mut workspace.scratch);
     }
 }
 
@@ -163,14 +163,14 @@ fn collect<T: Real>(
     let mut activations = activations;
     for draw in gradients.chunks_exact_mut(stack.n_weights()) {
         for (layout, range) in stack.ranges() {
-            let (slopes, rest) = activations.split_at(layout.n_activations() * n_rows);
+            let (gradient, rest) = activations.split_at(layout.n_activations() * n_rows);
             let (products, constants) = draw[range].split_at_mut(layout.n_products() * width);
             product(
                 products,
-                Matrix::new(slopes, layout.n_products(), n_rows),
+                Matrix::new(gradient, layout.n_products(), n_rows),
                 inputs,
             );
-            let rows = slopes[layout.n_products() * n_rows..].chunks_exact(n_rows);
+            let rows = gradient[layout.n_products() * n_rows..].chunks_exact(n_rows);
             for (constant, row) in constants.iter_mut().zip(rows) {
                 *constant = row.iter().fold(T::ZERO, |sum, &value| sum + value);
             }
@@ -229,12 +229,18 @@ mod tests {
             offset: &offset,
         };
         let value = |theta: &[f64]| {
-            let mut room = Workspace::new(&spec, n_rows, 2);
-            log_likelihood(&spec, &batch, theta, &mut vec![0.0; theta.len()], &mut room)
+            let mut workspace = Workspace::new(&spec, n_rows, 2);
+            log_likelihood(
+                &spec,
+                &batch,
+                theta,
+                &mut vec![0.0; theta.len()],
+                &mut workspace,
+            )
         };
         let mut gradients = vec![0.0; weights.len()];
-        let mut room = Workspace::new(&spec, n_rows, 2);
-        log_likelihood(&spec, &batch, &weights, &mut gradients, &mut room);
+        let mut workspace = Workspace::new(&spec, n_rows, 2);
+        log_likelihood(&spec, &batch, &weights, &mut gradients, &mut workspace);
         // the third derivative, and with it the error of a difference, grows with the number of trees
         let tolerance = if stack.n_added == 0 { 2e-8 } else { 1e-7 };
         close(&gradients, &central_difference(value, &weights), tolerance);
@@ -308,8 +314,8 @@ mod tests {
             offset: &[],
         };
         let mut gradients = [0.0; 7];
-        let mut room = Workspace::new(&spec, LANES, 1);
-        let value = log_likelihood(&spec, &batch, &weights, &mut gradients, &mut room);
+        let mut workspace = Workspace::new(&spec, LANES, 1);
+        let value = log_likelihood(&spec, &batch, &weights, &mut gradients, &mut workspace);
         close(&[value], &[-2.350_372_075_0], 1e-10);
         let slope = |s: f64| -(-s).exp_m1();
         let expected = [

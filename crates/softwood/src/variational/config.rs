@@ -28,14 +28,14 @@ pub(crate) struct SoftTreeConfig {
     pub(crate) squares: Option<bool>,
     pub(crate) max_categories: usize,
     pub(crate) min_scale: Option<f64>,
-    pub(crate) noise: Noise,
+    pub(crate) noise: NoiseSpec,
     /// Whether a noise that depends on the inputs begins as one for all rows.
-    pub(crate) calm_start: bool,
+    pub(crate) homoscedastic_warmup: bool,
 }
 
 /// What is said of the noise of a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Noise {
+pub(crate) enum NoiseSpec {
     /// Its scale is an output of the trees.
     Varying,
     /// Its standard deviation is known, in the target's units.

@@ -4,7 +4,7 @@ use crate::data::dataset::{Dataset, Target};
 use crate::data::encode::{Encoder, Encoding};
 use crate::data::standardise::{Standard, resolution};
 use crate::soft::likelihood::SoftLikelihood;
-use crate::variational::config::{Noise, SoftTreeConfig};
+use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 
 /// Encoded rows: inputs `n_rows x width` with a last column of ones.
 #[derive(Debug, Clone)]
@@ -61,12 +61,12 @@ impl TargetScale {
                     .map_or(0.0, |step| 0.5 * step / standard.scale);
                 let floor = config.min_scale.unwrap_or(LEAST_SCALE.max(half_step));
                 let (likelihood, n_channels) = match config.noise {
-                    Noise::Known(sd) => {
+                    NoiseSpec::Known(sd) => {
                         let sd = sd / standard.scale;
                         (SoftLikelihood::KnownNoise { sd }, 2)
                     }
-                    Noise::Constant { .. } => (SoftLikelihood::KnownNoise { sd: 1.0 }, 1),
-                    Noise::Varying => (SoftLikelihood::Normal { floor }, 2),
+                    NoiseSpec::Constant { .. } => (SoftLikelihood::KnownNoise { sd: 1.0 }, 1),
+                    NoiseSpec::Varying => (SoftLikelihood::Normal { floor }, 2),
                 };
                 Self {
                     standard,
@@ -82,7 +82,7 @@ impl TargetScale {
         (self.likelihood != SoftLikelihood::Categorical).then_some(self.standard.scale)
     }
 
-    fn code(&self, data: &Dataset, encoder: &Encoder) -> EncodedRows {
+    fn encode_target(&self, data: &Dataset, encoder: &Encoder) -> EncodedRows {
         let target = match data.target() {
             Target::Numeric(values) => values
                 .iter()
@@ -135,8 +135,8 @@ impl EncodedSplit {
         scale: TargetScale,
         encoder: Encoder,
     ) -> Self {
-        let train = scale.code(data, &encoder);
-        let held_out = held_out.map(|rows| scale.code(rows, &encoder));
+        let train = scale.encode_target(data, &encoder);
+        let held_out = held_out.map(|rows| scale.encode_target(rows, &encoder));
         Self {
             encoder,
             scale,

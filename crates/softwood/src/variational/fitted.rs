@@ -25,7 +25,7 @@ const MOST_TREES: usize = 10_000;
 
 /// One posterior over the weights of a sum of trees, and its draws.
 #[derive(Debug, Clone)]
-pub(crate) struct Fitted {
+pub(crate) struct FittedTrees {
     pub(crate) encoder: Encoder,
     pub(crate) spec: SoftTreeSpec,
     /// Independent blocks of the posterior, each over the weights of one or more trees in their order.
@@ -38,7 +38,7 @@ pub(crate) struct Fitted {
 
 /// What of it is not an array.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Header {
+pub(crate) struct FittedHeader {
     encoder: Encoder,
     stack: AdditiveLayout,
     likelihood: SoftLikelihood,
@@ -66,7 +66,7 @@ pub(crate) fn draw_weights(blocks: &[LowRank], n_draws: usize, key: Key) -> Vec<
     out
 }
 
-impl Fitted {
+impl FittedTrees {
     pub(crate) fn new(
         encoder: Encoder,
         spec: SoftTreeSpec,
@@ -169,9 +169,9 @@ impl Fitted {
         }
     }
 
-    pub(crate) fn header(&self) -> Header {
+    pub(crate) fn header(&self) -> FittedHeader {
         let blocks = self.blocks.iter();
-        Header {
+        FittedHeader {
             encoder: self.encoder.clone(),
             stack: self.spec.stack,
             likelihood: self.spec.likelihood,
@@ -195,7 +195,7 @@ impl Fitted {
     /// # Errors
     /// When they contradict each other or the schema.
     pub(crate) fn restore(
-        header: Header,
+        header: FittedHeader,
         record: &Record,
         schema: &Schema,
         name: &str,
@@ -229,7 +229,7 @@ impl Fitted {
     }
 }
 
-impl Header {
+impl FittedHeader {
     /// Numbers of each block; none where the header contradicts itself or the schema.
     fn sizes(&self, schema: &Schema) -> Option<Vec<usize>> {
         let AdditiveLayout { first, added, .. } = self.stack;

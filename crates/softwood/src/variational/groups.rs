@@ -31,7 +31,7 @@ pub(crate) fn groups(
 
 fn group_tree(layout: &Layout, likelihood: SoftLikelihood, by_input: bool, of_weight: &mut [u32]) {
     let width = layout.width();
-    // the bias is a group of its own: it carries levels, not slopes
+    // the bias is a group of its own: it carries levels, not gradient
     let group = |kind: usize, input: usize| {
         let place = if by_input {
             input

@@ -28,7 +28,7 @@ pub(crate) fn weights(
     beta: f64,
     key: Key,
 ) -> Vec<f32> {
-    let mut part = Part::draw(train, layout, key.child(1));
+    let mut part = InitRows::draw(train, layout, key.child(1));
     let outputs = match rest {
         Some(rest) => part.rest(rest, train.n_rows()),
         None => part.outputs(likelihood, layout),
@@ -67,14 +67,14 @@ pub(crate) fn weights(
 }
 
 /// A part of the training rows, small enough for exact searches.
-struct Part {
+struct InitRows {
     rows: Vec<usize>,
     inputs: Vec<f32>,
     target: Vec<f64>,
     weights: Vec<f64>,
 }
 
-impl Part {
+impl InitRows {
     fn draw(train: &EncodedRows, layout: &Layout, key: Key) -> Self {
         let EncodedRows {
             inputs,
@@ -140,7 +140,7 @@ fn gates(grown: &CompleteTree, layout: &Layout, beta: f32, key: Key, out: &mut [
     }
 }
 
-fn class_leaves(part: &Part, grown: &CompleteTree, layout: &Layout, out: &mut [f32]) {
+fn class_leaves(part: &InitRows, grown: &CompleteTree, layout: &Layout, out: &mut [f32]) {
     let (n_leaves, n_classes) = (layout.n_leaves(), layout.n_channels);
     let mut overall = vec![1.0; n_classes];
     let mut counts = vec![0.0; n_leaves * n_classes];
@@ -165,7 +165,7 @@ fn class_leaves(part: &Part, grown: &CompleteTree, layout: &Layout, out: &mut [f
 
 /// Logits that a tree adds: the mean of what is left, in units of the steepest slope of a probability.
 fn added_classes(
-    part: &Part,
+    part: &InitRows,
     rest: &[f64],
     grown: &CompleteTree,
     layout: &Layout,
@@ -193,7 +193,7 @@ fn added_classes(
 
 /// Leaves from ridge fits; the scale of what a tree adds starts at zero, that of the first at the spread of its residuals.
 fn normal_leaves(
-    part: &Part,
+    part: &InitRows,
     grown: &CompleteTree,
     layout: &Layout,
     (likelihood, is_first): (SoftLikelihood, bool),
@@ -229,7 +229,12 @@ fn normal_leaves(
 }
 
 /// Weighted ridge fit of the last `n_used` inputs of each row (all of them, or the bias alone), shrunk towards `start`.
-fn ridge(part: &Part, rows: &[usize], (width, n_used): (usize, usize), start: &[f64]) -> Vec<f64> {
+fn ridge(
+    part: &InitRows,
+    rows: &[usize],
+    (width, n_used): (usize, usize),
+    start: &[f64],
+) -> Vec<f64> {
     let mut gram = vec![0.0; n_used * n_used];
     let mut moment = vec![0.0; n_used];
     for i in 0..n_used {
@@ -269,7 +274,7 @@ fn dot(x: &[f32], weights: &[f64]) -> f64 {
 
 /// Mean squared residual, leaning to `prior` by as many rows as `pull`.
 fn variance(
-    part: &Part,
+    part: &InitRows,
     rows: &[usize],
     width: usize,
     fit: &[f64],

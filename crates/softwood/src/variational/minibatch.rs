@@ -15,16 +15,17 @@ const SCORE_ROWS: usize = 256;
 pub(crate) fn score_rows(spec: &SoftTreeSpec, draws: &[f32], rows: &EncodedRows) -> Vec<f64> {
     let n_draws = draws.len() / spec.stack.n_weights();
     let mut gathered = Minibatch::new(SCORE_ROWS, &spec.stack);
-    let mut room = Workspace::new(spec, SCORE_ROWS, n_draws);
+    let mut workspace = Workspace::new(spec, SCORE_ROWS, n_draws);
     let order: Vec<usize> = (0..rows.n_rows()).collect();
     let mut scores = Vec::with_capacity(rows.n_rows());
     for chunk in order.chunks(SCORE_ROWS) {
         let batch = gathered.gather(rows, &rows.offset, chunk);
-        row_scores(spec, &batch, draws, &mut room);
+        row_scores(spec, &batch, draws, &mut workspace);
         let stride = batch.target.len();
         for at in 0..chunk.len() {
             // a row far beyond every draw overflows single precision: the worst score, but a number
-            let score = |draw: usize| f64::from(room.scores[draw * stride + at]).max(WORST_SCORE);
+            let score =
+                |draw: usize| f64::from(workspace.scores[draw * stride + at]).max(WORST_SCORE);
             let top = (0..n_draws).map(score).fold(f64::NEG_INFINITY, f64::max);
             let mean = (0..n_draws)
                 .map(|draw| (score(draw) - top).exp())

@@ -1,4 +1,4 @@
-//! What one step does: draw weights, ask the kernel for slopes, pull them back to the posterior, and move it.
+//! What one step does: draw weights, ask the kernel for gradient, pull them back to the posterior, and move it.
 
 use std::ops::Range;
 
@@ -12,11 +12,11 @@ use crate::rng::Key;
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::likelihood::{HALF_LN_TWO_PI, SoftLikelihood};
 use crate::soft::tree::{Workspace, log_likelihood};
-use crate::variational::config::{Noise, SoftTreeConfig};
+use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::encoded_rows::EncodedRows;
 use crate::variational::groups::groups;
 use crate::variational::minibatch::{Minibatch, score_rows};
-use crate::variational::train::Job;
+use crate::variational::train::TrainingRun;
 
 /// Spread of the posterior at the start, for a prior scale of one or more.
 const START_SD: f64 = 0.05;
@@ -26,7 +26,7 @@ const START_CORRELATION: f64 = 0.1;
 const LEAST_FREE_SCALE: f64 = 1e-3;
 /// Part of a run over which the KL term grows to its full weight. At full weight from the start, weights that have not
 /// found their use yet are pressed to zero, and the learned prior keeps them there.
-pub(crate) const WARM_UP: f64 = 0.5;
+pub(crate) const KL_ANNEALING: f64 = 0.5;
 /// Part of a run before the prior is learned, for the same reason.
 const PRIOR_FROM: f64 = 0.1;
 /// Steps between two looks at the prior.
@@ -36,26 +36,28 @@ const SCORE_DRAWS: usize = 32;
 
 /// What is known beforehand of the variance of a noise that is one for all rows: an inverse-Gamma likelihood, and the least standard deviation.
 #[derive(Debug, Clone, Copy)]
-struct OneNoise {
+struct HomoscedasticNoise {
     shape: f64,
     scale: f64,
     least: f64,
 }
 
-impl OneNoise {
+impl HomoscedasticNoise {
     /// That of a run, if there is such a noise in it or at its beginning.
-    fn of(job: &Job<'_>) -> Option<Self> {
-        match (job.config.noise, job.spec.likelihood) {
-            (Noise::Constant { shape, scale }, _) => Some(Self {
+    fn of(training_run: &TrainingRun<'_>) -> Option<Self> {
+        match (training_run.config.noise, training_run.spec.likelihood) {
+            (NoiseSpec::Constant { shape, scale }, _) => Some(Self {
                 shape,
                 scale,
                 least: 0.0,
             }),
-            (_, SoftLikelihood::Normal { floor }) if job.n_calm() > 0 => Some(Self {
-                shape: 0.0,
-                scale: 0.0,
-                least: floor + LEAST_FREE_SCALE,
-            }),
+            (_, SoftLikelihood::Normal { floor }) if training_run.n_homoscedastic_epochs() > 0 => {
+                Some(Self {
+                    shape: 0.0,
+                    scale: 0.0,
+                    least: floor + LEAST_FREE_SCALE,
+                })
+            }
             _ => None,
         }
     }
@@ -77,35 +79,39 @@ pub(crate) struct OptimizerState {
     precision: Vec<f32>,
     moments: Vec<f32>,
     gaussian: Gaussian,
-    room: Workspace<f32>,
-    slopes: Vec<f32>,
+    workspace: Workspace<f32>,
+    gradient: Vec<f32>,
     batch: Minibatch,
     /// What earlier trees say in this epoch, if that changes.
     pub(crate) offset: Vec<f32>,
     kl_weight: f64,
-    one_noise: Option<OneNoise>,
+    homoscedastic_noise: Option<HomoscedasticNoise>,
     /// Weights that stay as they are.
     kept: Vec<Range<usize>>,
     /// Part of the KL term that counts, and whether the prior is learned, at this point of the run.
-    warmth: f64,
+    kl_annealing: f64,
     learns_prior: bool,
     n_draws: usize,
     n_steps: usize,
 }
 
 impl OptimizerState {
-    pub(crate) fn new(job: &Job<'_>, key: Key) -> Self {
-        let (mut spec, config, schedule) = (job.spec, job.config, &job.schedule);
-        if job.n_calm() > 0 {
+    pub(crate) fn new(training_run: &TrainingRun<'_>, key: Key) -> Self {
+        let (mut spec, config, schedule) = (
+            training_run.spec,
+            training_run.config,
+            &training_run.schedule,
+        );
+        if training_run.n_homoscedastic_epochs() > 0 {
             spec.likelihood = SoftLikelihood::KnownNoise { sd: 1.0 };
         }
         let stack = &spec.stack;
         let n_weights = stack.n_weights();
         let batch_rows = schedule
             .batch_size
-            .min(job.train.n_rows())
+            .min(training_run.train.n_rows())
             .next_multiple_of(LANES);
-        let posterior = job.start.clone();
+        let posterior = training_run.start.clone();
         Self {
             sampler: Sampler::new(&posterior, schedule.n_draws),
             adam: Adam::new(posterior.values.len()),
@@ -113,14 +119,14 @@ impl OptimizerState {
             precision: vec![(1.0 / config.prior_scale.powi(2)) as f32; n_weights],
             moments: vec![0.0; n_weights],
             gaussian: Gaussian::new(key.child(2)),
-            room: Workspace::new(&spec, batch_rows, schedule.n_draws),
-            slopes: vec![0.0; schedule.n_draws * n_weights],
+            workspace: Workspace::new(&spec, batch_rows, schedule.n_draws),
+            gradient: vec![0.0; schedule.n_draws * n_weights],
             batch: Minibatch::new(batch_rows, stack),
             offset: Vec::new(),
             kl_weight: config.kl_weight,
-            one_noise: OneNoise::of(job),
-            kept: kept(job),
-            warmth: 1.0,
+            homoscedastic_noise: HomoscedasticNoise::of(training_run),
+            kept: kept(training_run),
+            kl_annealing: 1.0,
             learns_prior: true,
             n_draws: schedule.n_draws,
             n_steps: 0,
@@ -130,8 +136,8 @@ impl OptimizerState {
     }
 
     /// Sets what depends on the part of the run that is done.
-    pub(crate) fn warm_up(&mut self, progress: f64) {
-        self.warmth = (progress / WARM_UP).min(1.0);
+    pub(crate) fn anneal(&mut self, progress: f64) {
+        self.kl_annealing = (progress / KL_ANNEALING).min(1.0);
         self.learns_prior = progress >= PRIOR_FROM;
     }
 
@@ -156,18 +162,18 @@ impl OptimizerState {
             &self.spec,
             &batch,
             &self.sampler.draws,
-            &mut self.slopes,
-            &mut self.room,
+            &mut self.gradient,
+            &mut self.workspace,
         );
         // sum_i w_i ll_i is estimated by n/B times the batch's; the loss is the ELBO per unit of weight
         let total = train.total_weight;
         let share = train.n_rows() as f64 / (rows.len() as f64 * total);
         let scale = LossScale {
             likelihood: (share / self.n_draws as f64) as f32,
-            kl: (self.warmth * self.kl_weight / total) as f32,
+            kl: (self.kl_annealing * self.kl_weight / total) as f32,
         };
         self.sampler
-            .pull_back(&self.posterior, &self.slopes, &self.precision, scale);
+            .pull_back(&self.posterior, &self.gradient, &self.precision, scale);
         for gradient in self
             .sampler
             .gradient
@@ -188,7 +194,7 @@ impl OptimizerState {
     /// Sets a noise that is one for all rows to the mode of its posterior, offset the squared residuals of the last epoch, which its score tells.
     pub(crate) fn learn_noise(&mut self, total_weight: f64, score: f64) {
         if let (Some(noise), SoftLikelihood::KnownNoise { sd }) =
-            (self.one_noise, self.spec.likelihood)
+            (self.homoscedastic_noise, self.spec.likelihood)
         {
             let squares = -2.0 * sd * sd * (score + total_weight * (sd.ln() + HALF_LN_TWO_PI));
             let sd = noise.sd(total_weight, squares.max(0.0));
@@ -220,18 +226,18 @@ impl OptimizerState {
     /// Where training stands, and the log-likelihood of each held-out row.
     pub(crate) fn look(
         &self,
-        job: &Job<'_>,
+        training_run: &TrainingRun<'_>,
         epoch: usize,
         score: f64,
         key: Key,
     ) -> (CurvePoint, Vec<f64>) {
         let kl = self.posterior.kl(&self.precision);
-        let elbo = (score - self.kl_weight * kl) / job.train.total_weight;
+        let elbo = (score - self.kl_weight * kl) / training_run.train.total_weight;
         let draws = draws_of(&self.posterior, SCORE_DRAWS, key);
-        let scores = job
+        let scores = training_run
             .held_out
             .map(|rows| score_rows(&self.spec, &draws, rows));
-        let held_out = (job.held_out)
+        let held_out = (training_run.held_out)
             .zip(scores.as_ref())
             .map(|(rows, scores)| rows.mean(scores));
         let point = CurvePoint {
@@ -244,11 +250,13 @@ impl OptimizerState {
 }
 
 /// The leaves of the scale channel of all trees, where a run leaves them alone.
-fn kept(job: &Job<'_>) -> Vec<Range<usize>> {
-    if !job.keeps_scale || !matches!(job.spec.likelihood, SoftLikelihood::Normal { .. }) {
+fn kept(training_run: &TrainingRun<'_>) -> Vec<Range<usize>> {
+    if !training_run.keeps_scale
+        || !matches!(training_run.spec.likelihood, SoftLikelihood::Normal { .. })
+    {
         return Vec::new();
     }
-    let trees = job.spec.stack.ranges();
+    let trees = training_run.spec.stack.ranges();
     let leaves = trees.flat_map(|(layout, range)| {
         (0..layout.n_leaves()).map(move |leaf| {
             let leaf = layout.leaf(1, leaf);

@@ -12,11 +12,11 @@ use crate::rng::{Key, uniform};
 use crate::soft::additive::AdditiveLayout;
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::Layout;
-use crate::variational::config::{Noise, SoftTreeConfig};
+use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::optimizer_state::{OptimizerState, start_posterior};
 use crate::variational::options::Prior;
-use crate::variational::train::Job;
+use crate::variational::train::TrainingRun;
 
 /// Which trees a step moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl ProbeShape {
             leaf_mixing: None,
             mixing_levels: None,
             prefers_blend: false,
-            calm_start: false,
+            homoscedastic_warmup: false,
             beta: 1.0,
             rank: self.rank,
             prior: Prior::Ard,
@@ -92,7 +92,7 @@ impl ProbeShape {
             squares: None,
             max_categories: 1,
             min_scale: None,
-            noise: Noise::Varying,
+            noise: NoiseSpec::Varying,
         }
     }
 }
@@ -135,7 +135,7 @@ impl StepProbe {
         let key = Key::from_seed(1);
         let weights = key.child(1).uniforms(stack.n_weights());
         let weights = weights.iter().map(|&u| u as f32 - 0.5).collect();
-        let job = Job {
+        let training_run = TrainingRun {
             config: &config,
             spec: SoftTreeSpec {
                 stack,
@@ -153,9 +153,9 @@ impl StepProbe {
             },
             is_warm: false,
             keeps_scale: false,
-            refresh: None,
+            redraw_offset: None,
         };
-        let state = OptimizerState::new(&job, key);
+        let state = OptimizerState::new(&training_run, key);
         let n_products = shape.n_draws * stack.n_activations();
         Ok(Self {
             split,

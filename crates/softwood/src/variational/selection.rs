@@ -18,7 +18,7 @@ use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::init;
 use crate::variational::optimizer_state::start_posterior;
 use crate::variational::options::{Leaf, LeafMixing};
-use crate::variational::train::{Hear, Job, Trained, train};
+use crate::variational::train::{OnEpoch, Trained, TrainingRun, train};
 
 /// A shape and an encoding.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -122,7 +122,7 @@ const ROWS_PER_LEAF: usize = 4;
 
 /// What a choice works with.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ground<'a> {
+pub(crate) struct SelectionContext<'a> {
     pub(crate) config: &'a SoftTreeConfig,
     pub(crate) data: &'a Dataset,
     pub(crate) held_out: Option<&'a Dataset>,
@@ -134,7 +134,7 @@ pub(crate) struct Ground<'a> {
     pub(crate) run: &'a Run<'a>,
 }
 
-impl Ground<'_> {
+impl SelectionContext<'_> {
     pub(crate) fn split(&self, encoding: Encoding) -> EncodedSplit {
         EncodedSplit::new(self.data, self.held_out, self.scale, encoding)
     }
@@ -142,16 +142,16 @@ impl Ground<'_> {
 
 /// Trains one tree of a candidate's shape.
 pub(crate) fn train_one(
-    ground: &Ground<'_>,
+    context: &SelectionContext<'_>,
     split: &EncodedSplit,
     candidate: &Candidate,
     schedule: TrainingSchedule,
     key: Key,
-    hear: Hear<'_>,
+    on_epoch: OnEpoch<'_>,
 ) -> Result<Trained> {
-    let (spec, start) = candidate.begin(ground.config, split, key.child(1));
-    let job = Job {
-        config: ground.config,
+    let (spec, start) = candidate.begin(context.config, split, key.child(1));
+    let training_run = TrainingRun {
+        config: context.config,
         spec,
         train: &split.train,
         held_out: split.held_out.as_ref(),
@@ -159,9 +159,9 @@ pub(crate) fn train_one(
         schedule,
         is_warm: false,
         keeps_scale: false,
-        refresh: None,
+        redraw_offset: None,
     };
-    train(&job, key, hear)
+    train(&training_run, key, on_epoch)
 }
 
 /// A candidate and its run in the last round, where there was one.
@@ -172,15 +172,15 @@ pub(crate) struct RankedCandidate {
 }
 
 /// The candidates of the last round that come near the best, best first, and what was tried.
-pub(crate) fn choose(ground: &Ground<'_>) -> Result<(Vec<RankedCandidate>, Vec<Trial>)> {
-    let config = ground.config;
+pub(crate) fn choose(context: &SelectionContext<'_>) -> Result<(Vec<RankedCandidate>, Vec<Trial>)> {
+    let config = context.config;
     let encoding = Encoding {
         scaling: config.scaling.unwrap_or(Scaling::Standard),
         rotation: config.rotation.unwrap_or(Rotation::None),
         squares: config.squares.unwrap_or(false),
         max_categories: config.max_categories,
     };
-    let mut field: Vec<RankedCandidate> = shapes(ground)
+    let mut field: Vec<RankedCandidate> = shapes(context)
         .into_iter()
         .map(|(depth, mixing_levels, leaf)| {
             RankedCandidate::new(Candidate {
@@ -192,22 +192,22 @@ pub(crate) fn choose(ground: &Ground<'_>) -> Result<(Vec<RankedCandidate>, Vec<T
         })
         .collect();
     let mut trials = Vec::new();
-    if ground.held_out.is_none() {
+    if context.held_out.is_none() {
         return Ok((field, trials));
     }
     if field.len() > 1 {
-        field = best(ground, field, 0.1, "choosing", &mut trials)?;
+        field = best(context, field, 0.1, "choosing", &mut trials)?;
         if config.prefers_blend {
             field = blends_first(field);
         }
         field.truncate(3);
     }
-    let encodings = encodings(ground, encoding);
+    let encodings = encodings(context, encoding);
     if encodings.len() > 1 || field.len() > 1 {
         let leader = field[0].candidate;
         let others = encodings.into_iter().skip(1);
         field.extend(others.map(|encoding| RankedCandidate::new(Candidate { encoding, ..leader })));
-        field = best(ground, field, 0.25, "choosing again", &mut trials)?;
+        field = best(context, field, 0.25, "choosing again", &mut trials)?;
         field = within_margin(field);
         if config.prefers_blend && field.iter().any(RankedCandidate::is_blend) {
             field.retain(RankedCandidate::is_blend);
@@ -251,8 +251,8 @@ fn is_near(top: &[f64], scores: &[f64]) -> bool {
 }
 
 /// Shapes that the parameters leave open.
-fn shapes(ground: &Ground<'_>) -> Vec<Shape> {
-    let config = ground.config;
+fn shapes(context: &SelectionContext<'_>) -> Vec<Shape> {
+    let config = context.config;
     let leaf = config.leaf.unwrap_or(Leaf::Linear);
     let levels = |depth: usize| match config.leaf_mixing {
         Some(LeafMixing::Blend) => Some(0),
@@ -260,7 +260,7 @@ fn shapes(ground: &Ground<'_>) -> Vec<Shape> {
         Some(LeafMixing::Hybrid) => Some(config.mixing_levels.unwrap_or(depth.div_ceil(2))),
         None => None,
     };
-    let enough = |depth: usize| ground.n_rows >= ROWS_PER_LEAF << depth;
+    let enough = |depth: usize| context.n_rows >= ROWS_PER_LEAF << depth;
     let mut shapes: Vec<Shape> = match (config.depth, config.leaf_mixing) {
         (Some(depth), Some(_)) => vec![(depth, levels(depth).unwrap_or(0), leaf)],
         (Some(depth), None) => (0..=depth).map(|levels| (depth, levels, leaf)).collect(),
@@ -275,7 +275,7 @@ fn shapes(ground: &Ground<'_>) -> Vec<Shape> {
     if shapes.is_empty() {
         shapes.push((1, levels(1).unwrap_or(0).min(1), leaf));
     }
-    if ground.held_out.is_none() && shapes.len() > 1 {
+    if context.held_out.is_none() && shapes.len() > 1 {
         let (depth, mixing) = SAFE_SHAPE;
         let depth = config
             .depth
@@ -294,9 +294,9 @@ fn open_shapes(leaf: Option<Leaf>) -> impl Iterator<Item = Shape> {
 }
 
 /// Encodings that the parameters leave open, the plain one first.
-fn encodings(ground: &Ground<'_>, plain: Encoding) -> Vec<Encoding> {
-    let config = ground.config;
-    let features = ground.data.features();
+fn encodings(context: &SelectionContext<'_>, plain: Encoding) -> Vec<Encoding> {
+    let config = context.config;
+    let features = context.data.features();
     let rotate = config.rotation.is_none() && Encoder::can_rotate(features);
     let square = config.squares.is_none() && Encoder::can_square(features);
     let rotated = Encoding {
@@ -323,15 +323,15 @@ fn encodings(ground: &Ground<'_>, plain: Encoding) -> Vec<Encoding> {
 
 /// Candidates after runs of `share` of the full length, best first. A run that diverges comes last.
 fn best(
-    ground: &Ground<'_>,
+    context: &SelectionContext<'_>,
     field: Vec<RankedCandidate>,
     share: f64,
     stage: &str,
     trials: &mut Vec<Trial>,
 ) -> Result<Vec<RankedCandidate>> {
-    let runs = ground.run.pool.map(field.len(), |at| {
+    let runs = context.run.pool.map(field.len(), |at| {
         let place = (stage, at, field.len());
-        attempt(ground, &field[at].candidate, share, place)
+        attempt(context, &field[at].candidate, share, place)
     });
     let mut ranked = Vec::with_capacity(field.len());
     for (RankedCandidate { candidate, .. }, run) in field.into_iter().zip(runs) {
@@ -384,17 +384,17 @@ impl RankedCandidate {
 }
 
 fn attempt(
-    ground: &Ground<'_>,
+    context: &SelectionContext<'_>,
     candidate: &Candidate,
     share: f64,
     (stage, at, n): (&str, usize, usize),
 ) -> Result<Trained> {
-    let split = ground.split(candidate.encoding);
-    let schedule = ground.schedule.part(share);
+    let split = context.split(candidate.encoding);
+    let schedule = context.schedule.part(share);
     // all candidates of a stage share their random numbers: differences are then due to the candidates
-    let key = ground.run.key.child(10);
-    let watch = ground.run.watch;
-    let mut hear = |epoch: usize, point: &CurvePoint| -> ControlFlow<()> {
+    let key = context.run.key.child(10);
+    let watch = context.run.watch;
+    let mut on_epoch = |epoch: usize, point: &CurvePoint| -> ControlFlow<()> {
         let done = at * schedule.n_epochs + epoch;
         watch.step(&Progress {
             stage,
@@ -404,5 +404,5 @@ fn attempt(
             held_out: point.held_out,
         })
     };
-    train_one(ground, &split, candidate, schedule, key, &mut hear)
+    train_one(context, &split, candidate, schedule, key, &mut on_epoch)
 }

@@ -22,7 +22,7 @@ pub(crate) fn set_aside(
         && config.scaling.is_some()
         && config.rotation.is_some()
         && config.squares.is_some();
-    if rows_before_merging(data) < LEAST_ROWS_TO_SPLIT || nothing_to_choose {
+    if n_raw_rows(data) < LEAST_ROWS_TO_SPLIT || nothing_to_choose {
         return None;
     }
     let copies = copies_of(data);
@@ -41,7 +41,7 @@ pub(crate) fn set_aside(
 }
 
 /// Rows before equal ones were merged: a weight counts as that many rows, but no row as less than one.
-pub(crate) fn rows_before_merging(data: &Dataset) -> usize {
+pub(crate) fn n_raw_rows(data: &Dataset) -> usize {
     let total: f64 = data.weights().map_or(0.0, |weights| weights.iter().sum());
     data.n_rows().max(total as usize)
 }

@@ -21,9 +21,9 @@ use crate::soft::likelihood::SoftLikelihood;
 use crate::store::record::Record;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
-use crate::variational::fitted::{Fitted, draws_key, members_of};
-use crate::variational::selection::{Ground, RankedCandidate, choose, train_one};
-use crate::variational::spare::{rows_before_merging, set_aside};
+use crate::variational::fitted::{FittedTrees, draws_key, members_of};
+use crate::variational::selection::{RankedCandidate, SelectionContext, choose, train_one};
+use crate::variational::spare::{n_raw_rows, set_aside};
 use crate::variational::train::converged;
 
 /// Length of the run of the first tree, in parts of a full run: others are to come.
@@ -72,16 +72,16 @@ impl Fit for VsgbmParams {
             Some((train_rows, spare)) => (train_rows, Some(spare)),
             None => (&whole, run.held_out),
         };
-        let ground = Ground {
+        let context = SelectionContext {
             config: &config,
             data: train_rows,
             held_out: spare,
-            n_rows: rows_before_merging(train_rows),
+            n_rows: n_raw_rows(train_rows),
             scale: TargetScale::of(train_rows, &config),
             schedule: TrainingSchedule::full(&config, train_rows),
             run,
         };
-        fit(params, &ground, &whole, data)
+        fit(params, &context, &whole, data)
     }
 }
 
@@ -98,31 +98,31 @@ struct FitOutcome {
 
 fn fit(
     params: &VsgbmParams,
-    ground: &Ground<'_>,
+    context: &SelectionContext<'_>,
     whole: &Dataset,
     data: &Dataset,
 ) -> Result<Vsgbm> {
-    let run = ground.run;
-    let (ranking, mut trials) = choose(ground)?;
+    let run = context.run;
+    let (ranking, mut trials) = choose(context)?;
     let n_fits = params.n_fits.min(params.n_members);
     let outcomes = run.pool.map(n_fits, |at| {
         let ranked = &ranking[at % ranking.len()];
         let key = run.key.child(20).child(at as u64);
         // each fit but the first sets other rows aside, so that together they see all
         let split = if at > 0 && run.held_out.is_none() {
-            set_aside(whole, ground.config, run.key.child(1).child(at as u64))
+            set_aside(whole, context.config, run.key.child(1).child(at as u64))
         } else {
             None
         };
         let own = split
             .as_ref()
-            .map_or(*ground, |(train_rows, spare)| Ground {
+            .map_or(*context, |(train_rows, spare)| SelectionContext {
                 data: train_rows,
                 held_out: Some(spare),
-                ..*ground
+                ..*context
             });
         let mut outcome = one_fit(params, &own, ranked, key)?;
-        if params.recalibrate && matches!(ground.scale.likelihood, SoftLikelihood::Normal { .. }) {
+        if params.recalibrate && matches!(context.scale.likelihood, SoftLikelihood::Normal { .. }) {
             outcome.spare = own.held_out.cloned();
         }
         Ok(outcome)
@@ -134,7 +134,7 @@ fn fit(
         curve: outcomes[0].sum.curve.clone(),
         trials,
         chosen: chosen.join("; "),
-        target_sd: ground.scale.target_sd(),
+        target_sd: context.scale.target_sd(),
         ..Training::default()
     };
     let spare: Vec<Option<Dataset>> = (outcomes.iter_mut())
@@ -154,28 +154,28 @@ fn fit(
 /// The first tree, those that are added, and all together.
 fn one_fit(
     params: &VsgbmParams,
-    ground: &Ground<'_>,
+    context: &SelectionContext<'_>,
     ranked: &RankedCandidate,
     key: Key,
 ) -> Result<FitOutcome> {
-    let problem = ground.problem(ranked.candidate.encoding);
-    let run = ground.run;
-    let hear = listener(run);
-    let schedule = ground.schedule.part(FIRST_RUN);
+    let problem = context.problem(ranked.candidate.encoding);
+    let run = context.run;
+    let on_epoch = listener(run);
+    let schedule = context.schedule.part(FIRST_RUN);
     let first = train_one(
-        ground,
+        context,
         &problem,
         &ranked.candidate,
         schedule,
         key,
-        &mut |epoch, point| hear("first tree", epoch, schedule.n_epochs, point),
+        &mut |epoch, point| on_epoch("first tree", epoch, schedule.n_epochs, point),
     )?;
     let stage_fit = Stage {
         params,
-        config: ground.config,
+        config: context.config,
         problem: &problem,
-        schedule: ground.schedule,
-        hear: &hear,
+        schedule: context.schedule,
+        on_epoch: &on_epoch,
     };
     let mut trials = Vec::new();
     let start = AdditiveModel::of(first, &stage_fit, key.child(49));
@@ -227,7 +227,7 @@ fn assemble(
     let standard = outcomes[0].problem.scale.standard;
     let is_constant = params.noise == NoiseModel::Constant && data.schema().classes().is_none();
     let mut noise = Vec::new();
-    let mut fits: Vec<Fitted> = Vec::with_capacity(n_fits);
+    let mut fits: Vec<FittedTrees> = Vec::with_capacity(n_fits);
     for (at, outcome) in outcomes.into_iter().enumerate() {
         let n_draws = members_of(params.n_members, n_fits, at);
         let key = draws_key(key, at);
@@ -236,7 +236,9 @@ fn assemble(
             noise.extend(noise::draw(params, &sum, &problem.train, n_draws, key));
         }
         let encoder: Encoder = problem.encoder;
-        fits.push(Fitted::new(encoder, sum.spec, sum.blocks, n_draws, key));
+        fits.push(FittedTrees::new(
+            encoder, sum.spec, sum.blocks, n_draws, key,
+        ));
     }
     Vsgbm {
         schema: data.schema().clone(),
@@ -260,7 +262,7 @@ fn go_on(
 ) -> Result<Vsgbm> {
     let base = base(params, record, data)?;
     let schedule = TrainingSchedule::full(config, whole);
-    let hear = listener(run);
+    let on_epoch = listener(run);
     let grown = run.pool.map(base.fits.len(), |at| {
         let fit = &base.fits[at];
         let likelihood = fit.spec.likelihood;
@@ -275,7 +277,7 @@ fn go_on(
             config,
             problem: &problem,
             schedule,
-            hear: &hear,
+            on_epoch: &on_epoch,
         };
         let key = run.key.child(20).child(at as u64);
         let sum = AdditiveModel {

@@ -10,7 +10,7 @@ use crate::data::standardise::Standard;
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::soft::likelihood::SoftLikelihood;
-use crate::variational::fitted::Fitted;
+use crate::variational::fitted::FittedTrees;
 
 /// Most held-out rows of a fit that are looked at, and most draws of the fit by which they are with_validation_score.
 const MOST_ROWS: usize = 500;
@@ -28,7 +28,7 @@ const LEAST_LEFT: f64 = 0.5;
 /// The factor of all standard deviations that suits each fit by itself; one where nothing is held out. `spare` has the rows held out from each
 /// fit, `share` what a row counts: rows that are held out from all fits are seen once for each.
 pub(super) fn learn(
-    fits: &[Fitted],
+    fits: &[FittedTrees],
     spare: &[Option<Dataset>],
     share: f64,
     (standard, key): (&Standard, Key),
@@ -61,7 +61,7 @@ pub(super) fn learn(
 }
 
 /// Multiplies the standard deviations of all members by a factor, and by what averaging leaves of the noise of each row.
-pub(super) fn apply(fits: &[Fitted], factor: f64, out: &mut Block) {
+pub(super) fn apply(fits: &[FittedTrees], factor: f64, out: &mut Block) {
     let mut left = left_by_averaging(fits, out);
     for left in &mut left {
         *left = factor * left.sqrt();
@@ -87,7 +87,7 @@ fn scaled(sd: f64, factor: f64, likelihood: SoftLikelihood) -> f64 {
 }
 
 /// The part of the noise variance of each row that is left after averaging, `S / (S + 2 B)`.
-fn left_by_averaging(fits: &[Fitted], out: &Block) -> Vec<f64> {
+fn left_by_averaging(fits: &[FittedTrees], out: &Block) -> Vec<f64> {
     let n_fits = fits.len() as f64;
     let zeros = || vec![0.0; out.stride];
     let (mut sum, mut squares, mut noise) = (zeros(), zeros(), zeros());
@@ -167,9 +167,9 @@ struct Deviations {
 }
 
 impl FitPredictions {
-    fn new(fit: &Fitted, rows: &Dataset, key: Key) -> Self {
+    fn new(fit: &FittedTrees, rows: &Dataset, key: Key) -> Self {
         let n_draws = fit.n_draws().min(MOST_DRAWS);
-        let some = Fitted::new(
+        let some = FittedTrees::new(
             fit.encoder.clone(),
             fit.spec,
             fit.blocks.clone(),

@@ -2,7 +2,7 @@
 
 use crate::data::encode::{Rotation, Scaling};
 use crate::params::{choices, params};
-use crate::variational::config::{Noise, SoftTreeConfig};
+use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::options::{Leaf, LeafMixing, Prior};
 
 choices! {
@@ -157,12 +157,12 @@ impl VsgbmParams {
             min_scale: self.min_scale,
             calm_start: self.calm_start,
             noise: if is_constant {
-                Noise::Constant {
+                NoiseSpec::Constant {
                     shape: self.noise_shape,
                     scale: self.noise_rate,
                 }
             } else {
-                Noise::Varying
+                NoiseSpec::Varying
             },
         }
     }

@@ -12,7 +12,7 @@ use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::store::record::{Numbers, Record};
-use crate::variational::fitted::{Fitted, Header, draws_key, members_of};
+use crate::variational::fitted::{FittedHeader, FittedTrees, draws_key, members_of};
 
 /// A fitted sum of variational soft trees: one posterior, or several averaged.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub struct Vsgbm {
     pub(super) training: Training,
     pub(super) standard: Standard,
     pub(super) key: Key,
-    pub(super) fits: Vec<Fitted>,
+    pub(super) fits: Vec<FittedTrees>,
     /// Standard deviation of a constant noise under each member, in standard units; empty where the noise varies.
     pub(super) noise: Vec<f64>,
     /// Factor of the standard deviations of a varying noise, besides what averaging takes from each row.
@@ -55,7 +55,7 @@ impl Vsgbm {
 
     /// Builds the model from its record.
     pub(crate) fn from_record(record: &Record) -> Result<Self> {
-        let headers: Vec<Header> = record.part("fits")?;
+        let headers: Vec<FittedHeader> = record.part("fits")?;
         let schema: Schema = record.part("schema")?;
         let params: VsgbmParams = record.part("params")?;
         if let Err(error) = crate::params::Params::check(params.clone()) {
@@ -73,7 +73,7 @@ impl Vsgbm {
         for (at, header) in headers.into_iter().enumerate() {
             let draws = (draws_key(key, at), members_of(params.n_members, n_fits, at));
             let name = format!("fit{at}");
-            fits.push(Fitted::restore(header, record, &schema, &name, draws)?);
+            fits.push(FittedTrees::restore(header, record, &schema, &name, draws)?);
         }
         let is_constant = params.noise == NoiseModel::Constant && schema.classes().is_none();
         let n_noise = if is_constant { params.n_members } else { 0 };
@@ -113,7 +113,7 @@ impl Posterior for Vsgbm {
                 classes: classes.len(),
             };
         }
-        let components = self.fits.iter().map(Fitted::n_components);
+        let components = self.fits.iter().map(FittedTrees::n_components);
         Head::Normal {
             components: components.max().unwrap_or(1),
         }
@@ -146,7 +146,7 @@ impl Posterior for Vsgbm {
     }
 
     fn record(&self) -> Record {
-        let headers: Vec<Header> = self.fits.iter().map(Fitted::header).collect();
+        let headers: Vec<FittedHeader> = self.fits.iter().map(FittedTrees::header).collect();
         let meta = json!({
             "schema": self.schema, "params": self.params, "training": self.training,
             "standard": self.standard, "key": self.key, "fits": headers, "spread": self.spread,

@@ -20,7 +20,7 @@ use crate::variational::fitted::draw_weights;
 use crate::variational::init;
 use crate::variational::minibatch::score_rows;
 use crate::variational::optimizer_state::start_posterior;
-use crate::variational::train::{Job, Trained, train};
+use crate::variational::train::{Trained, TrainingRun, train};
 
 /// Most trees where their number is left open.
 const MOST_TREES: usize = 10;
@@ -55,7 +55,7 @@ pub(super) struct Stage<'a> {
     pub(super) problem: &'a EncodedSplit,
     pub(super) schedule: TrainingSchedule,
     /// Hears of every epoch: what is done, of how much.
-    pub(super) hear: &'a dyn Fn(&str, usize, usize, &CurvePoint) -> ControlFlow<()>,
+    pub(super) on_epoch: &'a dyn Fn(&str, usize, usize, &CurvePoint) -> ControlFlow<()>,
 }
 
 impl AdditiveModel {
@@ -227,7 +227,7 @@ impl Stage<'_> {
             .as_ref()
             .map(|rows| with(rows, predict_raw(&model.spec, &means, rows)));
         let schedule = self.schedule.part(ADDED_RUN);
-        let job = Job {
+        let training_run = TrainingRun {
             config: self.config,
             spec: SoftTreeSpec {
                 stack: AdditiveLayout::on_offset(first, added),
@@ -239,11 +239,11 @@ impl Stage<'_> {
             schedule,
             is_warm: false,
             keeps_scale: false,
-            refresh: (self.params.residuals == Residuals::Refreshed).then_some(&drawn),
+            redraw_offset: (self.params.residuals == Residuals::Refreshed).then_some(&drawn),
         };
         let stage = format!("tree {}", at + 1);
-        let mut fit = train(&job, key.child(4), &mut |epoch, point| {
-            (self.hear)(&stage, epoch, schedule.n_epochs, point)
+        let mut fit = train(&training_run, key.child(4), &mut |epoch, point| {
+            (self.on_epoch)(&stage, epoch, schedule.n_epochs, point)
         })?;
         shrink(&added, self.params.shrinkage, &mut fit.posterior);
         let mut model = model.with(&added, fit);
@@ -262,7 +262,7 @@ impl Stage<'_> {
     ) -> Result<AdditiveModel> {
         let mut schedule = self.schedule.part(share);
         schedule.learning_rate *= rate;
-        let job = Job {
+        let training_run = TrainingRun {
             config: self.config,
             spec: model.spec,
             train: &self.problem.train,
@@ -271,10 +271,10 @@ impl Stage<'_> {
             schedule,
             is_warm: true,
             keeps_scale: self.problem.held_out.is_none(),
-            refresh: None,
+            redraw_offset: None,
         };
-        let fit = train(&job, key, &mut |epoch, point| {
-            (self.hear)("all trees together", epoch, schedule.n_epochs, point)
+        let fit = train(&training_run, key, &mut |epoch, point| {
+            (self.on_epoch)("all trees together", epoch, schedule.n_epochs, point)
         })?;
         if model.held_out > fit.held_out {
             return Ok(model);

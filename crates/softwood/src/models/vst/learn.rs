@@ -11,9 +11,9 @@ use crate::params::Checked;
 use crate::posterior::Training;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::TargetScale;
-use crate::variational::fitted::{Fitted, draws_key, members_of};
-use crate::variational::selection::{Ground, RankedCandidate, choose, train_one};
-use crate::variational::spare::{rows_before_merging, set_aside};
+use crate::variational::fitted::{FittedTrees, draws_key, members_of};
+use crate::variational::selection::{RankedCandidate, SelectionContext, choose, train_one};
+use crate::variational::spare::{n_raw_rows, set_aside};
 use crate::variational::train::{Trained, converged};
 
 impl Fit for VstParams {
@@ -31,30 +31,30 @@ impl Fit for VstParams {
             Some((train_rows, spare)) => (train_rows, Some(spare)),
             None => (&whole, run.held_out),
         };
-        let ground = Ground {
+        let context = SelectionContext {
             config: &config,
             data: train_rows,
             held_out: spare,
-            n_rows: rows_before_merging(train_rows),
+            n_rows: n_raw_rows(train_rows),
             scale: TargetScale::of(train_rows, &config),
             schedule: TrainingSchedule::full(&config, train_rows),
             run,
         };
-        fit(params, &ground, data)
+        fit(params, &context, data)
     }
 }
 
-fn fit(params: &VstParams, ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
-    let run = ground.run;
-    let (ranking, trials) = choose(ground)?;
+fn fit(params: &VstParams, context: &SelectionContext<'_>, data: &Dataset) -> Result<Vst> {
+    let run = context.run;
+    let (ranking, trials) = choose(context)?;
     let n_fits = params.n_fits.min(params.n_members);
     let fits = run.pool.map(n_fits, |at| {
         let ranked = &ranking[at % ranking.len()];
         let candidate = &ranked.candidate;
-        let split = ground.split(candidate.encoding);
-        let schedule = ground.schedule;
+        let split = context.split(candidate.encoding);
+        let schedule = context.schedule;
         let trained = train_one(
-            ground,
+            context,
             &split,
             candidate,
             schedule,
@@ -85,13 +85,13 @@ fn fit(params: &VstParams, ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
         curve: fits[0].1.curve.clone(),
         trials,
         chosen: describe(&ranking, n_fits),
-        target_sd: ground.scale.target_sd(),
+        target_sd: context.scale.target_sd(),
         ..Training::default()
     };
     let key = run.key.child(30);
     let tree = |(at, (encoder, fit)): (usize, (Encoder, Trained))| {
         let n_draws = members_of(params.n_members, n_fits, at);
-        Fitted::new(
+        FittedTrees::new(
             encoder,
             fit.spec,
             vec![fit.posterior],
@@ -103,7 +103,7 @@ fn fit(params: &VstParams, ground: &Ground<'_>, data: &Dataset) -> Result<Vst> {
         schema: data.schema().clone(),
         params: params.clone(),
         training,
-        standard: ground.scale.standard,
+        standard: context.scale.standard,
         key,
         trees: fits.into_iter().enumerate().map(tree).collect(),
     })

@@ -2,7 +2,7 @@
 
 use crate::data::encode::{Rotation, Scaling};
 use crate::params::params;
-use crate::variational::config::{Noise, SoftTreeConfig};
+use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::options::{Leaf, LeafMixing, Prior};
 
 params! {
@@ -93,7 +93,9 @@ impl From<&VstParams> for SoftTreeConfig {
             squares: params.squares,
             max_categories: params.max_categories,
             min_scale: params.min_scale,
-            noise: params.noise_scale.map_or(Noise::Varying, Noise::Known),
+            noise: params
+                .noise_scale
+                .map_or(NoiseSpec::Varying, NoiseSpec::Known),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::store::record::Record;
-use crate::variational::fitted::{Fitted, Header, draws_key, members_of};
+use crate::variational::fitted::{FittedHeader, FittedTrees, draws_key, members_of};
 
 /// A fitted variational soft tree: one posterior, or several averaged.
 #[derive(Debug, Clone)]
@@ -21,7 +21,7 @@ pub struct Vst {
     pub(super) training: Training,
     pub(super) standard: Standard,
     pub(super) key: Key,
-    pub(super) trees: Vec<Fitted>,
+    pub(super) trees: Vec<FittedTrees>,
 }
 
 impl Vst {
@@ -46,7 +46,7 @@ impl Vst {
 
     /// Builds the model from its record.
     pub(crate) fn from_record(record: &Record) -> Result<Self> {
-        let headers: Vec<Header> = record.part("trees")?;
+        let headers: Vec<FittedHeader> = record.part("trees")?;
         let schema: Schema = record.part("schema")?;
         let params: VstParams = record.part("params")?;
         if let Err(error) = crate::params::Params::check(params.clone()) {
@@ -67,7 +67,7 @@ impl Vst {
                 members_of(params.n_members, n_trees, at),
             );
             let name = format!("tree{at}");
-            trees.push(Fitted::restore(header, record, &schema, &name, draws)?);
+            trees.push(FittedTrees::restore(header, record, &schema, &name, draws)?);
         }
         Ok(Self {
             schema,
@@ -91,7 +91,7 @@ impl Posterior for Vst {
                 classes: classes.len(),
             };
         }
-        let components = self.trees.iter().map(Fitted::n_components);
+        let components = self.trees.iter().map(FittedTrees::n_components);
         Head::Normal {
             components: components.max().unwrap_or(1),
         }
@@ -117,7 +117,7 @@ impl Posterior for Vst {
     }
 
     fn record(&self) -> Record {
-        let headers: Vec<Header> = self.trees.iter().map(Fitted::header).collect();
+        let headers: Vec<FittedHeader> = self.trees.iter().map(FittedTrees::header).collect();
         let meta = json!({
             "schema": self.schema, "params": self.params, "training": self.training,
             "standard": self.standard, "key": self.key, "trees": headers,
