@@ -1,7 +1,7 @@
 //! A table in bins: one byte per cell, for trees that split on thresholds and on sets of categories.
 //!
 //! Bin 0 is the missing cell (and the category that training never saw); numbers take bins from 1 on in ascending order.
-//! ColumnInfo stand in groups of at most [`GROUP`], each group an array of rows x [`GROUP`] bytes, so that the histograms of a
+//! Columns stand in groups of at most [`GROUP`], each group an array of rows x [`GROUP`] bytes, so that the histograms of a
 //! group stay in the first-level cache while rows pass by.
 
 use std::ops::Range;
@@ -318,7 +318,7 @@ pub(crate) struct Binned {
     bytes: Vec<[u8; GROUP]>,
     n_rows: usize,
     n_columns: usize,
-    /// ColumnInfo per group.
+    /// Columns per group.
     width: usize,
 }
 

@@ -81,7 +81,7 @@ fn triples(set: &[usize], columns: &[usize]) -> impl Iterator<Item = Vec<usize>>
     triples.filter(|triple| triple.len() == 3)
 }
 
-/// ColumnInfo of names: categories, and whole numbers of few values.
+/// Columns of names: categories, and whole numbers of few values.
 fn categories(sample: &Sample<'_>) -> Vec<usize> {
     let is_of_names = |column: &Column| match &column.values {
         Values::Categorical { levels, .. } => levels.len() > 1,

@@ -4,7 +4,7 @@ pub(crate) mod binned;
 pub(crate) mod column;
 pub(crate) mod dataset;
 pub(crate) mod distinct;
-pub(crate) mod encode;
+pub(crate) mod encoding;
 pub(crate) mod grouping;
 pub(crate) mod interactions;
 pub(crate) mod ladder;

@@ -36,7 +36,7 @@ pub(crate) struct Statistics {
 /// What all groupings share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Form {
-    /// ColumnInfo of each grouping.
+    /// Columns of each grouping.
     columns: Vec<Vec<usize>>,
     /// Mean of each target.
     priors: Vec<f64>,
@@ -190,7 +190,7 @@ impl Statistics {
         kinds
     }
 
-    /// ColumnInfo that a grouping gives: a statistic per target, and the weight of the group.
+    /// Columns that a grouping gives: a statistic per target, and the weight of the group.
     fn n_values(&self) -> usize {
         self.form.priors.len() + 1
     }

@@ -1,6 +1,6 @@
 //! What a fit of soft trees is told, whatever its family.
 
-use crate::data::encode::{Rotation, Scaling};
+use crate::data::encoding::{Rotation, Scaling};
 use crate::variational::options::{Leaf, LeafMixing, Prior};
 
 /// Shape, prior, length of training and encoding; what is `None` is chosen.

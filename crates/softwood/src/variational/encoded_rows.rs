@@ -1,7 +1,7 @@
 //! A data set made ready for training: encoded inputs, standardised targets, and the likelihood of the leaves.
 
 use crate::data::dataset::{Dataset, Target};
-use crate::data::encode::{Encoder, Encoding};
+use crate::data::encoding::{Encoder, Encoding};
 use crate::data::standardise::{Standard, resolution};
 use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::encode::{Encoder, Unseen};
+use crate::data::encoding::{Encoder, UnseenInput};
 use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::error::{Error, Result};
@@ -143,7 +143,7 @@ impl FittedTrees {
     /// see, the same on every row. Draws then differ by as much as the known categories do.
     fn guess(
         &self,
-        unseen: &[Unseen],
+        unseen: &[UnseenInput],
         (tree, layout): (usize, &Layout),
         draw: usize,
         activations: &mut [f32],

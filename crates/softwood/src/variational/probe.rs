@@ -2,7 +2,7 @@
 
 use crate::data::column::Column;
 use crate::data::dataset::{Dataset, Target};
-use crate::data::encode::{Encoding, Rotation, Scaling};
+use crate::data::encoding::{Encoding, Rotation, Scaling};
 use crate::data::schema::{Schema, Task};
 use crate::data::table::Table;
 use crate::error::Result;

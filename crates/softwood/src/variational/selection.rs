@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::data::dataset::Dataset;
-use crate::data::encode::{Encoder, Encoding, Rotation, Scaling};
+use crate::data::encoding::{Encoder, Encoding, Rotation, Scaling};
 use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};
 use crate::inference::lowrank_gaussian::LowRank;

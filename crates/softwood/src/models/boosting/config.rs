@@ -113,7 +113,7 @@ impl BoostingConfig<'_> {
         self.head == RegressionHead::Squared
     }
 
-    /// BoostingSettings of a chain on rows of this total weight.
+    /// Settings of a chain on rows of this total weight.
     pub(super) fn settings(
         &self,
         likelihood: BoostingLikelihood,

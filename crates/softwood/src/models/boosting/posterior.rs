@@ -46,7 +46,7 @@ pub struct Boosted {
 impl Boosted {
     /// The same with its members marked on the chains.
     pub(super) fn with_snapshots(mut self) -> Self {
-        self.training.step = Step::BoostedTree;
+        self.training.step = Step::Tree;
         let chains = self.chains.iter().enumerate();
         self.snapshots = chains
             .map(|(at, chain)| self.members.snapshots(chain.trees.len(), at))

@@ -7,7 +7,7 @@ use crate::data::column::{Column, Values};
 use crate::data::dataset::{Dataset, Target};
 use crate::data::interactions::interactions;
 use crate::data::standardise::Standard;
-use crate::data::statistics::{BinnedSample, MOST_TARGETS, Statistics};
+use crate::data::statistics::{MOST_TARGETS, Sample, Statistics};
 use crate::data::table::{self, Table};
 use crate::error::Result;
 use crate::par::Pool;
@@ -74,8 +74,8 @@ impl Targets {
         })
     }
 
-    fn sample<'a>(&'a self, features: &'a Table, rows: Rows<'a>) -> BinnedSample<'a> {
-        BinnedSample {
+    fn sample<'a>(&'a self, features: &'a Table, rows: Rows<'a>) -> Sample<'a> {
+        Sample {
             features,
             rows: rows.numbers,
             weights: rows.weights,

@@ -104,7 +104,7 @@ fn least_weight(training_set: &TreeTrainingSet) -> f64 {
     (total / MOST_LEAVES).max(1.0)
 }
 
-/// ColumnInfo that each split is chosen from.
+/// Columns that each split is chosen from.
 fn n_tried(params: &ForestParams, training_set: &TreeTrainingSet) -> usize {
     let n_columns = training_set.binned.n_columns() as f64;
     let n = match (params.colsample, training_set.kind) {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 
 use crate::data::dataset::Dataset;
-use crate::data::encode::Encoder;
+use crate::data::encoding::Encoder;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
 use crate::inference::schedule::TrainingSchedule;

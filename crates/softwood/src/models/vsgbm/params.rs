@@ -1,6 +1,6 @@
 //! The parameter table of boosted variational soft trees.
 
-use crate::data::encode::{Rotation, Scaling};
+use crate::data::encoding::{Rotation, Scaling};
 use crate::params::{choices, params};
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::options::{Leaf, LeafMixing, Prior};

@@ -1,7 +1,7 @@
 //! Fitting: merge equal rows, set rows aside, choose a shape, train the winner.
 
 use crate::data::dataset::Dataset;
-use crate::data::encode::Encoder;
+use crate::data::encoding::Encoder;
 use crate::error::Result;
 use crate::fit::{Fit, Progress, Run};
 use crate::inference::schedule::TrainingSchedule;

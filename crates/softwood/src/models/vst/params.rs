@@ -1,6 +1,6 @@
 //! The parameter table of the variational soft tree.
 
-use crate::data::encode::{Rotation, Scaling};
+use crate::data::encoding::{Rotation, Scaling};
 use crate::params::params;
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::options::{Leaf, LeafMixing, Prior};

@@ -32,7 +32,7 @@ pub(crate) struct DepthFirstOptions<'a> {
     pub(crate) gain_spec: &'a GainSpec,
     /// Equal targets need no split.
     pub(crate) target: &'a [f32],
-    /// ColumnInfo that a node chooses from, among those that offer it a split; all where `None`.
+    /// Columns that a node chooses from, among those that offer it a split; all where `None`.
     pub(crate) n_tried: Option<usize>,
     pub(crate) key: Key,
     /// Hears of the first levels.

@@ -113,7 +113,7 @@ pub(crate) struct CartLimits {
     pub(crate) max_depth: usize,
     /// Least weight of a leaf.
     pub(crate) min_weight: f64,
-    /// ColumnInfo that each node chooses from; all where `None`.
+    /// Columns that each node chooses from; all where `None`.
     pub(crate) n_tried: Option<usize>,
 }
 

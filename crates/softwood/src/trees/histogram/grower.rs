@@ -44,7 +44,7 @@ pub(crate) struct GrowTask<'a, const L: usize> {
     pub(crate) quantized: &'a QuantizedGradients<L>,
     pub(crate) scaled_gain: &'a ScaledGain,
     pub(crate) limits: Limits,
-    /// ColumnInfo that may be split on.
+    /// Columns that may be split on.
     pub(crate) open: &'a [bool],
     pub(crate) noise: Option<SplitNoise>,
     pub(crate) pool: &'a Pool,

@@ -1,4 +1,4 @@
-//! ColumnInfo that the prediction rises or falls in, as a user names them.
+//! Columns that the prediction rises or falls in, as a user names them.
 
 use crate::data::dataset::Dataset;
 use crate::data::schema::FieldKind;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::encode::LIMIT;
+use crate::data::encoding::LIMIT;
 
 /// Squares are taken of inputs within this many standard deviations: an outlier would outweigh all other rows.
 const SQUARE_LIMIT: f64 = 4.0;
@@ -14,7 +14,7 @@ const LEAST_CURVE: f64 = 1e-4;
 /// Inputs that follow each other closely make poor gradients, and `x` is an input already. Beyond the training range
 /// the square stays at its end: nothing is known of the curve there, and `x` itself goes on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Square {
+pub(super) struct SquaredInput {
     /// Index of the numeric input.
     pub(super) input: usize,
     pub(super) low: f64,
@@ -24,7 +24,7 @@ pub(super) struct Square {
     pub(super) scale: f64,
 }
 
-impl Square {
+impl SquaredInput {
     /// `None` where the square is a linear function of the input.
     pub(super) fn fit(input: usize, values: &[f64], weights: &[f64]) -> Option<Self> {
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);

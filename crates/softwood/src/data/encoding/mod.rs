@@ -1,18 +1,18 @@
 //! The dense encoding of a table for soft models: scaled numbers with indicators of missing cells, one-hot categories,
 //! an optional rotation of the numbers, optional squares of either, and a last input of ones.
 
-mod category;
-mod number;
-mod square;
+mod categorical;
+mod numeric;
+mod squares;
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use crate::data::column::{Column, Values};
-use crate::data::encode::category::Category;
-use crate::data::encode::number::Number;
-use crate::data::encode::square::Square;
+use crate::data::encoding::categorical::CategoricalColumn;
+use crate::data::encoding::numeric::NumericColumn;
+use crate::data::encoding::squares::SquaredInput;
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::table::{Rows, Table};
 use crate::numerics::eigen;
@@ -54,20 +54,20 @@ pub(crate) struct Encoding {
 /// A fitted encoding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Encoder {
-    numbers: Vec<Number>,
-    categories: Vec<Category>,
+    numbers: Vec<NumericColumn>,
+    categories: Vec<CategoricalColumn>,
     /// Whitening rows, each as long as `numbers`; empty without rotation.
     rotation: Vec<f64>,
     /// Whether the unrotated numbers are inputs too.
     keeps_numbers: bool,
     /// Squares of numeric inputs, rotated ones included.
     #[serde(default)]
-    squares: Vec<Square>,
+    squares: Vec<SquaredInput>,
 }
 
 /// A cell whose category training never saw.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unseen {
+pub(crate) struct UnseenInput {
     /// Row, counted from the first row asked.
     pub(crate) row: usize,
     /// Index of the column in the schema.
@@ -88,10 +88,10 @@ impl Encoder {
         for (index, column) in table.columns().iter().enumerate() {
             match &column.values {
                 Values::Numeric(values) => {
-                    numbers.extend(Number::fit(index, values, weights, encoding.scaling));
+                    numbers.extend(NumericColumn::fit(index, values, weights, encoding.scaling));
                 }
                 Values::Categorical { codes, levels } => {
-                    categories.push(Category::fit(
+                    categories.push(CategoricalColumn::fit(
                         index,
                         codes,
                         weights,
@@ -117,7 +117,7 @@ impl Encoder {
         encoder
     }
 
-    fn fit_squares(&self, table: &Table, weights: &[f64]) -> Vec<Square> {
+    fn fit_squares(&self, table: &Table, weights: &[f64]) -> Vec<SquaredInput> {
         let width = self.n_inputs() + 1;
         let rows = self.encode(&table.rows(0..table.n_rows()));
         let column = |input: usize| {
@@ -125,7 +125,7 @@ impl Encoder {
             values.map(|&x| f64::from(x)).collect::<Vec<f64>>()
         };
         (0..self.n_numeric())
-            .filter_map(|input| Square::fit(input, &column(input), weights))
+            .filter_map(|input| SquaredInput::fit(input, &column(input), weights))
             .collect()
     }
 
@@ -234,7 +234,7 @@ impl Encoder {
     }
 
     /// Cells whose category training never saw, so that none of its inputs is set.
-    pub(crate) fn unseen(&self, rows: &Rows<'_>) -> Vec<Unseen> {
+    pub(crate) fn unseen(&self, rows: &Rows<'_>) -> Vec<UnseenInput> {
         let mut found = Vec::new();
         let one_hot: usize = self
             .categories
@@ -246,7 +246,7 @@ impl Encoder {
             let n_levels = category.n_inputs - usize::from(category.missing.is_some());
             for (at, row) in rows.range.clone().enumerate() {
                 if n_levels > 0 && category.input(rows.table, row).is_none() {
-                    found.push(Unseen {
+                    found.push(UnseenInput {
                         row: at,
                         column: category.column,
                         inputs: start..start + n_levels,
@@ -452,7 +452,7 @@ mod tests {
         let schema = Schema::of(&table, "t", Task::Regression);
         let encoder = Encoder::fit(&table, &vec![1.0; table.n_rows()], SQUARED);
         assert!(encoder.fits(&schema));
-        let spoil: [fn(&mut Square); 6] = [
+        let spoil: [fn(&mut SquaredInput); 6] = [
             |square| square.input = 1,
             |square| square.low = 1e3 + 1.0,
             |square| square.high = f64::NAN,

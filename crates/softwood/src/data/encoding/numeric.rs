@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::data::column::Values;
-use crate::data::encode::{LIMIT, Scaling};
+use crate::data::encoding::{LIMIT, Scaling};
 use crate::data::standardise::Standard;
 use crate::data::table::Table;
 
@@ -12,7 +12,7 @@ const N_KNOTS: usize = 200;
 
 /// A number's way to its input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Number {
+pub(super) struct NumericColumn {
     /// Index of the column in the schema.
     pub(super) column: usize,
     /// Stands for a missing cell.
@@ -24,7 +24,7 @@ pub(super) struct Number {
     pub(super) knots: Vec<f64>,
 }
 
-impl Number {
+impl NumericColumn {
     /// `None` where the column says nothing: all missing, or constant without missing cells.
     pub(super) fn fit(
         column: usize,

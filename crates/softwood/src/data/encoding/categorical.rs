@@ -7,7 +7,7 @@ use crate::data::table::Table;
 
 /// A category's way to its inputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Category {
+pub(super) struct CategoricalColumn {
     pub(super) column: usize,
     /// Input of each level, counted within the column; `None` where training had no such row.
     pub(super) input_of_level: Vec<Option<usize>>,
@@ -16,7 +16,7 @@ pub(super) struct Category {
     pub(super) n_inputs: usize,
 }
 
-impl Category {
+impl CategoricalColumn {
     pub(super) fn fit(
         column: usize,
         codes: &[u32],
