@@ -6,7 +6,7 @@ use multiversion::multiversion;
 
 use crate::boosting::chain::{BoostedTree, Chain};
 use crate::boosting::validation_window::{ValidationWindow, mixture};
-use crate::data::binned::Binned;
+use crate::data::binning::binned::Binned;
 use crate::error::{Error, Result};
 use crate::likelihood::{Likelihood, weighted_mean};
 use crate::numerics::gaussian::Gaussian;

@@ -3,7 +3,7 @@
 use multiversion::multiversion;
 
 use crate::boosting::chain::{BoostedTree, Chain};
-use crate::data::binned::Binned;
+use crate::data::binning::binned::Binned;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::structure::TreeStructure;
 

@@ -2,9 +2,9 @@
 
 use crate::boosting::chain::Chain;
 use crate::boosting::predict::BinSource;
-use crate::data::binned::{Cut, Cuts, MISSING_BIN, MOST_BINS, guessed_bin};
+use crate::data::binning::bin_lookup::BinLookup;
+use crate::data::binning::binned::{Cut, Cuts, MISSING_BIN, MOST_BINS, guessed_bin};
 use crate::data::column::{UNSEEN, Values};
-use crate::data::ladder::Ladder;
 use crate::data::table::Rows;
 use crate::trees::condition::RightBins;
 
@@ -15,7 +15,7 @@ pub(crate) struct UsedThresholds(Vec<ColumnThresholds>);
 #[derive(Debug, Clone)]
 enum ColumnThresholds {
     Nothing,
-    Number(Ladder),
+    Number(BinLookup),
     /// Bins of the levels, and of a category that training never saw.
     Category {
         bins: Vec<u8>,
@@ -47,7 +47,7 @@ impl UsedThresholds {
                 (_, None) => ColumnThresholds::Nothing,
                 (Cut::Number { edges, .. }, Some(asked)) => {
                     let which: Vec<usize> = (0..edges.len()).filter(|&edge| asked[edge]).collect();
-                    ColumnThresholds::Number(Ladder::of_some(edges, &which))
+                    ColumnThresholds::Number(BinLookup::of_some(edges, &which))
                 }
                 (Cut::Category { bins }, Some(_)) => {
                     let unseen = guessed_bin(number, column, cut.n_bins()).unwrap_or(MISSING_BIN);
@@ -91,8 +91,8 @@ impl BinSource for UsedBins<'_> {
             &self.rows.table.columns()[column].values,
         ) {
             (ColumnThresholds::Nothing, _) => {}
-            (ColumnThresholds::Number(ladder), Values::Numeric(values)) => {
-                ladder.bins(&values[cells], bins);
+            (ColumnThresholds::Number(lookup), Values::Numeric(values)) => {
+                lookup.bins(&values[cells], bins);
             }
             (
                 ColumnThresholds::Category {
@@ -116,7 +116,7 @@ impl BinSource for UsedBins<'_> {
 mod tests {
     use super::*;
     use crate::boosting::chain::BoostedTree;
-    use crate::data::binned::guess;
+    use crate::data::binning::binned::guess;
     use crate::data::column::Column;
     use crate::data::table::Table;
     use crate::rng::Key;

@@ -1,6 +1,6 @@
 //! Rows by their bins, one row after the other: the way from root to leaf reads one row's cells.
 
-use crate::data::binned::Binned;
+use crate::data::binning::binned::Binned;
 use crate::trees::structure::TreeStructure;
 
 /// Bins, rows x columns.

@@ -3,7 +3,7 @@
 //! A tree is its kind (0 symmetric, 1 general), the number of conditions, the conditions (column; 0 or 1 for a threshold with missing cells
 //! left or right, 2 for a set; the bin, or eight words of the set) and, for a general tree, two children per condition.
 
-use crate::data::binned::Cuts;
+use crate::data::binning::binned::Cuts;
 use crate::error::{Error, Result};
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::structure::TreeStructure;

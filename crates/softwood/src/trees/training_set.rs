@@ -1,6 +1,6 @@
 //! A dataset as trees take it: distinct rows in bins, targets in standard units or as class numbers, weights.
 
-use crate::data::binned::{Binned, Cuts};
+use crate::data::binning::binned::{Binned, Cuts};
 use crate::data::dataset::{Dataset, Target};
 use crate::data::distinct::Distinct;
 use crate::data::schema::{FieldKind, Schema};

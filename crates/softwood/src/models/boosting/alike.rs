@@ -10,7 +10,7 @@
 
 use crate::boosting::chain::Chain;
 use crate::boosting::learner::Sampling;
-use crate::data::binned::Binned;
+use crate::data::binning::binned::Binned;
 use crate::models::boosting::config::{BoostingConfig, Members};
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::numerics::chains::{Draws, effective_of};

@@ -4,7 +4,7 @@ use crate::boosting::chain::Chain;
 use crate::boosting::learner::{
     BinnedSample, BoostingData, Sampling, TrainedChain, ValidationPoint, best_point,
 };
-use crate::data::binned::Binned;
+use crate::data::binning::binned::Binned;
 use crate::data::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};

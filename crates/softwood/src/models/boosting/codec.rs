@@ -4,7 +4,7 @@
 //! start values, then the shrinkage per tree. `chainN.outputs` (u32), where a tree moves some of the outputs: which, tree after tree.
 
 use crate::boosting::chain::{BoostedTree, Chain};
-use crate::data::binned::Cuts;
+use crate::data::binning::binned::Cuts;
 use crate::error::{Error, Result};
 use crate::likelihood::categorical::MOST_SHOWN;
 use crate::store::record::{Numbers, Record};

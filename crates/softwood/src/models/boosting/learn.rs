@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::boosting::chain::Chain;
 use crate::boosting::learner::{BoostingData, Sampling, TrainedChain};
-use crate::data::binned::Binned;
+use crate::data::binning::binned::Binned;
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};

@@ -57,7 +57,7 @@ impl Boosted {
         let chains = self.chains.iter().enumerate();
         let asked = chains.map(|(at, chain)| match at {
             0 => UsedThresholds::new(chain, cuts, at),
-            _ => UsedThresholds::new(chain, &cuts.moved(key.child(at as u64)), at),
+            _ => UsedThresholds::new(chain, &cuts.jittered(key.child(at as u64)), at),
         });
         self.asked = asked.collect();
         self

@@ -1,7 +1,7 @@
 //! The rows of a fit: distinct, standardised, in bins.
 
 use crate::boosting::learner::BinnedSample;
-use crate::data::binned::Binned;
+use crate::data::binning::binned::Binned;
 use crate::data::dataset::{Dataset, Target};
 use crate::data::distinct::Distinct;
 use crate::data::standardise::{Standard, resolution};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::data::binned::{Binned, Cuts};
+use crate::data::binning::binned::{Binned, Cuts};
 use crate::data::column::{Column, Values};
 use crate::data::dataset::{Dataset, Target};
 use crate::data::interactions::interactions;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use crate::data::binned::{Cuts, guess};
+use crate::data::binning::binned::{Cuts, guess};
 use crate::data::schema::Schema;
 use crate::data::standardise::Standard;
 use crate::data::table::Rows;

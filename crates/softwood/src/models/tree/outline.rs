@@ -1,6 +1,6 @@
 //! The fitted tree as a reader sees it: thresholds and means in the user's units, categories by name.
 
-use crate::data::binned::{Cut, Cuts, MISSING_BIN};
+use crate::data::binning::binned::{Cut, Cuts, MISSING_BIN};
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::standardise::Standard;
 use crate::models::tree::leaf::Smoothing;

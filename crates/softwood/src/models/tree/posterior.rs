@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::data::binned::{Cuts, guess};
+use crate::data::binning::binned::{Cuts, guess};
 use crate::data::schema::Schema;
 use crate::data::standardise::Standard;
 use crate::data::table::Rows;

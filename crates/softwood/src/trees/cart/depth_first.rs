@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::data::binned::{Binned, MISSING_BIN};
+use crate::data::binning::binned::{Binned, MISSING_BIN};
 use crate::error::{Error, Result};
 use crate::rng::{Key, below};
 use crate::trees::cart::exact_small_node::ExactSearch;

@@ -1,6 +1,6 @@
 //! The search in a node of few rows: no histogram, the rows themselves, sorted by bin; sums are exact.
 
-use crate::data::binned::MISSING_BIN;
+use crate::data::binning::binned::MISSING_BIN;
 use crate::trees::condition::RightBins;
 use crate::trees::histogram::candidate::SplitCandidate;
 use crate::trees::histogram::grower::GrowTask;

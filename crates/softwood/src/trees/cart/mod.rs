@@ -6,7 +6,7 @@ pub(crate) mod pruning;
 
 use std::ops::ControlFlow;
 
-use crate::data::binned::Binned;
+use crate::data::binning::binned::Binned;
 use crate::error::{Error, Result};
 use crate::par::Pool;
 use crate::rng::Key;
@@ -250,7 +250,7 @@ fn grad_hess<const L: usize>(data: &CartData<'_>, weight: &[f32], root: &[f64]) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::binned::Cuts;
+    use crate::data::binning::binned::Cuts;
     use crate::data::column::Column;
     use crate::data::table::Table;
 

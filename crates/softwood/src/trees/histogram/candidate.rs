@@ -1,6 +1,6 @@
 //! A split that was found: what it gains and which bins it sends where.
 
-use crate::data::binned::{Binned, Cut, Cuts, MISSING_BIN};
+use crate::data::binning::binned::{Binned, Cut, Cuts, MISSING_BIN};
 use crate::rng::Key;
 use crate::trees::condition::{BinCondition, RightBins};
 

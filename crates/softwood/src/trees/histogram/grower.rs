@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::data::binned::Binned;
+use crate::data::binning::binned::Binned;
 use crate::numerics::prefetch::visit;
 use crate::par::Pool;
 use crate::trees::condition::{BinCondition, RightBins};

@@ -2,7 +2,7 @@
 
 use multiversion::multiversion;
 
-use crate::data::binned::GROUP;
+use crate::data::binning::binned::GROUP;
 use crate::numerics::prefetch::{AHEAD, prefetch};
 
 /// Bins of a column.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::data::binned::Binned;
+use crate::data::binning::binned::Binned;
 use crate::numerics::prefetch::{AHEAD, prefetch};
 use crate::trees::condition::BinCondition;
 

@@ -3,7 +3,7 @@
 //! Two leaves are compared where a row of one becomes a row of the other by a step over a threshold in such a column, all
 //! other cells kept: only those. A missing cell has no place in the order.
 
-use crate::data::binned::MISSING_BIN;
+use crate::data::binning::binned::MISSING_BIN;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::structure::TreeStructure;

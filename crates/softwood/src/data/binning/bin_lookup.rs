@@ -2,7 +2,7 @@
 
 use multiversion::multiversion;
 
-use crate::data::binned::{MISSING_BIN, MOST_BINS};
+use crate::data::binning::binned::{MISSING_BIN, MOST_BINS};
 
 /// Most edges that a value is compared with one by one; a search in steps has to fetch edges from places that differ by value.
 const FEW: usize = 48;
@@ -13,14 +13,14 @@ const STRIDE: usize = 16;
 
 /// The edges of a column, ready for several values at once. What is no number gets the bin of missing cells.
 #[derive(Debug, Clone)]
-pub(crate) enum Ladder {
+pub(crate) enum BinLookup {
     /// Each edge, and by how much the bin is higher above it.
     Few(Vec<(f64, u32)>),
     /// All edges; the rest is infinite.
     Many(Box<[f64; MOST_BINS + 1]>),
 }
 
-impl Ladder {
+impl BinLookup {
     /// Bin 1 is below the first edge, and each edge begins the next.
     pub(crate) fn new(edges: &[f64]) -> Self {
         if edges.len() <= FEW {
@@ -157,7 +157,7 @@ mod tests {
             let edges = edges(n_edges);
             let values = values(&edges);
             let mut bins = vec![77; values.len()];
-            Ladder::new(&edges).bins(&values, &mut bins);
+            BinLookup::new(&edges).bins(&values, &mut bins);
             for (&value, &bin) in values.iter().zip(&bins) {
                 let below = edges.partition_point(|&edge| edge < value);
                 let expected = if value.is_nan() { 0 } else { 1 + below };
@@ -173,7 +173,7 @@ mod tests {
         for step in [1, 2, 5, 6, 40, 300] {
             let which: Vec<usize> = (0..edges.len()).skip(step / 2).step_by(step).collect();
             let mut bins = vec![77; values.len()];
-            Ladder::of_some(&edges, &which).bins(&values, &mut bins);
+            BinLookup::of_some(&edges, &which).bins(&values, &mut bins);
             for (&value, &bin) in values.iter().zip(&bins) {
                 let missing = value.is_nan();
                 assert_eq!(bin == MISSING_BIN, missing);

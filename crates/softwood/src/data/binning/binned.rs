@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::binning::bin_lookup::BinLookup;
 use crate::data::column::{UNSEEN, Values};
-use crate::data::ladder::Ladder;
 use crate::data::table::{Rows, Table};
 use crate::error::{Error, Result};
 use crate::rng::{Key, below, uniform};
@@ -163,7 +163,7 @@ impl Cuts {
 
     /// The same bins for the training rows, with each edge somewhere in the gap between two of their values: which place is right,
     /// no row tells.
-    pub(crate) fn moved(&self, key: Key) -> Self {
+    pub(crate) fn jittered(&self, key: Key) -> Self {
         let mut cuts = self.clone();
         for (column, cut) in cuts.columns.iter_mut().enumerate() {
             if let Cut::Number { edges, slack } = cut {
@@ -182,7 +182,7 @@ impl Cuts {
     }
 
     /// Cells of a run of rows whose category training never saw.
-    pub(crate) fn unseen(&self, rows: &Rows<'_>) -> Vec<Unseen> {
+    pub(crate) fn unseen(&self, rows: &Rows<'_>) -> Vec<UnseenBin> {
         let mut found = Vec::new();
         for (column, cut) in self.columns.iter().enumerate() {
             let values = &rows.table.columns()[column].values;
@@ -194,15 +194,13 @@ impl Cuts {
                             .is_some_and(|&bin| bin == MISSING_BIN)
                 };
                 let cells = codes[rows.range.clone()].iter().enumerate();
-                found.extend(
-                    cells
-                        .filter(|&(_, &code)| is_unseen(code))
-                        .map(|(row, _)| Unseen {
-                            row,
-                            column,
-                            n_bins: cut.n_bins(),
-                        }),
-                );
+                found.extend(cells.filter(|&(_, &code)| is_unseen(code)).map(|(row, _)| {
+                    UnseenBin {
+                        row,
+                        column,
+                        n_bins: cut.n_bins(),
+                    }
+                }));
             }
         }
         found
@@ -219,14 +217,14 @@ impl Cuts {
             let (cells, place) = binned.place_mut(column);
             match (cut, &features.columns()[column].values) {
                 (Cut::Number { edges, .. }, Values::Numeric(values)) => {
-                    let ladder = Ladder::new(edges);
+                    let lookup = BinLookup::new(edges);
                     let mut chunk = [0.0; CHUNK];
                     for (at, cells) in cells.chunks_mut(CHUNK).enumerate() {
                         let chunk = &mut chunk[..cells.len()];
                         for (in_chunk, value) in chunk.iter_mut().enumerate() {
                             *value = values[row(at * CHUNK + in_chunk)];
                         }
-                        put(&ladder, chunk, cells, place);
+                        put(&lookup, chunk, cells, place);
                     }
                 }
                 (Cut::Category { bins }, Values::Categorical { codes, .. }) => {
@@ -247,9 +245,9 @@ impl Cuts {
     pub(crate) fn bin_again(&self, column: usize, values: &[f64], binned: &mut Binned) {
         if let Cut::Number { edges, .. } = &self.columns[column] {
             let (cells, place) = binned.place_mut(column);
-            let ladder = Ladder::new(edges);
+            let lookup = BinLookup::new(edges);
             for (values, cells) in values.chunks(CHUNK).zip(cells.chunks_mut(CHUNK)) {
-                put(&ladder, values, cells, place);
+                put(&lookup, values, cells, place);
             }
         }
     }
@@ -279,9 +277,9 @@ impl Cuts {
 }
 
 /// Bins of at most [`CHUNK`] values, into one place of each group of cells.
-fn put(ladder: &Ladder, values: &[f64], cells: &mut [[u8; GROUP]], place: usize) {
+fn put(lookup: &BinLookup, values: &[f64], cells: &mut [[u8; GROUP]], place: usize) {
     let mut bins = [MISSING_BIN; CHUNK];
-    ladder.bins(values, &mut bins[..values.len()]);
+    lookup.bins(values, &mut bins[..values.len()]);
     let place = place % GROUP;
     for (cells, bin) in cells.iter_mut().zip(bins) {
         cells[place] = bin;
@@ -290,7 +288,7 @@ fn put(ladder: &Ladder, values: &[f64], cells: &mut [[u8; GROUP]], place: usize)
 
 /// A cell whose category training never saw, in a column of `n_bins` bins, that of missing cells among them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Unseen {
+pub(crate) struct UnseenBin {
     pub(crate) row: usize,
     pub(crate) column: usize,
     pub(crate) n_bins: usize,
@@ -298,7 +296,7 @@ pub(crate) struct Unseen {
 
 /// Each member (or chain of members) takes a category that training never saw for one of those that it did see, the same on every row: they
 /// then differ about it by as much as the known categories do.
-pub(crate) fn guess(unseen: &[Unseen], member: usize, binned: &mut Binned) {
+pub(crate) fn guess(unseen: &[UnseenBin], member: usize, binned: &mut Binned) {
     for cell in unseen {
         if let Some(bin) = guessed_bin(member, cell.column, cell.n_bins) {
             binned.set(cell.row, cell.column, bin);
@@ -424,7 +422,7 @@ mod tests {
             let cuts = Cuts::fit(&table, &rows, &vec![1.0; n], max_bins);
             let own = cuts.bin_rows(&table, &rows);
             for seed in 0..50 {
-                let moved = cuts.moved(Key::from_seed(seed));
+                let moved = cuts.jittered(Key::from_seed(seed));
                 assert_ne!(moved, cuts);
                 assert!(moved.check(&[None]).is_ok());
                 let found = moved.bin_rows(&table, &rows);
