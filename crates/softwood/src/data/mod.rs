@@ -1,13 +1,11 @@
 //! Tables, schemas and targets; their dense encoding for soft models, their bins for hard ones.
 
 pub(crate) mod binning;
+pub(crate) mod categories;
 pub(crate) mod column;
 pub(crate) mod dataset;
 pub(crate) mod distinct;
 pub(crate) mod encoding;
-pub(crate) mod grouping;
-pub(crate) mod interactions;
 pub(crate) mod schema;
 pub(crate) mod standardise;
-pub(crate) mod statistics;
 pub(crate) mod table;

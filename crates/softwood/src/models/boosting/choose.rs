@@ -74,12 +74,7 @@ pub(super) fn choose(
     let together = |is_wanted: bool| {
         (is_wanted && before.is_none())
             .then(|| {
-                singles.with_interactions(
-                    material.data.features(),
-                    train,
-                    &material.targets,
-                    run.pool,
-                )
+                singles.with_crosses(material.data.features(), train, &material.targets, run.pool)
             })
             .flatten()
     };

@@ -81,7 +81,7 @@ fn fit(
     let Material {
         distinct, targets, ..
     } = material;
-    let distinct = view.has_statistics().then_some(distinct);
+    let distinct = view.has_target_encoding().then_some(distinct);
     let own_order: &OwnOrder<'_> = &|at, key| {
         let distinct = distinct.as_ref().filter(|_| at > 0)?;
         let rows = Rows {

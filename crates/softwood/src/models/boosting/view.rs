@@ -1,13 +1,13 @@
-//! A table as boosted trees see it: categories of many levels turned into target statistics, all columns in bins.
+//! A table as boosted trees see it: categories of many levels turned into target encoder, all columns in bins.
 
 use serde_json::Value;
 
 use crate::data::binning::binned::{Binned, Cuts};
+use crate::data::categories::crosses::category_crosses;
+use crate::data::categories::target_encoding::{EncodingSample, MOST_TARGETS, TargetEncoder};
 use crate::data::column::{Column, Values};
 use crate::data::dataset::{Dataset, Target};
-use crate::data::interactions::interactions;
 use crate::data::standardise::Standard;
-use crate::data::statistics::{MOST_TARGETS, Sample, Statistics};
 use crate::data::table::{self, Table};
 use crate::error::Result;
 use crate::par::Pool;
@@ -27,15 +27,15 @@ pub(super) struct Rows<'a> {
 /// How a table becomes bins.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct View {
-    statistics: Option<Statistics>,
+    encoder: Option<TargetEncoder>,
     pub(super) cuts: Cuts,
 }
 
-/// The sets of categorical columns that become statistics; empty where there are none.
+/// The sets of categorical columns that become encoder; empty where there are none.
 #[derive(Debug, Clone)]
 pub(super) struct Plan(Vec<Vec<usize>>);
 
-/// The targets of statistics, by row of the dataset: the standardised target, or an indicator per class (one for two classes).
+/// The targets of encoder, by row of the dataset: the standardised target, or an indicator per class (one for two classes).
 #[derive(Debug)]
 pub(super) struct Targets(Vec<Vec<f64>>);
 
@@ -74,8 +74,8 @@ impl Targets {
         })
     }
 
-    fn sample<'a>(&'a self, features: &'a Table, rows: Rows<'a>) -> Sample<'a> {
-        Sample {
+    fn sample<'a>(&'a self, features: &'a Table, rows: Rows<'a>) -> EncodingSample<'a> {
+        EncodingSample {
             features,
             rows: rows.numbers,
             weights: rows.weights,
@@ -105,7 +105,7 @@ impl Plan {
     }
 
     /// The same, and columns that say more together; none where there are no such.
-    pub(super) fn with_interactions(
+    pub(super) fn with_crosses(
         &self,
         features: &Table,
         rows: Rows<'_>,
@@ -117,7 +117,7 @@ impl Plan {
         }
         let singles: Vec<usize> = self.0.iter().map(|set| set[0]).collect();
         let sample = targets.sample(features, rows);
-        let found = interactions(&sample, &singles, pool);
+        let found = category_crosses(&sample, &singles, pool);
         (!found.is_empty()).then(|| Self(self.0.iter().cloned().chain(found).collect()))
     }
 }
@@ -136,20 +136,20 @@ impl View {
             let binned = cuts.bin_rows(features, rows.numbers);
             return (
                 Self {
-                    statistics: None,
+                    encoder: None,
                     cuts,
                 },
                 binned,
             );
         }
         let sample = targets.sample(features, rows);
-        let (statistics, table) = Statistics::fit(&sample, &plan.0, pool);
+        let (encoder, table) = TargetEncoder::fit(&sample, &plan.0, pool);
         let all: Vec<u32> = (0..table.n_rows() as u32).collect();
         let cuts = Cuts::fit(&table, &all, rows.weights, max_bins);
         let binned = cuts.bin_rows(&table, &all);
         (
             Self {
-                statistics: Some(statistics),
+                encoder: Some(encoder),
                 cuts,
             },
             binned,
@@ -164,12 +164,12 @@ impl View {
         targets: &Targets,
         pool: &Pool,
     ) -> (Self, Binned) {
-        let Some(statistics) = &self.statistics else {
+        let Some(encoder) = &self.encoder else {
             return (self.clone(), self.cuts.bin_rows(features, rows.numbers));
         };
-        let (statistics, table) = statistics.renewed(&targets.sample(features, rows), pool);
+        let (encoder, table) = encoder.renewed(&targets.sample(features, rows), pool);
         let view = Self {
-            statistics: Some(statistics),
+            encoder: Some(encoder),
             cuts: self.cuts.clone(),
         };
         let binned = view.cuts.bin_range(&table.rows(0..table.n_rows()));
@@ -177,8 +177,8 @@ impl View {
     }
 
     /// Whether any column depends on the target.
-    pub(super) fn has_statistics(&self) -> bool {
-        self.statistics.is_some()
+    pub(super) fn has_target_encoding(&self) -> bool {
+        self.encoder.is_some()
     }
 
     /// The training rows, of which `binned` has one order, in the bins that a random other order gives them; none where no
@@ -190,12 +190,12 @@ impl View {
         targets: &Targets,
         key: Key,
     ) -> Option<Binned> {
-        let statistics = self.statistics.as_ref()?;
+        let encoder = self.encoder.as_ref()?;
         let mut order: Vec<u32> = (0..rows.numbers.len() as u32).collect();
         shuffle(&mut key.rng(), &mut order);
         let mut binned = binned.clone();
         let sample = targets.sample(features, rows);
-        statistics.reordered(&sample, &order, |column, values| {
+        encoder.reordered(&sample, &order, |column, values| {
             self.cuts.bin_again(column, values, &mut binned);
         });
         Some(binned)
@@ -203,51 +203,51 @@ impl View {
 
     /// Rows that were not trained on.
     pub(super) fn bin_rows(&self, features: &Table, rows: &[u32]) -> Binned {
-        match &self.statistics {
+        match &self.encoder {
             None => self.cuts.bin_rows(features, rows),
-            Some(statistics) => {
-                let table = statistics.apply(features, rows.len(), |at| rows[at] as usize);
+            Some(encoder) => {
+                let table = encoder.apply(features, rows.len(), |at| rows[at] as usize);
                 let all = table.rows(0..rows.len());
                 self.cuts.bin_range(&all)
             }
         }
     }
 
-    /// A run of rows with statistics in the place of categories of many levels; none where there are no such.
+    /// A run of rows with encoder in the place of categories of many levels; none where there are no such.
     pub(super) fn derive(&self, rows: &table::Rows<'_>) -> Option<Table> {
         let first = rows.range.start;
-        let statistics = self.statistics.as_ref()?;
-        Some(statistics.apply(rows.table, rows.len(), |at| first + at))
+        let encoder = self.encoder.as_ref()?;
+        Some(encoder.apply(rows.table, rows.len(), |at| first + at))
     }
 
     /// The columns of the user's table that each binned column comes from.
     pub(super) fn sources(&self, n_features: usize) -> Vec<Vec<usize>> {
-        match &self.statistics {
+        match &self.encoder {
             None => (0..n_features).map(|column| vec![column]).collect(),
-            Some(statistics) => statistics.sources(n_features),
+            Some(encoder) => encoder.sources(n_features),
         }
     }
 
-    /// Metadata of the statistics, and their arrays.
+    /// Metadata of the encoder, and their arrays.
     pub(super) fn encode(&self) -> (Value, Vec<(String, Numbers)>) {
-        self.statistics
+        self.encoder
             .as_ref()
-            .map_or((Value::Null, Vec::new()), Statistics::encode)
+            .map_or((Value::Null, Vec::new()), TargetEncoder::encode)
     }
 
     /// The view of a record whose schema has these columns: `levels` of each, none for numbers.
     pub(super) fn decode(record: &Record, levels: &[Option<usize>]) -> Result<Self> {
         let cuts: Cuts = record.part("cuts")?;
         let is_plain = record.meta.get("statistics").is_none_or(Value::is_null);
-        let statistics = if is_plain {
+        let encoder = if is_plain {
             None
         } else {
-            Some(Statistics::decode(record, levels)?)
+            Some(TargetEncoder::decode(record, levels)?)
         };
-        let view = Self { statistics, cuts };
-        let kinds = match &view.statistics {
+        let view = Self { encoder, cuts };
+        let kinds = match &view.encoder {
             None => levels.to_vec(),
-            Some(statistics) => statistics.kinds(levels),
+            Some(encoder) => encoder.kinds(levels),
         };
         view.cuts.check(&kinds)?;
         Ok(view)

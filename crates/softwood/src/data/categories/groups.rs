@@ -3,19 +3,19 @@
 use crate::data::column::{MISSING, Values};
 use crate::data::table::Table;
 
-/// Group of a row whose values were never seen together.
+/// EncodedGroup of a row whose values were never seen together.
 pub(crate) const NO_GROUP: u32 = u32::MAX;
 
 /// Which values of some columns were seen together.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Grouping {
+pub(crate) struct CategoryGroups {
     pub(crate) columns: Vec<usize>,
     /// Ascending; the digits of a key are the codes of its columns or their whole numbers, a missing cell counting as a value of
     /// its own.
     pub(crate) keys: Vec<u64>,
 }
 
-impl Grouping {
+impl CategoryGroups {
     /// Groups of the given rows, and the group of each. None where the columns have too many levels for a key.
     pub(crate) fn of(
         features: &Table,
@@ -135,12 +135,12 @@ mod tests {
             ),
         ])
         .unwrap();
-        let (grouping, index) = Grouping::of(&table, &[0, 1], &[0, 1, 2, 3]).unwrap();
+        let (grouping, index) = CategoryGroups::of(&table, &[0, 1], &[0, 1, 2, 3]).unwrap();
         assert_eq!(grouping.keys.len(), 3);
         assert_eq!(index[0], index[3]);
         assert_ne!(index[0], index[1]);
         assert_eq!(grouping.index(&table, 5, |at| at)[4], index[2]);
-        let (few, _) = Grouping::of(&table, &[0], &[0]).unwrap();
+        let (few, _) = CategoryGroups::of(&table, &[0], &[0]).unwrap();
         assert_eq!(few.index(&table, 3, |at| at), [0, NO_GROUP, NO_GROUP]);
     }
 
@@ -152,7 +152,7 @@ mod tests {
             Column::categorical("b", &[Some("p"); 7]),
         ])
         .unwrap();
-        let (grouping, index) = Grouping::of(&table, &[0, 1], &[0, 1, 2, 6]).unwrap();
+        let (grouping, index) = CategoryGroups::of(&table, &[0, 1], &[0, 1, 2, 6]).unwrap();
         assert_eq!(grouping.keys.len(), 4);
         let all = grouping.index(&table, 7, |at| at);
         assert_eq!(all[..3], index[..3]);

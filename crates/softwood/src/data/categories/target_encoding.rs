@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::categories::groups::{CategoryGroups, NO_GROUP};
 use crate::data::column::Column;
-use crate::data::grouping::{Grouping, NO_GROUP};
 use crate::data::table::Table;
 use crate::error::{Error, Result};
 use crate::par::Pool;
@@ -18,7 +18,7 @@ pub(crate) const STRENGTH: f64 = 1.0;
 
 /// What statistics are of: rows in order, weights, and the targets (one, or an indicator per class).
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sample<'a> {
+pub(crate) struct EncodingSample<'a> {
     pub(crate) features: &'a Table,
     pub(crate) rows: &'a [u32],
     pub(crate) weights: &'a [f64],
@@ -28,14 +28,14 @@ pub(crate) struct Sample<'a> {
 
 /// Groupings and what the target was in each group.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Statistics {
-    groups: Vec<Group>,
-    form: Form,
+pub(crate) struct TargetEncoder {
+    groups: Vec<EncodedGroup>,
+    spec: EncodingSpec,
 }
 
 /// What all groupings share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Form {
+struct EncodingSpec {
     /// Columns of each grouping.
     columns: Vec<Vec<usize>>,
     /// Mean of each target.
@@ -45,17 +45,21 @@ struct Form {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Group {
-    grouping: Grouping,
+struct EncodedGroup {
+    grouping: CategoryGroups,
     weight: Vec<f64>,
     /// Targets x groups.
     sums: Vec<Vec<f64>>,
 }
 
-impl Statistics {
-    /// Statistics of the rows, by the groupings that `columns` name, and the table that training sees: as [`Self::apply`], but
+impl TargetEncoder {
+    /// TargetEncoder of the rows, by the groupings that `columns` name, and the table that training sees: as [`Self::apply`], but
     /// every row counts only those before it.
-    pub(crate) fn fit(sample: &Sample<'_>, columns: &[Vec<usize>], pool: &Pool) -> (Self, Table) {
+    pub(crate) fn fit(
+        sample: &EncodingSample<'_>,
+        columns: &[Vec<usize>],
+        pool: &Pool,
+    ) -> (Self, Table) {
         let total: f64 = sample.weights.iter().sum();
         let prior = |target: &Vec<f64>| {
             let rows = sample.rows.iter().zip(sample.weights);
@@ -66,11 +70,12 @@ impl Statistics {
         let priors: Vec<f64> = sample.targets.iter().map(prior).collect();
         let strength = STRENGTH * total / sample.rows.len() as f64;
         let made = pool.map(columns.len(), |at| {
-            Grouping::of(sample.features, &columns[at], sample.rows)
+            CategoryGroups::of(sample.features, &columns[at], sample.rows)
                 .map(|(grouping, index)| ordered(sample, grouping, &index, &priors, strength))
         });
-        let (groups, values): (Vec<Group>, Vec<Vec<Vec<f64>>>) = made.into_iter().flatten().unzip();
-        let form = Form {
+        let (groups, values): (Vec<EncodedGroup>, Vec<Vec<Vec<f64>>>) =
+            made.into_iter().flatten().unzip();
+        let spec = EncodingSpec {
             columns: groups
                 .iter()
                 .map(|group| group.grouping.columns.clone())
@@ -78,16 +83,16 @@ impl Statistics {
             priors,
             strength,
         };
-        let statistics = Self { groups, form };
+        let statistics = Self { groups, spec };
         let rows = sample.rows;
         let table = statistics.table(sample.features, rows.len(), |at| rows[at] as usize, values);
         (statistics, table)
     }
 
-    /// Statistics of more rows by the same groupings, and the table that training sees. Groups that these rows lack keep what was
+    /// TargetEncoder of more rows by the same groupings, and the table that training sees. Groups that these rows lack keep what was
     /// known of them.
-    pub(crate) fn renewed(&self, sample: &Sample<'_>, pool: &Pool) -> (Self, Table) {
-        let (mut renewed, table) = Self::fit(sample, &self.form.columns, pool);
+    pub(crate) fn renewed(&self, sample: &EncodingSample<'_>, pool: &Pool) -> (Self, Table) {
+        let (mut renewed, table) = Self::fit(sample, &self.spec.columns, pool);
         for (group, before) in renewed.groups.iter_mut().zip(&self.groups) {
             group.keep(before);
         }
@@ -98,7 +103,7 @@ impl Statistics {
     /// the table that training sees and its values, for every column that an order changes.
     pub(crate) fn reordered(
         &self,
-        sample: &Sample<'_>,
+        sample: &EncodingSample<'_>,
         order: &[u32],
         mut each: impl FnMut(usize, &[f64]),
     ) {
@@ -107,9 +112,9 @@ impl Statistics {
             let of_rows = |at: usize| sample.rows[at] as usize;
             let n_rows = sample.rows.len();
             let index = group.grouping.index(sample.features, n_rows, of_rows);
-            for (at, prior) in self.form.priors.iter().enumerate() {
+            for (at, prior) in self.spec.priors.iter().enumerate() {
                 let places = order.iter().map(|&place| place as usize);
-                let rule = (*prior, self.form.strength);
+                let rule = (*prior, self.spec.strength);
                 let counted = count(sample, at, (&index, group.weight.len()), rule, places);
                 let column = match group.grouping.columns[..] {
                     [column] if at == 0 => column,
@@ -138,7 +143,7 @@ impl Statistics {
             .iter()
             .map(|group| {
                 let index = group.grouping.index(features, n_rows, row);
-                group.values(&index, &self.form)
+                group.values(&index, &self.spec)
             })
             .collect();
         self.table(features, n_rows, row, values)
@@ -192,7 +197,7 @@ impl Statistics {
 
     /// Columns that a grouping gives: a statistic per target, and the weight of the group.
     fn n_values(&self) -> usize {
-        self.form.priors.len() + 1
+        self.spec.priors.len() + 1
     }
 
     /// Metadata and arrays for a record.
@@ -209,29 +214,29 @@ impl Statistics {
             arrays.push((format!("group{at}.keys"), Numbers::U32(words.collect())));
             arrays.push((format!("group{at}.sums"), Numbers::F64(sums.collect())));
         }
-        (serde_json::to_value(&self.form).unwrap_or_default(), arrays)
+        (serde_json::to_value(&self.spec).unwrap_or_default(), arrays)
     }
 
-    /// Statistics from a record, whose schema has these columns: `levels` of each, none for numbers.
+    /// TargetEncoder from a record, whose schema has these columns: `levels` of each, none for numbers.
     ///
     /// # Errors
     /// When they are not there or do not fit the schema.
     pub(crate) fn decode(record: &Record, levels: &[Option<usize>]) -> Result<Self> {
         let broken = || Error::Format("the target statistics do not fit the schema".to_owned());
-        let form: Form = record.part("statistics")?;
+        let spec: EncodingSpec = record.part("statistics")?;
         let is_set = |columns: &Vec<usize>| match columns[..] {
             [column] => levels.get(column).is_some_and(Option::is_some),
             _ => (2..=3).contains(&columns.len()) && columns.iter().all(|&c| c < levels.len()),
         };
-        let is_sound = form.columns.iter().all(is_set)
-            && (1..=MOST_TARGETS).contains(&form.priors.len())
-            && form.priors.iter().all(|prior| prior.is_finite())
-            && form.strength > 0.0
-            && form.strength.is_finite();
+        let is_sound = spec.columns.iter().all(is_set)
+            && (1..=MOST_TARGETS).contains(&spec.priors.len())
+            && spec.priors.iter().all(|prior| prior.is_finite())
+            && spec.strength > 0.0
+            && spec.strength.is_finite();
         if !is_sound {
             return Err(broken());
         }
-        let groups = form.columns.iter().enumerate().map(|(at, columns)| {
+        let groups = spec.columns.iter().enumerate().map(|(at, columns)| {
             let words = record.u32s(&format!("group{at}.keys"))?.as_chunks::<2>();
             let keys: Vec<u64> = words
                 .0
@@ -239,7 +244,7 @@ impl Statistics {
                 .map(|&[low, high]| u64::from(low) | u64::from(high) << 32)
                 .collect();
             let n = keys.len();
-            let sums = record.f64s(&format!("group{at}.sums"), n * (1 + form.priors.len()))?;
+            let sums = record.f64s(&format!("group{at}.sums"), n * (1 + spec.priors.len()))?;
             let is_sound = words.1.is_empty()
                 && n > 0
                 && keys.windows(2).all(|pair| pair[0] < pair[1])
@@ -249,8 +254,8 @@ impl Statistics {
                 return Err(broken());
             }
             let mut parts = sums.chunks_exact(n).map(<[f64]>::to_vec);
-            Ok(Group {
-                grouping: Grouping {
+            Ok(EncodedGroup {
+                grouping: CategoryGroups {
                     columns: columns.clone(),
                     keys,
                 },
@@ -260,7 +265,7 @@ impl Statistics {
         });
         Ok(Self {
             groups: groups.collect::<Result<_>>()?,
-            form,
+            spec,
         })
     }
 }
@@ -268,7 +273,7 @@ impl Statistics {
 /// Most targets that statistics are of: where there are more classes, categories are not turned into numbers.
 pub(crate) const MOST_TARGETS: usize = 8;
 
-impl Group {
+impl EncodedGroup {
     /// Adds the groups of `before` that are not there.
     fn keep(&mut self, before: &Self) {
         let known = std::mem::take(&mut self.grouping.keys);
@@ -295,7 +300,7 @@ impl Group {
     }
 
     /// Values of rows in these groups, all rows of the group counting.
-    fn values(&self, index: &[u32], form: &Form) -> Vec<Vec<f64>> {
+    fn values(&self, index: &[u32], spec: &EncodingSpec) -> Vec<Vec<f64>> {
         let known = |group: u32, of: &dyn Fn(usize) -> f64, otherwise: f64| {
             if group == NO_GROUP {
                 otherwise
@@ -306,10 +311,10 @@ impl Group {
         let mut values: Vec<Vec<f64>> = self
             .sums
             .iter()
-            .zip(&form.priors)
+            .zip(&spec.priors)
             .map(|(sums, &prior)| {
                 let value = |at: usize| {
-                    (sums[at] + form.strength * prior) / (self.weight[at] + form.strength)
+                    (sums[at] + spec.strength * prior) / (self.weight[at] + spec.strength)
                 };
                 index
                     .iter()
@@ -326,15 +331,15 @@ impl Group {
 
 /// Totals of the groups, and the values that training sees.
 fn ordered(
-    sample: &Sample<'_>,
-    grouping: Grouping,
+    sample: &EncodingSample<'_>,
+    grouping: CategoryGroups,
     index: &[u32],
     priors: &[f64],
     strength: f64,
-) -> (Group, Vec<Vec<f64>>) {
+) -> (EncodedGroup, Vec<Vec<f64>>) {
     let n_groups = grouping.keys.len();
     let mut values = Vec::with_capacity(priors.len() + 1);
-    let mut group = Group {
+    let mut group = EncodedGroup {
         grouping,
         weight: Vec::new(),
         sums: Vec::with_capacity(priors.len()),
@@ -352,7 +357,7 @@ fn ordered(
 }
 
 /// One target of rows that were counted one after the other.
-struct Counted {
+struct OrderedCounts {
     /// What each row saw of those before it.
     seen: Vec<f64>,
     sums: Vec<f64>,
@@ -361,12 +366,12 @@ struct Counted {
 
 /// Counts rows in the order of `places`, given the group of each.
 fn count(
-    sample: &Sample<'_>,
+    sample: &EncodingSample<'_>,
     target: usize,
     (index, n_groups): (&[u32], usize),
     (prior, strength): (f64, f64),
     places: impl Iterator<Item = usize>,
-) -> Counted {
+) -> OrderedCounts {
     let target = &sample.targets[target];
     let (mut sums, mut weight) = (vec![0.0; n_groups], vec![0.0; n_groups]);
     let mut seen = vec![prior; index.len()];
@@ -381,7 +386,7 @@ fn count(
         sums[at] += w * target[row as usize];
         weight[at] += w;
     }
-    Counted { seen, sums, weight }
+    OrderedCounts { seen, sums, weight }
 }
 
 #[cfg(test)]
@@ -405,14 +410,14 @@ mod tests {
         ])
         .unwrap();
         let targets = [vec![1.0, 0.0, 0.0, 1.0, 0.0]];
-        let sample = Sample {
+        let sample = EncodingSample {
             features: &features,
             rows: &[0, 1, 2, 3],
             weights: &[1.0; 4],
             targets: &targets,
         };
         let pool = Pool::new(1).unwrap();
-        let (statistics, seen) = Statistics::fit(&sample, &[vec![1]], &pool);
+        let (statistics, seen) = TargetEncoder::fit(&sample, &[vec![1]], &pool);
         let prior = 0.5;
         let expected = [prior, prior, (1.0 + prior) * 0.5, (1.0 + prior) / 3.0];
         assert_eq!(numbers(&seen, 1), expected);
@@ -423,7 +428,7 @@ mod tests {
         assert_eq!(numbers(&new, 2), [3.0, 1.0, 0.0]);
         assert_eq!(statistics.sources(2), [vec![0], vec![1], vec![1]]);
         // more rows: what they say counts, what they lack is remembered
-        let sample = Sample {
+        let sample = EncodingSample {
             rows: &[1, 4],
             weights: &[1.0; 2],
             ..sample
@@ -441,25 +446,28 @@ mod tests {
         let features = Table::new(vec![Column::categorical("k", &texts)]).unwrap();
         let rows: Vec<u32> = (0..40).collect();
         let targets = [(0..40).map(|at| f64::from(at % 3)).collect::<Vec<f64>>()];
-        let sample = Sample {
+        let sample = EncodingSample {
             features: &features,
             rows: &rows,
             weights: &[2.0; 40],
             targets: &targets,
         };
-        let (statistics, _) = Statistics::fit(&sample, &[vec![0]], &Pool::new(1).unwrap());
+        let (statistics, _) = TargetEncoder::fit(&sample, &[vec![0]], &Pool::new(1).unwrap());
         let (meta, arrays) = statistics.encode();
         let mut record = Record {
             family: "sgb".to_owned(),
             meta: serde_json::json!({ "statistics": meta }),
             arrays,
         };
-        assert_eq!(Statistics::decode(&record, &[Some(7)]).unwrap(), statistics);
-        assert!(Statistics::decode(&record, &[None]).is_err());
+        assert_eq!(
+            TargetEncoder::decode(&record, &[Some(7)]).unwrap(),
+            statistics
+        );
+        assert!(TargetEncoder::decode(&record, &[None]).is_err());
         if let Numbers::U32(words) = &mut record.arrays[0].1 {
             words[0] = 99;
         }
-        assert!(Statistics::decode(&record, &[Some(7)]).is_err());
+        assert!(TargetEncoder::decode(&record, &[Some(7)]).is_err());
     }
 
     #[test]
@@ -476,7 +484,7 @@ mod tests {
             vec![1.0, 0.0, 0.0, 1.0, 1.0, 0.0],
             vec![0.0, 1.0, 1.0, 0.0, 0.0, 1.0],
         ];
-        let sample = Sample {
+        let sample = EncodingSample {
             features: &features,
             rows: &[0, 1, 2, 3, 4, 5],
             weights: &[1.0; 6],
@@ -484,7 +492,7 @@ mod tests {
         };
         let pool = Pool::new(1).unwrap();
         let sets = [vec![0], vec![2], vec![0, 2]];
-        let (statistics, seen) = Statistics::fit(&sample, &sets, &pool);
+        let (statistics, seen) = TargetEncoder::fit(&sample, &sets, &pool);
         let mut changed = Vec::new();
         statistics.reordered(&sample, &[0, 1, 2, 3, 4, 5], |column, values| {
             assert_eq!(numbers(&seen, column), values);

@@ -5,9 +5,9 @@
 //! `r` before the next is looked for, so that of several names for one thing only the first counts. The columns themselves
 //! are taken off before any set.
 
+use crate::data::categories::groups::{CategoryGroups, few_whole_numbers};
+use crate::data::categories::target_encoding::EncodingSample;
 use crate::data::column::{Column, Values};
-use crate::data::grouping::{Grouping, few_whole_numbers};
-use crate::data::statistics::Sample;
 use crate::par::Pool;
 
 /// Most sets that are kept.
@@ -28,19 +28,23 @@ const WHOLE_NUMBERS: std::ops::RangeInclusive<usize> = 3..=64;
 
 /// Sets of two or three columns, the best first, one of each pair being among `many`: trees part few levels by themselves. A
 /// triple stands after a pair of its columns.
-pub(crate) fn interactions(sample: &Sample<'_>, many: &[usize], pool: &Pool) -> Vec<Vec<usize>> {
+pub(crate) fn category_crosses(
+    sample: &EncodingSample<'_>,
+    many: &[usize],
+    pool: &Pool,
+) -> Vec<Vec<usize>> {
     let categories = categories(sample);
     let n_pairs = categories.len() * categories.len().saturating_sub(1) / 2;
     if n_pairs == 0 || n_pairs > MOST_CELLS / FEWEST_ROWS {
         return Vec::new();
     }
     let n_rows = sample.rows.len().min(MOST_ROWS).min(MOST_CELLS / n_pairs);
-    let sample = Sample {
+    let sample = EncodingSample {
         rows: &sample.rows[..n_rows],
         weights: &sample.weights[..n_rows],
         ..*sample
     };
-    let mut left = Left::of(&sample);
+    let mut left = CrossResiduals::of(&sample);
     for _ in 0..SWEEPS {
         for &column in &categories {
             left.take_off(&[column]);
@@ -61,7 +65,7 @@ pub(crate) fn interactions(sample: &Sample<'_>, many: &[usize], pool: &Pool) -> 
             left.take_off(&set);
         }
         let triples: Vec<Vec<usize>> = triples(&set, &categories)
-            .filter(|triple| line.iter().all(|hope| hope.set != *triple))
+            .filter(|triple| line.iter().all(|candidate| candidate.set != *triple))
             .filter(|triple| !found.contains(triple))
             .collect();
         found.push(set);
@@ -82,7 +86,7 @@ fn triples(set: &[usize], columns: &[usize]) -> impl Iterator<Item = Vec<usize>>
 }
 
 /// Columns of names: categories, and whole numbers of few values.
-fn categories(sample: &Sample<'_>) -> Vec<usize> {
+fn categories(sample: &EncodingSample<'_>) -> Vec<usize> {
     let is_of_names = |column: &Column| match &column.values {
         Values::Categorical { levels, .. } => levels.len() > 1,
         Values::Numeric(values) => {
@@ -99,20 +103,20 @@ fn categories(sample: &Sample<'_>) -> Vec<usize> {
 }
 
 /// A set that may be taken, and what it gained when so many others had been.
-struct Hope {
+struct CrossCandidate {
     set: Vec<usize>,
     gain: f64,
     n_taken: usize,
 }
 
 /// What is left of each target by row of the sample, after what earlier rows say.
-struct Left<'a> {
-    sample: &'a Sample<'a>,
+struct CrossResiduals<'a> {
+    sample: &'a EncodingSample<'a>,
     residuals: Vec<Vec<f64>>,
 }
 
 /// What a set foretells of each residual, with the best slope.
-struct Foretold {
+struct CrossGain {
     means: Vec<Vec<f64>>,
     slope: f64,
     gain: f64,
@@ -120,8 +124,8 @@ struct Foretold {
     z: f64,
 }
 
-impl<'a> Left<'a> {
-    fn of(sample: &'a Sample<'a>) -> Self {
+impl<'a> CrossResiduals<'a> {
+    fn of(sample: &'a EncodingSample<'a>) -> Self {
         let total: f64 = sample.weights.iter().sum();
         let centred = |target: &Vec<f64>| {
             let values = sample.rows.iter().map(|&row| target[row as usize]);
@@ -136,9 +140,9 @@ impl<'a> Left<'a> {
     }
 
     /// None where the columns cannot be grouped.
-    fn foretell(&self, set: &[usize]) -> Option<Foretold> {
+    fn gain_of(&self, set: &[usize]) -> Option<CrossGain> {
         let sample = self.sample;
-        let (grouping, index) = Grouping::of(sample.features, set, sample.rows)?;
+        let (grouping, index) = CategoryGroups::of(sample.features, set, sample.rows)?;
         let total: f64 = sample.weights.iter().sum();
         let caution = CAUTION * total / sample.rows.len() as f64;
         let means: Vec<Vec<f64>> = self
@@ -161,7 +165,7 @@ impl<'a> Left<'a> {
                 square += w * m * m;
             }
         }
-        Some(Foretold {
+        Some(CrossGain {
             means,
             slope: product / square,
             gain: 0.5 * product * product / square,
@@ -171,12 +175,12 @@ impl<'a> Left<'a> {
 
     /// What a set gains, where it is beyond chance.
     fn gain(&self, set: &[usize]) -> Option<f64> {
-        let foretold = self.foretell(set)?;
+        let foretold = self.gain_of(set)?;
         (foretold.z > LEAST_Z).then_some(foretold.gain)
     }
 
     fn take_off(&mut self, set: &[usize]) {
-        let Some(foretold) = self.foretell(set) else {
+        let Some(foretold) = self.gain_of(set) else {
             return;
         };
         for (residual, means) in self.residuals.iter_mut().zip(&foretold.means) {
@@ -187,12 +191,12 @@ impl<'a> Left<'a> {
     }
 
     /// Those of the sets that gain.
-    fn line(&self, sets: Vec<Vec<usize>>, n_taken: usize, pool: &Pool) -> Vec<Hope> {
+    fn line(&self, sets: Vec<Vec<usize>>, n_taken: usize, pool: &Pool) -> Vec<CrossCandidate> {
         let gains = pool.map(sets.len(), |at| self.gain(&sets[at]));
         let hopes = sets.into_iter().zip(gains);
         hopes
             .filter_map(|(set, gain)| {
-                Some(Hope {
+                Some(CrossCandidate {
                     set,
                     gain: gain?,
                     n_taken,
@@ -202,7 +206,7 @@ impl<'a> Left<'a> {
     }
 
     /// The set that gains most. What a set gained once is taken for a bound of what it gains now, so few are looked at again.
-    fn next(&self, line: &mut Vec<Hope>, n_taken: usize) -> Option<Vec<usize>> {
+    fn next(&self, line: &mut Vec<CrossCandidate>, n_taken: usize) -> Option<Vec<usize>> {
         loop {
             let first = (0..line.len()).reduce(|best, at| {
                 let order = line[at].gain.total_cmp(&line[best].gain);
@@ -215,15 +219,15 @@ impl<'a> Left<'a> {
                     best
                 }
             })?;
-            let hope = line.swap_remove(first);
-            if hope.n_taken == n_taken {
-                return Some(hope.set);
+            let candidate = line.swap_remove(first);
+            if candidate.n_taken == n_taken {
+                return Some(candidate.set);
             }
-            if let Some(gain) = self.gain(&hope.set) {
-                line.push(Hope {
+            if let Some(gain) = self.gain(&candidate.set) {
+                line.push(CrossCandidate {
                     gain,
                     n_taken,
-                    ..hope
+                    ..candidate
                 });
             }
         }
@@ -284,13 +288,13 @@ mod tests {
         let weights = vec![1.0; 6000];
         let pool = Pool::new(1).unwrap();
         let found = |target: Vec<f64>| {
-            let sample = Sample {
+            let sample = EncodingSample {
                 features: &features,
                 rows: &rows,
                 weights: &weights,
                 targets: &[target],
             };
-            interactions(&sample, &[0, 1, 2], &pool)
+            category_crosses(&sample, &[0, 1, 2], &pool)
         };
         assert_eq!(found(target), [vec![0, 1]]);
         let mut rng = Key::from_seed(4).rng();
@@ -334,7 +338,7 @@ mod tests {
         ));
         let features = Table::new(columns).unwrap();
         let rows: Vec<u32> = (0..6000).collect();
-        let sample = Sample {
+        let sample = EncodingSample {
             features: &features,
             rows: &rows,
             weights: &vec![1.0; 6000],
@@ -342,6 +346,6 @@ mod tests {
         };
         let pool = Pool::new(1).unwrap();
         assert_eq!(categories(&sample), [0, 1, 2]);
-        assert_eq!(interactions(&sample, &[0, 2], &pool), [vec![0, 1]]);
+        assert_eq!(category_crosses(&sample, &[0, 2], &pool), [vec![0, 1]]);
     }
 }
