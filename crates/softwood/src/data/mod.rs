@@ -4,7 +4,7 @@ pub(crate) mod binning;
 pub(crate) mod categories;
 pub(crate) mod column;
 pub(crate) mod dataset;
-pub(crate) mod distinct;
+pub(crate) mod dedup;
 pub(crate) mod encoding;
 pub(crate) mod schema;
 pub(crate) mod standardise;

@@ -2,7 +2,7 @@
 
 use crate::data::binning::binned::{Binned, Cuts};
 use crate::data::dataset::{Dataset, Target};
-use crate::data::distinct::Distinct;
+use crate::data::dedup::Deduplicated;
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::standardise::{Standard, resolution};
 use crate::par::Pool;
@@ -12,7 +12,7 @@ use crate::trees::histogram::candidate::ColumnInfo;
 /// Least standard deviation in units of the target's, where the target is no grid.
 const LEAST_SCALE: f64 = 1e-3;
 
-/// Distinct rows, ready for growing trees.
+/// Deduplicated rows, ready for growing trees.
 #[derive(Debug)]
 pub(crate) struct TreeTrainingSet {
     pub(crate) cuts: Cuts,
@@ -28,7 +28,7 @@ pub(crate) struct TreeTrainingSet {
 
 impl TreeTrainingSet {
     pub(crate) fn new(data: &Dataset, max_bins: usize) -> Self {
-        let Distinct { rows, weights } = Distinct::of(data);
+        let Deduplicated { rows, weights } = Deduplicated::of(data);
         let cuts = Cuts::fit(data.features(), &rows, &weights, max_bins);
         let binned = cuts.bin_rows(data.features(), &rows);
         let (target, kind, standard, floor) = match data.target() {

@@ -5,7 +5,7 @@ use crate::boosting::learner::{
     BinnedSample, BoostingData, Sampling, TrainedChain, ValidationPoint, best_point,
 };
 use crate::data::binning::binned::Binned;
-use crate::data::distinct::Distinct;
+use crate::data::dedup::Deduplicated;
 use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};
 use crate::models::boosting::config::BoostingConfig;
@@ -200,10 +200,10 @@ impl Contest<'_> {
         };
         let judge = match self.run.held_out {
             Some(data) => {
-                let distinct = material.classes.weigh(data, Distinct::of(data));
+                let distinct = material.classes.weigh(data, Deduplicated::of(data));
                 let rows = Rows {
-                    numbers: &distinct.rows,
-                    weights: &distinct.weights,
+                    numbers: &dedup.rows,
+                    weights: &dedup.weights,
                 };
                 material.judge(data, rows, &view)
             }

@@ -1,7 +1,7 @@
 //! Weights of classes, which multiply those of the rows.
 
 use crate::data::dataset::{Dataset, Target};
-use crate::data::distinct::Distinct;
+use crate::data::dedup::Deduplicated;
 use crate::error::{Error, Result};
 use crate::params::{ClassWeight, WeightRule};
 
@@ -17,7 +17,7 @@ impl ClassWeights {
     pub(super) fn new(
         given: Option<&ClassWeight>,
         data: &Dataset,
-        distinct: &Distinct,
+        dedup: &Deduplicated,
     ) -> Result<Self> {
         let Some(given) = given else {
             return Ok(Self(None));
@@ -29,7 +29,7 @@ impl ClassWeights {
                 data.schema().target
             )));
         };
-        let counts = counts(codes, distinct, classes.len());
+        let counts = counts(codes, dedup, classes.len());
         let weights = match given {
             ClassWeight::RightBins(WeightRule::Balanced) => balanced(&counts),
             ClassWeight::Given(named) => {
@@ -58,22 +58,22 @@ impl ClassWeights {
     }
 
     /// The distinct rows of a table with their class's weight; those left with none are dropped.
-    pub(super) fn weigh(&self, data: &Dataset, distinct: Distinct) -> Distinct {
+    pub(super) fn weigh(&self, data: &Dataset, dedup: Deduplicated) -> Deduplicated {
         let (Some(of_class), Target::Classes(codes)) = (&self.0, data.target()) else {
-            return distinct;
+            return dedup;
         };
-        let rows = distinct.rows.iter().zip(&distinct.weights);
+        let rows = dedup.rows.iter().zip(&dedup.weights);
         let weighed =
             rows.map(|(&row, &weight)| (row, weight * of_class[codes[row as usize] as usize]));
         let (rows, weights) = weighed.filter(|&(_, weight)| weight > 0.0).unzip();
-        Distinct { rows, weights }
+        Deduplicated { rows, weights }
     }
 }
 
 /// Weight of the rows of each class, added up in the order of the distinct rows: that of the table does not matter.
-fn counts(codes: &[u32], distinct: &Distinct, n_classes: usize) -> Vec<f64> {
+fn counts(codes: &[u32], dedup: &Deduplicated, n_classes: usize) -> Vec<f64> {
     let mut counts = vec![0.0; n_classes];
-    for (&row, &weight) in distinct.rows.iter().zip(&distinct.weights) {
+    for (&row, &weight) in dedup.rows.iter().zip(&dedup.weights) {
         counts[codes[row as usize] as usize] += weight;
     }
     counts
@@ -104,10 +104,10 @@ mod tests {
     #[test]
     fn balanced_classes_weigh_the_same_together() {
         assert_eq!(balanced(&[2.0, 6.0, 0.0]), [2.0, 8.0 / 12.0, 1.0]);
-        let distinct = Distinct {
+        let distinct = Deduplicated {
             rows: vec![0, 2, 1],
             weights: vec![2.0, 0.5, 3.0],
         };
-        assert_eq!(counts(&[1, 0, 1], &distinct, 2), [3.0, 2.5]);
+        assert_eq!(counts(&[1, 0, 1], &dedup, 2), [3.0, 2.5]);
     }
 }

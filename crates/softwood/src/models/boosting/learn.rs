@@ -75,18 +75,16 @@ fn fit(
         None => material.train(all, &chosen.plan, run.pool),
     };
     let columns = material.columns(&view, &whole);
-    let some_rows = view.bin_rows(data.features(), Ensemble::rows(&material.distinct.rows));
+    let some_rows = view.bin_rows(data.features(), Ensemble::rows(&material.dedup.rows));
     // what only the choice needed is not kept through the longest part
     let (standard, likelihood) = (material.standard, material.likelihood);
-    let Material {
-        distinct, targets, ..
-    } = material;
-    let distinct = view.has_target_encoding().then_some(distinct);
+    let Material { dedup, targets, .. } = material;
+    let distinct = view.has_target_encoding().then_some(dedup);
     let own_order: &OwnOrder<'_> = &|at, key| {
-        let distinct = distinct.as_ref().filter(|_| at > 0)?;
+        let distinct = dedup.as_ref().filter(|_| at > 0)?;
         let rows = Rows {
-            numbers: &distinct.rows,
-            weights: &distinct.weights,
+            numbers: &dedup.rows,
+            weights: &dedup.weights,
         };
         view.reordered(data.features(), (rows, &whole.binned), &targets, key)
     };

@@ -1,9 +1,9 @@
-//! The rows of a fit: distinct, standardised, in bins.
+//! The rows of a fit: dedup, standardised, in bins.
 
 use crate::boosting::learner::BinnedSample;
 use crate::data::binning::binned::Binned;
 use crate::data::dataset::{Dataset, Target};
-use crate::data::distinct::Distinct;
+use crate::data::dedup::Deduplicated;
 use crate::data::standardise::{Standard, resolution};
 use crate::error::Result;
 use crate::models::boosting::class_weights::ClassWeights;
@@ -64,7 +64,7 @@ impl Prepared {
 #[derive(Debug)]
 pub(super) struct Material<'a> {
     pub(super) data: &'a Dataset,
-    pub(super) distinct: Distinct,
+    pub(super) dedup: Deduplicated,
     pub(super) standard: Standard,
     pub(super) likelihood: BoostingLikelihood,
     pub(super) targets: Targets,
@@ -85,18 +85,18 @@ impl<'a> Material<'a> {
         known: Option<(Standard, BoostingLikelihood)>,
     ) -> Result<Self> {
         let orders = orders(config.monotone, data)?;
-        let distinct = Distinct::of(data);
-        let classes = ClassWeights::new(config.class_weight, data, &distinct)?;
-        let distinct = classes.weigh(data, distinct);
+        let distinct = Deduplicated::of(data);
+        let classes = ClassWeights::new(config.class_weight, data, &dedup)?;
+        let distinct = classes.weigh(data, dedup);
         let (standard, likelihood) = known.unwrap_or_else(|| {
-            let standard = standard(data, &distinct);
-            let likelihood = likelihood(config, data, &distinct, &standard);
+            let standard = standard(data, &dedup);
+            let likelihood = likelihood(config, data, &dedup, &standard);
             (standard, likelihood)
         });
         let targets = Targets::of(data, &standard);
         Ok(Self {
             data,
-            distinct,
+            dedup,
             standard,
             likelihood,
             targets,
@@ -114,14 +114,14 @@ impl<'a> Material<'a> {
     }
 
     pub(super) fn n_rows(&self) -> usize {
-        self.distinct.rows.len()
+        self.dedup.rows.len()
     }
 
     /// A run of the distinct rows. They are shuffled: a leading part is a random sample.
     pub(super) fn rows(&self, range: std::ops::Range<usize>) -> Rows<'_> {
         Rows {
-            numbers: &self.distinct.rows[range.clone()],
-            weights: &self.distinct.weights[range],
+            numbers: &self.dedup.rows[range.clone()],
+            weights: &self.dedup.weights[range],
         }
     }
 
@@ -147,19 +147,19 @@ impl<'a> Material<'a> {
     }
 }
 
-fn numbers(data: &Dataset, distinct: &Distinct) -> Option<Vec<f64>> {
+fn numbers(data: &Dataset, dedup: &Deduplicated) -> Option<Vec<f64>> {
     match data.target() {
         Target::Numeric(values) => {
-            let rows = distinct.rows.iter();
+            let rows = dedup.rows.iter();
             Some(rows.map(|&row| values[row as usize]).collect())
         }
         Target::Classes(_) => None,
     }
 }
 
-fn standard(data: &Dataset, distinct: &Distinct) -> Standard {
-    match numbers(data, distinct) {
-        Some(values) => Standard::fit(&values, Some(&distinct.weights)),
+fn standard(data: &Dataset, dedup: &Deduplicated) -> Standard {
+    match numbers(data, dedup) {
+        Some(values) => Standard::fit(&values, Some(&dedup.weights)),
         None => Standard {
             shift: 0.0,
             scale: 1.0,
@@ -170,10 +170,10 @@ fn standard(data: &Dataset, distinct: &Distinct) -> Standard {
 fn likelihood(
     config: &BoostingConfig<'_>,
     data: &Dataset,
-    distinct: &Distinct,
+    dedup: &Deduplicated,
     standard: &Standard,
 ) -> BoostingLikelihood {
-    let Some(values) = numbers(data, distinct) else {
+    let Some(values) = numbers(data, dedup) else {
         return match data.schema().classes().map_or(0, <[String]>::len) {
             2 => BoostingLikelihood::Binary,
             classes => BoostingLikelihood::Multiclass { classes },
@@ -182,8 +182,8 @@ fn likelihood(
     if config.head == RegressionHead::Squared {
         return BoostingLikelihood::Squared { sd: 1.0 };
     }
-    let half_step = resolution(&values, Some(&distinct.weights))
-        .map_or(0.0, |step| 0.5 * step / standard.scale);
+    let half_step =
+        resolution(&values, Some(&dedup.weights)).map_or(0.0, |step| 0.5 * step / standard.scale);
     BoostingLikelihood::Normal {
         floor: config.min_scale.unwrap_or(LEAST_SCALE.max(half_step)),
     }

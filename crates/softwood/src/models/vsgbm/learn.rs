@@ -58,7 +58,7 @@ impl Fit for VsgbmParams {
     const GOES_ON: bool = true;
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vsgbm> {
-        let whole = data.merged();
+        let whole = data.deduplicated();
         let config = params.config();
         if let Some(record) = run.base {
             return go_on(params, &config, record, (data, &whole), run);

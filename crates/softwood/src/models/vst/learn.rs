@@ -20,7 +20,7 @@ impl Fit for VstParams {
     type Model = Vst;
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vst> {
-        let whole = data.merged();
+        let whole = data.deduplicated();
         let config = SoftTreeConfig::from(&**params);
         let split = if run.held_out.is_none() {
             set_aside(&whole, &config, run.key.child(1))

@@ -9,14 +9,14 @@ use crate::rng::{Key, shuffle};
 /// Their order is a shuffle of the sorted rows, so any leading part is a random sample, and neither the order of rows matters
 /// nor whether a row is repeated or weighted, nor the units of a column.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Distinct {
+pub(crate) struct Deduplicated {
     /// Row numbers of the dataset.
     pub(crate) rows: Vec<u32>,
     /// Their weights.
     pub(crate) weights: Vec<f64>,
 }
 
-impl Distinct {
+impl Deduplicated {
     pub(crate) fn of(data: &Dataset) -> Self {
         let weight = |row: u32| data.weights().map_or(1.0, |weights| weights[row as usize]);
         let mut order: Vec<(u64, u32)> = sort_keys(data)
@@ -89,7 +89,7 @@ mod tests {
     fn repeated_rows_weigh_their_sum_and_order_does_not_matter() {
         let a = vec![1.0, 2.0, 1.0, 3.0, 2.0, 1.0];
         let y = vec![5.0, 6.0, 5.0, 7.0, 8.0, 5.0];
-        let found = Distinct::of(&data(
+        let found = Deduplicated::of(&data(
             vec![
                 Column::numeric("a", a.clone()),
                 Column::numeric("y", y.clone()),
@@ -106,7 +106,7 @@ mod tests {
             ],
             Some("w"),
         );
-        let again = Distinct::of(&weighted);
+        let again = Deduplicated::of(&weighted);
         assert_eq!(again.weights, found.weights);
         let Target::Numeric(theirs) = weighted.target() else {
             panic!("numbers expected")
