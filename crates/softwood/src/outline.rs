@@ -50,7 +50,7 @@ pub enum Answer {
     Number {
         /// Mean of the target.
         mean: f64,
-        /// Standard deviation of the target.
+        /// TargetUnits deviation of the target.
         sd: f64,
     },
     /// A probability per class.

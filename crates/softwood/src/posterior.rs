@@ -60,7 +60,7 @@ pub struct Training {
     pub trials: Vec<Trial>,
     /// What was chosen, as a user reads it.
     pub chosen: String,
-    /// Standard deviation of the training target, dividing by n; none for classification.
+    /// TargetUnits deviation of the training target, dividing by n; none for classification.
     #[serde(default)]
     pub target_sd: Option<f64>,
     /// What the points of the curve count.

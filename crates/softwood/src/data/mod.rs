@@ -7,5 +7,5 @@ pub(crate) mod dataset;
 pub(crate) mod dedup;
 pub(crate) mod encoding;
 pub(crate) mod schema;
-pub(crate) mod standardise;
 pub(crate) mod table;
+pub(crate) mod target;

@@ -191,7 +191,7 @@ impl Watch for FoldWatch<'_> {
     }
 }
 
-/// Standard deviation of a numeric target, dividing by n.
+/// TargetUnits deviation of a numeric target, dividing by n.
 fn target_sd(target: &Target) -> Option<f64> {
     let Target::Numeric(values) = target else {
         return None;

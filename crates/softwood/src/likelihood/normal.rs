@@ -41,7 +41,7 @@ impl Normal {
         raw.clamp(self.floor.ln(), f64::from(MOST_LOG_SCALE))
     }
 
-    /// Standard deviations of rows from their raw log scales.
+    /// TargetUnits deviations of rows from their raw log scales.
     pub(crate) fn scales(self, raw: &[f64], out: &mut [f64]) {
         scales(self.floor.ln(), raw, out);
     }

@@ -38,7 +38,7 @@ impl SoftLikelihood {
         }
     }
 
-    /// Standard deviation of a component with raw scale `raw`.
+    /// TargetUnits deviation of a component with raw scale `raw`.
     #[inline(always)]
     pub(crate) fn sd<T: Real>(self, raw: T) -> T {
         match self {

@@ -4,7 +4,7 @@ use crate::data::binning::binned::{Binned, Cuts};
 use crate::data::dataset::{Dataset, Target};
 use crate::data::dedup::Deduplicated;
 use crate::data::schema::{FieldKind, Schema};
-use crate::data::standardise::{Standard, resolution};
+use crate::data::target::{TargetUnits, resolution};
 use crate::par::Pool;
 use crate::trees::cart::{CartData, CartTarget};
 use crate::trees::histogram::candidate::ColumnInfo;
@@ -21,7 +21,7 @@ pub(crate) struct TreeTrainingSet {
     pub(crate) target: Vec<f32>,
     pub(crate) weight: Vec<f32>,
     pub(crate) kind: CartTarget,
-    pub(crate) standard: Standard,
+    pub(crate) standard: TargetUnits,
     /// Least standard deviation of the target in standard units, where none is asked for.
     pub(crate) floor: f64,
 }
@@ -34,7 +34,7 @@ impl TreeTrainingSet {
         let (target, kind, standard, floor) = match data.target() {
             Target::Numeric(values) => {
                 let values: Vec<f64> = rows.iter().map(|&row| values[row as usize]).collect();
-                let standard = Standard::fit(&values, Some(&weights));
+                let standard = TargetUnits::fit(&values, Some(&weights));
                 let half_step = resolution(&values, Some(&weights))
                     .map_or(0.0, |step| 0.5 * step / standard.scale);
                 let target = values.iter().map(|&y| standard.apply(y) as f32).collect();
@@ -48,7 +48,7 @@ impl TreeTrainingSet {
             Target::Classes(codes) => {
                 let n_classes = data.schema().classes().map_or(0, <[String]>::len);
                 let target = rows.iter().map(|&row| codes[row as usize] as f32).collect();
-                let standard = Standard {
+                let standard = TargetUnits {
                     shift: 0.0,
                     scale: 1.0,
                 };

@@ -2,7 +2,7 @@
 
 use crate::data::dataset::{Dataset, Target};
 use crate::data::encoding::{Encoder, Encoding};
-use crate::data::standardise::{Standard, resolution};
+use crate::data::target::{TargetUnits, resolution};
 use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 
@@ -35,7 +35,7 @@ impl EncodedRows {
 /// Targets that do not depend on how inputs are encoded.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TargetScale {
-    pub(crate) standard: Standard,
+    pub(crate) standard: TargetUnits,
     pub(crate) likelihood: SoftLikelihood,
     pub(crate) n_channels: usize,
 }
@@ -44,11 +44,11 @@ pub(crate) struct TargetScale {
 const LEAST_SCALE: f64 = 1e-3;
 
 impl TargetScale {
-    /// Standard units of the training target and the likelihood that suits it.
+    /// TargetUnits units of the training target and the likelihood that suits it.
     pub(crate) fn of(data: &Dataset, config: &SoftTreeConfig) -> Self {
         match data.target() {
             Target::Classes(_) => Self {
-                standard: Standard {
+                standard: TargetUnits {
                     shift: 0.0,
                     scale: 1.0,
                 },
@@ -56,7 +56,7 @@ impl TargetScale {
                 n_channels: data.schema().classes().map_or(2, <[String]>::len),
             },
             Target::Numeric(values) => {
-                let standard = Standard::fit(values, data.weights());
+                let standard = TargetUnits::fit(values, data.weights());
                 let half_step = resolution(values, data.weights())
                     .map_or(0.0, |step| 0.5 * step / standard.scale);
                 let floor = config.min_scale.unwrap_or(LEAST_SCALE.max(half_step));
@@ -77,7 +77,7 @@ impl TargetScale {
         }
     }
 
-    /// Standard deviation of the training target; none for classes.
+    /// TargetUnits deviation of the training target; none for classes.
     pub(crate) fn target_sd(&self) -> Option<f64> {
         (self.likelihood != SoftLikelihood::Categorical).then_some(self.standard.scale)
     }

@@ -19,7 +19,7 @@ const MOST_CELLS: usize = 10_000_000;
 const FEWEST_ROWS: usize = 500;
 /// Rows of no residual that every group starts with.
 const CAUTION: f64 = 5.0;
-/// Standard errors that a gain must lie above nothing.
+/// TargetUnits errors that a gain must lie above nothing.
 const LEAST_Z: f64 = 4.0;
 /// Times that each column and set is taken off, since columns overlap and means of few rows are drawn towards zero.
 const SWEEPS: usize = 2;

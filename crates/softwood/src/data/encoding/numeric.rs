@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::column::Values;
 use crate::data::encoding::{LIMIT, Scaling};
-use crate::data::standardise::Standard;
 use crate::data::table::Table;
+use crate::data::target::TargetUnits;
 
 /// Steps of rank of the quantile scaling.
 const N_KNOTS: usize = 200;
@@ -47,10 +47,10 @@ impl NumericColumn {
             return None;
         }
         let (sorted, weights): (Vec<f64>, Vec<f64>) = present.into_iter().unzip();
-        let Standard {
+        let TargetUnits {
             shift: mean,
             scale: sd,
-        } = Standard::fit(&sorted, Some(&weights));
+        } = TargetUnits::fit(&sorted, Some(&weights));
         let ranked = scaling == Scaling::Quantile && !is_constant;
         let knots = if ranked {
             knots_of(&sorted, &weights)

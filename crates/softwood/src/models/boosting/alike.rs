@@ -21,7 +21,7 @@ use crate::posterior::{MemberReport, OutputSpread};
 const ROWS: usize = 64;
 /// Effective members below which a variance says little: its relative error is then above one.
 const FEWEST: f64 = 3.0;
-/// Standard deviations below the expected variance at which members are too alike: a false alarm in a hundred, were a
+/// TargetUnits deviations below the expected variance at which members are too alike: a false alarm in a hundred, were a
 /// constant all that is unknown, and fewer for any other model.
 const ALARM: f64 = 2.326;
 

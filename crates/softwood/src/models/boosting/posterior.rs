@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::boosting::chain::Chain;
 use crate::boosting::used_thresholds::UsedThresholds;
 use crate::data::schema::{FieldKind, Schema};
-use crate::data::standardise::Standard;
 use crate::data::table::Rows;
+use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
 use crate::likelihood::normal::Normal;
 use crate::models::boosting::codec::{decode, encode};
@@ -30,7 +30,7 @@ pub struct Boosted {
     pub(super) schema: Schema,
     pub(super) params: Value,
     pub(super) training: Training,
-    pub(super) standard: Standard,
+    pub(super) standard: TargetUnits,
     pub(super) likelihood: BoostingLikelihood,
     pub(super) view: View,
     /// Step size and depth.
@@ -80,7 +80,7 @@ impl Boosted {
         let (likelihood, members): (BoostingLikelihood, Members) =
             (record.part("likelihood")?, record.part("members")?);
         let view = View::decode(record, &kinds)?;
-        let standard: Standard = record.part("standard")?;
+        let standard: TargetUnits = record.part("standard")?;
         let classes = schema.classes().map(<[String]>::len);
         let is_sound = match likelihood {
             BoostingLikelihood::Normal { floor } => classes.is_none() && floor > 0.0,

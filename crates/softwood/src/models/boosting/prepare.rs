@@ -4,7 +4,7 @@ use crate::boosting::learner::BinnedSample;
 use crate::data::binning::binned::Binned;
 use crate::data::dataset::{Dataset, Target};
 use crate::data::dedup::Deduplicated;
-use crate::data::standardise::{Standard, resolution};
+use crate::data::target::{TargetUnits, resolution};
 use crate::error::Result;
 use crate::models::boosting::class_weights::ClassWeights;
 use crate::models::boosting::config::BoostingConfig;
@@ -27,7 +27,12 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    pub(super) fn new(data: &Dataset, rows: Rows<'_>, binned: Binned, standard: &Standard) -> Self {
+    pub(super) fn new(
+        data: &Dataset,
+        rows: Rows<'_>,
+        binned: Binned,
+        standard: &TargetUnits,
+    ) -> Self {
         let target = match data.target() {
             Target::Numeric(values) => rows
                 .numbers
@@ -65,7 +70,7 @@ impl Prepared {
 pub(super) struct Material<'a> {
     pub(super) data: &'a Dataset,
     pub(super) dedup: Deduplicated,
-    pub(super) standard: Standard,
+    pub(super) standard: TargetUnits,
     pub(super) likelihood: BoostingLikelihood,
     pub(super) targets: Targets,
     pub(super) classes: ClassWeights,
@@ -82,7 +87,7 @@ impl<'a> Material<'a> {
     pub(super) fn new(
         config: &BoostingConfig<'_>,
         data: &'a Dataset,
-        known: Option<(Standard, BoostingLikelihood)>,
+        known: Option<(TargetUnits, BoostingLikelihood)>,
     ) -> Result<Self> {
         let orders = orders(config.monotone, data)?;
         let distinct = Deduplicated::of(data);
@@ -157,10 +162,10 @@ fn numbers(data: &Dataset, dedup: &Deduplicated) -> Option<Vec<f64>> {
     }
 }
 
-fn standard(data: &Dataset, dedup: &Deduplicated) -> Standard {
+fn standard(data: &Dataset, dedup: &Deduplicated) -> TargetUnits {
     match numbers(data, dedup) {
-        Some(values) => Standard::fit(&values, Some(&dedup.weights)),
-        None => Standard {
+        Some(values) => TargetUnits::fit(&values, Some(&dedup.weights)),
+        None => TargetUnits {
             shift: 0.0,
             scale: 1.0,
         },
@@ -171,7 +176,7 @@ fn likelihood(
     config: &BoostingConfig<'_>,
     data: &Dataset,
     dedup: &Deduplicated,
-    standard: &Standard,
+    standard: &TargetUnits,
 ) -> BoostingLikelihood {
     let Some(values) = numbers(data, dedup) else {
         return match data.schema().classes().map_or(0, <[String]>::len) {

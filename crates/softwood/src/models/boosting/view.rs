@@ -7,8 +7,8 @@ use crate::data::categories::crosses::category_crosses;
 use crate::data::categories::target_encoding::{EncodingSample, MOST_TARGETS, TargetEncoder};
 use crate::data::column::{Column, Values};
 use crate::data::dataset::{Dataset, Target};
-use crate::data::standardise::Standard;
 use crate::data::table::{self, Table};
+use crate::data::target::TargetUnits;
 use crate::error::Result;
 use crate::par::Pool;
 use crate::rng::{Key, shuffle};
@@ -48,7 +48,7 @@ fn has_many_levels(column: &Column) -> bool {
 
 impl Targets {
     /// None where no column asks for them.
-    pub(super) fn of(data: &Dataset, standard: &Standard) -> Self {
+    pub(super) fn of(data: &Dataset, standard: &TargetUnits) -> Self {
         if !data.features().columns().iter().any(has_many_levels) {
             return Self(Vec::new());
         }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::data::binning::binned::{Cuts, guess};
 use crate::data::schema::Schema;
-use crate::data::standardise::Standard;
 use crate::data::table::Rows;
+use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
 use crate::models::forest::calibrate::Noise;
 use crate::posterior::{Posterior, Training};
@@ -32,7 +32,7 @@ pub(super) struct Parts {
     pub(super) schema: Schema,
     pub(super) params: Value,
     pub(super) training: Training,
-    pub(super) standard: Standard,
+    pub(super) standard: TargetUnits,
     pub(super) cuts: Cuts,
     pub(super) trees: Vec<Leaves>,
     pub(super) gains: Vec<f64>,

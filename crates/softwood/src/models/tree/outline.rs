@@ -2,7 +2,7 @@
 
 use crate::data::binning::binned::{Cut, Cuts, MISSING_BIN};
 use crate::data::schema::{FieldKind, Schema};
-use crate::data::standardise::Standard;
+use crate::data::target::TargetUnits;
 use crate::models::tree::leaf::Smoothing;
 use crate::outline::{Answer, Outline, OutlineNode, OutlineSplit, Question};
 use crate::trees::cart::CartTarget;
@@ -13,7 +13,7 @@ use crate::trees::structure::TreeStructure;
 /// Nodes are renumbered so that a branch stands together: a node, its left branch, its right branch.
 pub(super) fn outline(
     schema: &Schema,
-    standard: &Standard,
+    standard: &TargetUnits,
     (cuts, structure): (&Cuts, &TreeStructure),
     tree: &NodeStatistics,
     smoothing: &Smoothing,
@@ -65,7 +65,12 @@ fn preorder(children: &[[usize; 2]]) -> Vec<usize> {
     order
 }
 
-fn answer(kind: CartTarget, stats: &[f64], standard: &Standard, smoothing: &Smoothing) -> Answer {
+fn answer(
+    kind: CartTarget,
+    stats: &[f64],
+    standard: &TargetUnits,
+    smoothing: &Smoothing,
+) -> Answer {
     match kind {
         CartTarget::Number => Answer::Number {
             mean: standard.shift + standard.scale * stats[1],

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::data::binning::binned::{Cuts, guess};
 use crate::data::schema::Schema;
-use crate::data::standardise::Standard;
 use crate::data::table::Rows;
+use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
 use crate::models::tree::leaf::{MOST, Smoothing};
 use crate::models::tree::outline::outline;
@@ -27,7 +27,7 @@ pub(super) struct Parts {
     pub(super) schema: Schema,
     pub(super) params: Value,
     pub(super) training: Training,
-    pub(super) standard: Standard,
+    pub(super) standard: TargetUnits,
     pub(super) cuts: Cuts,
     pub(super) structure: TreeStructure,
     /// Leaves x stats.
@@ -45,7 +45,7 @@ pub struct Tree {
     kind: CartTarget,
     /// Numbers: means, leaves x members. Classes: probabilities, leaves x members x classes.
     drawn: Vec<f64>,
-    /// Standard deviation of each leaf.
+    /// TargetUnits deviation of each leaf.
     sd: Vec<f64>,
 }
 

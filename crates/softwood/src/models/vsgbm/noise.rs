@@ -46,7 +46,7 @@ impl InverseGamma {
     }
 }
 
-/// Standard deviations of the noise under draws of the trees, in standard units; `key` is that of the draws.
+/// TargetUnits deviations of the noise under draws of the trees, in standard units; `key` is that of the draws.
 pub(super) fn draw(
     params: &VsgbmParams,
     sum: &AdditiveModel,

@@ -6,7 +6,7 @@
 //! `S^2 / (S + 2 B)`, which is `S - 2 B` to first order and never negative.
 
 use crate::data::dataset::{Dataset, Target};
-use crate::data::standardise::Standard;
+use crate::data::target::TargetUnits;
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::soft::likelihood::SoftLikelihood;
@@ -31,7 +31,7 @@ pub(super) fn learn(
     fits: &[FittedTrees],
     spare: &[Option<Dataset>],
     share: f64,
-    (standard, key): (&Standard, Key),
+    (standard, key): (&TargetUnits, Key),
 ) -> f64 {
     let mut terms = Vec::new();
     for (at, (fit, rows)) in fits.iter().zip(spare).enumerate() {
@@ -78,7 +78,7 @@ pub(super) fn apply(fits: &[FittedTrees], factor: f64, out: &mut Block) {
     }
 }
 
-/// Standard deviation of a component after a factor; never below the least that the likelihood allows.
+/// TargetUnits deviation of a component after a factor; never below the least that the likelihood allows.
 fn scaled(sd: f64, factor: f64, likelihood: SoftLikelihood) -> f64 {
     match likelihood {
         SoftLikelihood::Normal { floor } => (factor * sd).max(floor.min(sd)),

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::data::schema::Schema;
-use crate::data::standardise::Standard;
 use crate::data::table::Rows;
+use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
 use crate::models::vsgbm::noise_calibration;
 use crate::models::vsgbm::params::{NoiseModel, VsgbmParams};
@@ -20,10 +20,10 @@ pub struct Vsgbm {
     pub(super) schema: Schema,
     pub(super) params: VsgbmParams,
     pub(super) training: Training,
-    pub(super) standard: Standard,
+    pub(super) standard: TargetUnits,
     pub(super) key: Key,
     pub(super) fits: Vec<FittedTrees>,
-    /// Standard deviation of a constant noise under each member, in standard units; empty where the noise varies.
+    /// TargetUnits deviation of a constant noise under each member, in standard units; empty where the noise varies.
     pub(super) noise: Vec<f64>,
     /// Factor of the standard deviations of a varying noise, besides what averaging takes from each row.
     pub(super) spread: f64,
@@ -41,7 +41,7 @@ impl Vsgbm {
         fits.map(|fit| 1 + fit.spec.stack.n_added).collect()
     }
 
-    /// Standard deviation of a constant noise under each member, in the target's units; empty where the noise varies.
+    /// TargetUnits deviation of a constant noise under each member, in the target's units; empty where the noise varies.
     pub fn noise(&self) -> Vec<f64> {
         let scale = self.standard.scale;
         self.noise.iter().map(|sd| sd * scale).collect()
@@ -81,7 +81,7 @@ impl Vsgbm {
         if noise.iter().any(|sd| !sd.is_finite() || *sd <= 0.0) {
             return Err(Error::Format("a noise is no positive number".to_owned()));
         }
-        let standard: Standard = record.part("standard")?;
+        let standard: TargetUnits = record.part("standard")?;
         if !(standard.shift.is_finite() && standard.scale.is_finite() && standard.scale > 0.0) {
             return Err(Error::Format("impossible units of the target".to_owned()));
         }

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::data::schema::Schema;
-use crate::data::standardise::Standard;
 use crate::data::table::Rows;
+use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
 use crate::models::vst::params::VstParams;
 use crate::posterior::{Posterior, Training};
@@ -19,7 +19,7 @@ pub struct Vst {
     pub(super) schema: Schema,
     pub(super) params: VstParams,
     pub(super) training: Training,
-    pub(super) standard: Standard,
+    pub(super) standard: TargetUnits,
     pub(super) key: Key,
     pub(super) trees: Vec<FittedTrees>,
 }

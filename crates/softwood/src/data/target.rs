@@ -2,7 +2,7 @@
 
 /// An affine map of the target: y = shift + scale * z.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Standard {
+pub(crate) struct TargetUnits {
     pub(crate) shift: f64,
     pub(crate) scale: f64,
 }
@@ -13,7 +13,7 @@ const ROWS_PER_VALUE: usize = 8;
 /// any model and needs no floor.
 const MOST_VALUES: usize = 32;
 
-impl Standard {
+impl TargetUnits {
     /// The weighted mean and standard deviation of `values`.
     pub(crate) fn fit(values: &[f64], weights: Option<&[f64]>) -> Self {
         let weight = |at: usize| weights.map_or(1.0, |weights| weights[at]);
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn standard_units_survive_huge_numbers() {
-        let standard = Standard::fit(&[1e300, -1e300, 0.0], None);
+        let standard = TargetUnits::fit(&[1e300, -1e300, 0.0], None);
         assert!(
             standard.shift.abs() < 1e290 && standard.scale.is_finite() && standard.scale > 1e299
         );
