@@ -6,11 +6,11 @@ mod choose;
 mod class_weights;
 mod codec;
 mod config;
-mod learn;
+mod fitted;
 mod likelihood;
 mod params;
-mod posterior;
 mod prepare;
+mod train;
 mod view;
 
 pub use params::{NoiseMode, RegressionHead, SgbParams, SglbParams, TreeGrowth};

@@ -2,9 +2,9 @@
 
 mod bag;
 mod calibrate;
-mod learn;
+mod fitted;
 mod params;
-mod posterior;
+mod train;
 
 pub use params::ForestParams;
 pub use posterior::Forest;

@@ -2,11 +2,11 @@
 //! parameters.
 
 mod choose;
+mod fitted;
 mod leaf;
-mod learn;
 mod outline;
 mod params;
-mod posterior;
+mod train;
 
 pub use params::TreeParams;
 pub use posterior::Tree;

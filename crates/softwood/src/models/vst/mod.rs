@@ -1,8 +1,8 @@
 //! Variational soft tree. What it is, in formulas, stands in `vst.md`, where users find it too: on [`VstParams`].
 
-mod learn;
+mod fitted;
 mod params;
-mod posterior;
+mod train;
 
 pub use params::VstParams;
 pub use posterior::Vst;
