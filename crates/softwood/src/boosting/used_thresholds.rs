@@ -41,36 +41,42 @@ impl UsedThresholds {
             }
         }
         let columns = cuts.columns.iter().zip(edges).enumerate();
-        let question =
-            |(column, (cut, asked)): (usize, (&Cut, Option<[bool; MOST_BINS]>))| match (cut, asked)
-            {
-                (_, None) => ColumnThresholds::Nothing,
-                (Cut::Number { edges, .. }, Some(asked)) => {
-                    let which: Vec<usize> = (0..edges.len()).filter(|&edge| asked[edge]).collect();
-                    ColumnThresholds::Number(BinLookup::of_some(edges, &which))
+        let question = |(column, (cut, used_thresholds)): (
+            usize,
+            (&Cut, Option<[bool; MOST_BINS]>),
+        )| match (cut, used_thresholds) {
+            (_, None) => ColumnThresholds::Nothing,
+            (Cut::Number { edges, .. }, Some(used_thresholds)) => {
+                let which: Vec<usize> = (0..edges.len())
+                    .filter(|&edge| used_thresholds[edge])
+                    .collect();
+                ColumnThresholds::Number(BinLookup::of_some(edges, &which))
+            }
+            (Cut::Category { bins }, Some(_)) => {
+                let unseen = guessed_bin(number, column, cut.n_bins()).unwrap_or(MISSING_BIN);
+                let told = |&bin: &u8| if bin == MISSING_BIN { unseen } else { bin };
+                ColumnThresholds::Category {
+                    bins: bins.iter().map(told).collect(),
+                    unseen,
                 }
-                (Cut::Category { bins }, Some(_)) => {
-                    let unseen = guessed_bin(number, column, cut.n_bins()).unwrap_or(MISSING_BIN);
-                    let told = |&bin: &u8| if bin == MISSING_BIN { unseen } else { bin };
-                    ColumnThresholds::Category {
-                        bins: bins.iter().map(told).collect(),
-                        unseen,
-                    }
-                }
-            };
+            }
+        };
         Self(columns.map(question).collect())
     }
 
     /// The answers of some rows.
     pub(crate) fn of<'a>(&'a self, rows: &'a Rows<'a>) -> UsedBins<'a> {
-        UsedBins { asked: self, rows }
+        UsedBins {
+            used_thresholds: self,
+            rows,
+        }
     }
 }
 
 /// Rows of a table, in bins as a chain asks for them.
 #[derive(Debug)]
 pub(crate) struct UsedBins<'a> {
-    asked: &'a UsedThresholds,
+    used_thresholds: &'a UsedThresholds,
     rows: &'a Rows<'a>,
 }
 
@@ -80,14 +86,14 @@ impl BinSource for UsedBins<'_> {
     }
 
     fn n_columns(&self) -> usize {
-        self.asked.0.len()
+        self.used_thresholds.0.len()
     }
 
     fn fill(&self, column: usize, first: usize, bins: &mut [u8]) {
         let start = self.rows.range.start + first;
         let cells = start..start + bins.len();
         match (
-            &self.asked.0[column],
+            &self.used_thresholds.0[column],
             &self.rows.table.columns()[column].values,
         ) {
             (ColumnThresholds::Nothing, _) => {}
@@ -190,8 +196,8 @@ mod tests {
                 let rows = table.rows(5..N);
                 let mut binned = cuts.bin_range(&rows);
                 guess(&cuts.unseen(&rows), number, &mut binned);
-                let asked = UsedThresholds::new(&chain(&conditions), &cuts, number);
-                let answers = asked.of(&rows);
+                let used_thresholds = UsedThresholds::new(&chain(&conditions), &cuts, number);
+                let answers = used_thresholds.of(&rows);
                 let mut bins = vec![0; 300];
                 for condition in &conditions {
                     answers.fill(condition.column, 40, &mut bins);

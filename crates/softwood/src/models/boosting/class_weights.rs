@@ -10,7 +10,7 @@ use crate::params::{ClassWeight, WeightRule};
 pub(super) struct ClassWeights(Option<Vec<f64>>);
 
 impl ClassWeights {
-    /// What was asked for, in the order of the classes.
+    /// What was used_thresholds for, in the order of the classes.
     ///
     /// # Errors
     /// When the target is a number, a class is unknown, or fewer than two classes keep a weight.

@@ -9,10 +9,10 @@ use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
 use crate::likelihood::normal::Normal;
-use crate::models::boosting::codec::{decode, encode};
 use crate::models::boosting::config::Members;
+use crate::models::boosting::features::FeaturePipeline;
 use crate::models::boosting::likelihood::BoostingLikelihood;
-use crate::models::boosting::view::View;
+use crate::models::boosting::serialize::{decode, encode};
 use crate::posterior::{Posterior, Step, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
@@ -32,7 +32,7 @@ pub struct Boosted {
     pub(super) training: Training,
     pub(super) standard: TargetUnits,
     pub(super) likelihood: BoostingLikelihood,
-    pub(super) view: View,
+    pub(super) pipeline: FeaturePipeline,
     /// Step size and depth.
     pub(super) settings: (f64, usize),
     pub(super) members: Members,
@@ -40,7 +40,7 @@ pub struct Boosted {
     /// Trees after which each member is read off, by chain.
     pub(super) snapshots: Vec<Vec<usize>>,
     /// What the trees of each chain ask of a table.
-    pub(super) asked: Vec<UsedThresholds>,
+    pub(super) used_thresholds: Vec<UsedThresholds>,
 }
 
 impl Boosted {
@@ -53,13 +53,13 @@ impl Boosted {
             .collect();
         // the first chain has its edges in the middle, each other one somewhere in the gaps: an ensemble is unsure there
         let key = Key::from_seed(EDGES);
-        let cuts = &self.view.cuts;
+        let cuts = &self.pipeline.cuts;
         let chains = self.chains.iter().enumerate();
-        let asked = chains.map(|(at, chain)| match at {
+        let used_thresholds = chains.map(|(at, chain)| match at {
             0 => UsedThresholds::new(chain, cuts, at),
             _ => UsedThresholds::new(chain, &cuts.jittered(key.child(at as u64)), at),
         });
-        self.asked = asked.collect();
+        self.used_thresholds = used_thresholds.collect();
         self
     }
 
@@ -79,7 +79,7 @@ impl Boosted {
             .collect();
         let (likelihood, members): (BoostingLikelihood, Members) =
             (record.part("likelihood")?, record.part("members")?);
-        let view = View::decode(record, &kinds)?;
+        let pipeline = FeaturePipeline::decode(record, &kinds)?;
         let standard: TargetUnits = record.part("standard")?;
         let classes = schema.classes().map(<[String]>::len);
         let is_sound = match likelihood {
@@ -104,7 +104,7 @@ impl Boosted {
                 "likelihood, members and schema do not fit together".to_owned(),
             ));
         }
-        let chains = (0..n).map(|at| decode(record, at, likelihood.n_outputs(), &view.cuts));
+        let chains = (0..n).map(|at| decode(record, at, likelihood.n_outputs(), &pipeline.cuts));
         let chains = chains.collect::<Result<_>>()?;
         let model = Self {
             family,
@@ -113,12 +113,12 @@ impl Boosted {
             training: record.part("training")?,
             standard,
             likelihood,
-            view,
+            pipeline,
             settings,
             members,
             chains,
             snapshots: Vec::new(),
-            asked: Vec::new(),
+            used_thresholds: Vec::new(),
         };
         Ok(model.with_snapshots())
     }
@@ -174,14 +174,14 @@ impl Posterior for Boosted {
     fn members(&self, rows: &Rows<'_>, out: &mut Block) -> Result<()> {
         out.shift = self.standard.shift;
         out.scale = self.standard.scale;
-        let derived = self.view.derive(rows);
+        let derived = self.pipeline.derive(rows);
         let rows = &derived
             .as_ref()
             .map_or_else(|| rows.clone(), |table| table.rows(0..table.n_rows()));
         let mut member = 0;
         for (at, (chain, snapshots)) in self.chains.iter().zip(&self.snapshots).enumerate() {
-            let answers = self.asked[at].of(rows);
-            chain.forward(&answers, snapshots, |snapshot, output, first, values| {
+            let bins = self.used_thresholds[at].of(rows);
+            chain.forward(&bins, snapshots, |snapshot, output, first, values| {
                 self.fill(out, member + snapshot, output, first, values);
             });
             member += snapshots.len();
@@ -199,7 +199,7 @@ impl Posterior for Boosted {
 
     fn gains(&self) -> Option<Vec<f64>> {
         let mut gains = vec![0.0; self.schema.fields.len()];
-        let sources = self.view.sources(gains.len());
+        let sources = self.pipeline.sources(gains.len());
         for tree in self.chains.iter().flat_map(|chain| &chain.trees) {
             for (test, &gain) in tree.structure.conditions().iter().zip(&tree.gains) {
                 // columns that are looked at together share what they gain
@@ -219,7 +219,7 @@ impl Posterior for Boosted {
     }
 
     fn record(&self) -> Record {
-        let (statistics, mut arrays) = self.view.encode();
+        let (statistics, mut arrays) = self.pipeline.encode();
         for (at, chain) in self.chains.iter().enumerate() {
             arrays.extend(encode(chain, at));
         }
@@ -227,7 +227,7 @@ impl Posterior for Boosted {
             family: self.family.to_owned(),
             meta: json!({
                 "schema": self.schema, "params": self.params, "training": self.training, "standard": self.standard,
-                "likelihood": self.likelihood, "cuts": self.view.cuts, "statistics": statistics, "members": self.members,
+                "likelihood": self.likelihood, "cuts": self.pipeline.cuts, "statistics": statistics, "members": self.members,
                 "settings": self.settings,
             }),
             arrays,

@@ -1,17 +1,17 @@
 //! Boosted histogram trees: stochastic gradient boosting and its Langevin form. What they are, in formulas, stands in
 //! `boosting.md`, where users find it too: on the parameters.
 
-mod alike;
-mod choose;
 mod class_weights;
-mod codec;
 mod config;
+mod features;
 mod fitted;
 mod likelihood;
+mod member_diagnostics;
 mod params;
-mod prepare;
+mod selection;
+mod serialize;
 mod train;
-mod view;
+mod training_data;
 
 pub use params::{NoiseMode, RegressionHead, SgbParams, SglbParams, TreeGrowth};
 pub use posterior::Boosted;

@@ -8,14 +8,14 @@ use crate::data::binning::binned::Binned;
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
-use crate::models::boosting::alike::Ensemble;
-use crate::models::boosting::choose::{Before, Chosen, choose};
 use crate::models::boosting::config::BoostingConfig;
+use crate::models::boosting::features::RowSubset;
 use crate::models::boosting::fitted::Boosted;
 use crate::models::boosting::likelihood::BoostingLikelihood;
+use crate::models::boosting::member_diagnostics::MemberDiagnostics;
 use crate::models::boosting::params::{SgbParams, SglbParams};
-use crate::models::boosting::prepare::{LEAST_SCALE, Material, Prepared};
-use crate::models::boosting::view::Rows;
+use crate::models::boosting::selection::{ChosenSettings, WarmStart, choose};
+use crate::models::boosting::training_data::{LEAST_SCALE, PreparedRows, TrainingData};
 use crate::par::Pool;
 use crate::params::Checked;
 use crate::posterior::{Posterior, Training};
@@ -54,39 +54,42 @@ fn fit(
         .map(|record| base(config, &params, record, data))
         .transpose()?;
     let known = base.as_ref().map(|base| (base.standard, base.likelihood));
-    let material = Material::new(config, data, known)?;
+    let training_data = TrainingData::new(config, data, known)?;
     let mut training = Training {
         target_sd: data
             .schema()
             .classes()
             .is_none()
-            .then_some(material.standard.scale),
+            .then_some(training_data.standard.scale),
         ..Training::default()
     };
-    let before = base.as_ref().map(|base| Before {
-        view: &base.view,
+    let before = base.as_ref().map(|base| WarmStart {
+        pipeline: &base.pipeline,
         chain: &base.chains[0],
         settings: base.settings,
     });
-    let chosen = choose(config, &material, before, run, &mut training)?;
-    let all = material.rows(0..material.n_rows());
-    let (view, whole) = match &base {
-        Some(base) => material.train_on(all, &base.view, run.pool),
-        None => material.train(all, &chosen.plan, run.pool),
+    let chosen = choose(config, &training_data, before, run, &mut training)?;
+    let all = training_data.rows(0..training_data.n_rows());
+    let (pipeline, whole) = match &base {
+        Some(base) => training_data.train_on(all, &base.pipeline, run.pool),
+        None => training_data.train(all, &chosen.plan, run.pool),
     };
-    let columns = material.columns(&view, &whole);
-    let some_rows = view.bin_rows(data.features(), Ensemble::rows(&material.dedup.rows));
+    let columns = training_data.columns(&pipeline, &whole);
+    let some_rows = pipeline.bin_rows(
+        data.features(),
+        MemberDiagnostics::rows(&training_data.dedup.rows),
+    );
     // what only the choice needed is not kept through the longest part
-    let (standard, likelihood) = (material.standard, material.likelihood);
-    let Material { dedup, targets, .. } = material;
-    let distinct = view.has_target_encoding().then_some(dedup);
+    let (standard, likelihood) = (training_data.standard, training_data.likelihood);
+    let TrainingData { dedup, targets, .. } = training_data;
+    let distinct = pipeline.has_target_encoding().then_some(dedup);
     let own_order: &OwnOrder<'_> = &|at, key| {
         let distinct = dedup.as_ref().filter(|_| at > 0)?;
-        let rows = Rows {
+        let rows = RowSubset {
             numbers: &dedup.rows,
             weights: &dedup.weights,
         };
-        view.reordered(data.features(), (rows, &whole.binned), &targets, key)
+        pipeline.reordered(data.features(), (rows, &whole.binned), &targets, key)
     };
     let earlier = base.as_ref().map(|base| &base.chains[..]);
     let ground = (&columns, &whole, own_order);
@@ -99,7 +102,7 @@ fn fit(
     }
     let likelihood = with_dispersion(likelihood, &chosen, dispersion);
     let facts = (chosen.learning_rate, standard.scale, whole.total_weight());
-    let ensemble = Ensemble::new(config, &chains, likelihood, facts);
+    let ensemble = MemberDiagnostics::new(config, &chains, likelihood, facts);
     training.members = Some(ensemble.report(&some_rows, data.schema().classes(), run.pool));
     training.chosen = format!(
         "{}{} trees of depth {}, learning rate {}{}",
@@ -116,12 +119,12 @@ fn fit(
         training,
         standard,
         likelihood,
-        view,
+        pipeline,
         settings: (chosen.learning_rate, chosen.max_depth),
         members: config.members,
         chains,
         snapshots: Vec::new(),
-        asked: Vec::new(),
+        used_thresholds: Vec::new(),
     };
     Ok(model.with_snapshots())
 }
@@ -130,7 +133,7 @@ fn fit(
 /// are too small.
 fn with_dispersion(
     likelihood: BoostingLikelihood,
-    chosen: &Chosen,
+    chosen: &ChosenSettings,
     dispersion: f64,
 ) -> BoostingLikelihood {
     match likelihood {
@@ -181,15 +184,15 @@ fn base(
     Ok(base)
 }
 
-/// Rows in the bins of a chain's own order of them; none for those that all have.
+/// RowSubset in the bins of a chain's own order of them; none for those that all have.
 type OwnOrder<'a> = dyn Fn(usize, Key) -> Option<Binned> + Sync + 'a;
 
 /// All chains, and the mean residual variance of the training rows.
 fn chains(
     config: &BoostingConfig<'_>,
     likelihood: BoostingLikelihood,
-    (columns, whole, own_order): (&ColumnInfo, &Prepared, &OwnOrder<'_>),
-    (chosen, earlier): (&Chosen, Option<&[Chain]>),
+    (columns, whole, own_order): (&ColumnInfo, &PreparedRows, &OwnOrder<'_>),
+    (chosen, earlier): (&ChosenSettings, Option<&[Chain]>),
     run: &Run<'_>,
 ) -> Result<(Vec<Chain>, f64)> {
     let n = config.members.chains;

@@ -9,9 +9,9 @@ use crate::data::dedup::Deduplicated;
 use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};
 use crate::models::boosting::config::BoostingConfig;
+use crate::models::boosting::features::{CategoryPlan, FeaturePipeline, RowSubset};
 use crate::models::boosting::likelihood::BoostingLikelihood;
-use crate::models::boosting::prepare::{Material, Prepared};
-use crate::models::boosting::view::{Plan, Rows, View};
+use crate::models::boosting::training_data::{PreparedRows, TrainingData};
 use crate::par::Pool;
 use crate::posterior::{CurvePoint, Training, Trial};
 use crate::trees::histogram::candidate::ColumnInfo;
@@ -28,11 +28,11 @@ const SAFE: (f64, usize) = (0.03, 4);
 
 /// What all chains are grown with.
 #[derive(Debug, Clone)]
-pub(super) struct Chosen {
+pub(super) struct ChosenSettings {
     pub(super) learning_rate: f64,
     pub(super) max_depth: usize,
     pub(super) n_trees: usize,
-    pub(super) plan: Plan,
+    pub(super) plan: CategoryPlan,
     /// Mean held-out log-likelihood, where it was looked at.
     pub(super) held_out: Option<f64>,
     /// What held-out rows ask to be added to each raw output.
@@ -41,8 +41,8 @@ pub(super) struct Chosen {
 
 /// A model to go on from: how it sees rows, its first chain, its step size and depth.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Before<'a> {
-    pub(super) view: &'a View,
+pub(super) struct WarmStart<'a> {
+    pub(super) pipeline: &'a FeaturePipeline,
     pub(super) chain: &'a Chain,
     pub(super) settings: (f64, usize),
 }
@@ -50,14 +50,14 @@ pub(super) struct Before<'a> {
 /// Chooses on rows that are given, or on a part of the training rows.
 pub(super) fn choose(
     config: &BoostingConfig<'_>,
-    material: &Material<'_>,
-    before: Option<Before<'_>>,
+    training_data: &TrainingData<'_>,
+    before: Option<WarmStart<'_>>,
     run: &Run<'_>,
     training: &mut Training,
-) -> Result<Chosen> {
+) -> Result<ChosenSettings> {
     let candidates = candidates(config, before);
-    let singles = Plan::singles(material.data.features(), &material.targets);
-    let with = |plan: &Plan, (learning_rate, max_depth)| Chosen {
+    let singles = CategoryPlan::singles(training_data.data.features(), &training_data.targets);
+    let with = |plan: &CategoryPlan, (learning_rate, max_depth)| ChosenSettings {
         learning_rate,
         max_depth,
         n_trees: config.n_estimators,
@@ -68,13 +68,18 @@ pub(super) fn choose(
     let n_spare = match before {
         // the model may have been trained on these rows: none of them can judge it
         Some(_) => 0,
-        None => spare_rows(config, run, material.n_rows()),
+        None => spare_rows(config, run, training_data.n_rows()),
     };
-    let train = material.rows(n_spare..material.n_rows());
+    let train = training_data.rows(n_spare..training_data.n_rows());
     let together = |is_wanted: bool| {
         (is_wanted && before.is_none())
             .then(|| {
-                singles.with_crosses(material.data.features(), train, &material.targets, run.pool)
+                singles.with_crosses(
+                    training_data.data.features(),
+                    train,
+                    &training_data.targets,
+                    run.pool,
+                )
             })
             .flatten()
     };
@@ -90,23 +95,23 @@ pub(super) fn choose(
         let plan = together(config.interactions == Some(true)).unwrap_or(singles);
         return Ok(with(&plan, safe));
     }
-    let contest = Contest {
+    let tournament = Tournament {
         config,
-        material,
+        training_data,
         before,
         run,
         train,
-        spare: material.rows(0..n_spare),
+        spare: training_data.rows(0..n_spare),
     };
     let first = match config.interactions {
         Some(true) => together(true).unwrap_or_else(|| singles.clone()),
         _ => singles.clone(),
     };
-    let (mut best, scores) = contest.hold(&first, &candidates, training)?;
+    let (mut best, scores) = tournament.compare(&first, &candidates, training)?;
     if config.interactions.is_none()
         && let Some(plan) = together(true)
     {
-        let (tried, others): (Vec<_>, Vec<_>) = hopeful(&candidates, &scores)
+        let (tried, others): (Vec<_>, Vec<_>) = promising(&candidates, &scores)
             .iter()
             .partition(|&&candidate| candidate == (best.learning_rate, best.max_depth));
         // sets that do not help one candidate are not tried with the others
@@ -114,7 +119,7 @@ pub(super) fn choose(
             if candidates.is_empty() {
                 break;
             }
-            let (again, _) = contest.hold(&plan, &candidates, training)?;
+            let (again, _) = tournament.compare(&plan, &candidates, training)?;
             let is_better = again.held_out > best.held_out;
             if is_better {
                 best = again;
@@ -126,7 +131,7 @@ pub(super) fn choose(
     Ok(best)
 }
 
-fn candidates(config: &BoostingConfig<'_>, before: Option<Before<'_>>) -> Vec<(f64, usize)> {
+fn candidates(config: &BoostingConfig<'_>, before: Option<WarmStart<'_>>) -> Vec<(f64, usize)> {
     if let Some(before) = before {
         let (rate, depth) = before.settings;
         return vec![(
@@ -147,7 +152,7 @@ fn candidates(config: &BoostingConfig<'_>, before: Option<Before<'_>>) -> Vec<(f
 }
 
 /// The better half of the candidates.
-fn hopeful(candidates: &[(f64, usize)], scores: &[f64]) -> Vec<(f64, usize)> {
+fn promising(candidates: &[(f64, usize)], scores: &[f64]) -> Vec<(f64, usize)> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
     order.truncate(candidates.len().div_ceil(2));
@@ -155,7 +160,7 @@ fn hopeful(candidates: &[(f64, usize)], scores: &[f64]) -> Vec<(f64, usize)> {
     order.iter().map(|&at| candidates[at]).collect()
 }
 
-/// Rows that are set aside to choose by.
+/// RowSubset that are set aside to choose by.
 fn spare_rows(config: &BoostingConfig<'_>, run: &Run<'_>, n_rows: usize) -> usize {
     let is_choosing =
         config.learning_rate.is_none() || config.max_depth.is_none() || config.patience.is_some();
@@ -167,22 +172,22 @@ fn spare_rows(config: &BoostingConfig<'_>, run: &Run<'_>, n_rows: usize) -> usiz
 
 /// Candidates that are grown on some rows and judged by others.
 #[derive(Debug, Clone, Copy)]
-struct Contest<'a> {
+struct Tournament<'a> {
     config: &'a BoostingConfig<'a>,
-    material: &'a Material<'a>,
-    before: Option<Before<'a>>,
+    training_data: &'a TrainingData<'a>,
+    before: Option<WarmStart<'a>>,
     run: &'a Run<'a>,
-    train: Rows<'a>,
-    spare: Rows<'a>,
+    train: RowSubset<'a>,
+    spare: RowSubset<'a>,
 }
 
-impl Contest<'_> {
+impl Tournament<'_> {
     /// Chains that judge each candidate. A mixture of several members bears more noise than one chain, which would ask for class
     /// trees that are too plain. Members of one chain are judged by one, and so are Normal laws: there the bolder trees
     /// that several ask for leave intervals too narrow.
     fn n_chains(&self) -> usize {
         let is_of_classes = matches!(
-            self.material.likelihood,
+            self.training_data.likelihood,
             BoostingLikelihood::Binary | BoostingLikelihood::Multiclass { .. }
         );
         if is_of_classes && self.config.sampling != Sampling::Off {
@@ -192,40 +197,53 @@ impl Contest<'_> {
         }
     }
 
-    fn prepare(&self, plan: &Plan) -> (ColumnInfo, Prepared, Prepared, Vec<Option<Binned>>) {
-        let (material, pool) = (self.material, self.run.pool);
-        let (view, train) = match self.before {
-            Some(before) => material.train_on(self.train, before.view, pool),
-            None => material.train(self.train, plan, pool),
+    fn prepare(
+        &self,
+        plan: &CategoryPlan,
+    ) -> (ColumnInfo, PreparedRows, PreparedRows, Vec<Option<Binned>>) {
+        let (training_data, pool) = (self.training_data, self.run.pool);
+        let (pipeline, train) = match self.before {
+            Some(before) => training_data.train_on(self.train, before.pipeline, pool),
+            None => training_data.train(self.train, plan, pool),
         };
         let judge = match self.run.held_out {
             Some(data) => {
-                let distinct = material.classes.weigh(data, Deduplicated::of(data));
-                let rows = Rows {
+                let distinct = training_data.classes.weigh(data, Deduplicated::of(data));
+                let rows = RowSubset {
                     numbers: &dedup.rows,
                     weights: &dedup.weights,
                 };
-                material.judge(data, rows, &view)
+                training_data.judge(data, rows, &pipeline)
             }
-            None => material.judge(material.data, self.spare, &view),
+            None => training_data.judge(training_data.data, self.spare, &pipeline),
         };
         let others = (1..self.n_chains())
             .map(|at| {
                 let rows = (self.train, &train.binned);
                 let key = self.run.key.child(31).child(at as u64);
-                view.reordered(material.data.features(), rows, &material.targets, key)
+                pipeline.reordered(
+                    training_data.data.features(),
+                    rows,
+                    &training_data.targets,
+                    key,
+                )
             })
             .collect();
-        (material.columns(&view, &train), train, judge, others)
+        (
+            training_data.columns(&pipeline, &train),
+            train,
+            judge,
+            others,
+        )
     }
 
     /// The best of the candidates under a plan, and the scores of all.
-    fn hold(
+    fn compare(
         &self,
-        plan: &Plan,
+        plan: &CategoryPlan,
         candidates: &[(f64, usize)],
         training: &mut Training,
-    ) -> Result<(Chosen, Vec<f64>)> {
+    ) -> Result<(ChosenSettings, Vec<f64>)> {
         let (columns, train, judge, others) = self.prepare(plan);
         let parallel_chains: Vec<BinnedSample<'_>> = others
             .iter()
@@ -244,7 +262,7 @@ impl Contest<'_> {
             parallel_chains: &parallel_chains,
         };
         let runs = self.run.pool.map(n, |at| {
-            let likelihood = self.material.likelihood;
+            let likelihood = self.training_data.likelihood;
             let settings = self
                 .config
                 .settings(likelihood, candidates[at], train.total_weight());
@@ -266,12 +284,12 @@ impl Contest<'_> {
 
 /// The candidate that held-out rows like best, and the scores of all.
 fn best(
-    plan: &Plan,
+    plan: &CategoryPlan,
     candidates: &[(f64, usize)],
     runs: Vec<Result<TrainedChain>>,
     training: &mut Training,
-) -> Result<(Chosen, Vec<f64>)> {
-    let mut best: Option<Chosen> = None;
+) -> Result<(ChosenSettings, Vec<f64>)> {
+    let mut best: Option<ChosenSettings> = None;
     let mut scores = vec![f64::NEG_INFINITY; candidates.len()];
     let most = training
         .trials
@@ -304,7 +322,7 @@ fn best(
             if point.held_out > most {
                 training.curve = curve.iter().map(point).collect();
             }
-            best = Some(Chosen {
+            best = Some(ChosenSettings {
                 learning_rate,
                 max_depth,
                 n_trees: point.n_trees,

@@ -8,9 +8,11 @@ use crate::data::target::{TargetUnits, resolution};
 use crate::error::Result;
 use crate::models::boosting::class_weights::ClassWeights;
 use crate::models::boosting::config::BoostingConfig;
+use crate::models::boosting::features::{
+    CategoryPlan, EncodingTargets, FeaturePipeline, RowSubset,
+};
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::params::RegressionHead;
-use crate::models::boosting::view::{Plan, Rows, Targets, View};
 use crate::par::Pool;
 use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::monotone::directions::orders;
@@ -18,18 +20,18 @@ use crate::trees::monotone::directions::orders;
 /// Least standard deviation in units of the target's, where the target is no grid.
 pub(super) const LEAST_SCALE: f64 = 1e-3;
 
-/// Rows in bins, ready for boosting.
+/// RowSubset in bins, ready for boosting.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedRows {
     pub(super) binned: Binned,
     target: Vec<f32>,
     weight: Vec<f32>,
 }
 
-impl Prepared {
+impl PreparedRows {
     pub(super) fn new(
         data: &Dataset,
-        rows: Rows<'_>,
+        rows: RowSubset<'_>,
         binned: Binned,
         standard: &TargetUnits,
     ) -> Self {
@@ -67,19 +69,19 @@ impl Prepared {
 
 /// A dataset to be fitted, and what its numbers are measured in.
 #[derive(Debug)]
-pub(super) struct Material<'a> {
+pub(super) struct TrainingData<'a> {
     pub(super) data: &'a Dataset,
     pub(super) dedup: Deduplicated,
     pub(super) standard: TargetUnits,
     pub(super) likelihood: BoostingLikelihood,
-    pub(super) targets: Targets,
+    pub(super) targets: EncodingTargets,
     pub(super) classes: ClassWeights,
     /// Direction of each column that the answer must follow, 0 for none.
     orders: Vec<i8>,
     max_bins: usize,
 }
 
-impl<'a> Material<'a> {
+impl<'a> TrainingData<'a> {
     /// `known`: what the numbers are measured in, where a fitted model says so.
     ///
     /// # Errors
@@ -98,7 +100,7 @@ impl<'a> Material<'a> {
             let likelihood = likelihood(config, data, &dedup, &standard);
             (standard, likelihood)
         });
-        let targets = Targets::of(data, &standard);
+        let targets = EncodingTargets::of(data, &standard);
         Ok(Self {
             data,
             dedup,
@@ -111,11 +113,11 @@ impl<'a> Material<'a> {
         })
     }
 
-    /// What a search must know of the columns of a view.
-    pub(super) fn columns(&self, view: &View, rows: &Prepared) -> ColumnInfo {
+    /// What a search must know of the columns of a pipeline.
+    pub(super) fn columns(&self, pipeline: &FeaturePipeline, rows: &PreparedRows) -> ColumnInfo {
         let mut orders = self.orders.clone();
         orders.resize(rows.binned.n_columns(), 0);
-        ColumnInfo::new(&view.cuts, &rows.binned).ordered(orders)
+        ColumnInfo::new(&pipeline.cuts, &rows.binned).ordered(orders)
     }
 
     pub(super) fn n_rows(&self) -> usize {
@@ -123,32 +125,48 @@ impl<'a> Material<'a> {
     }
 
     /// A run of the distinct rows. They are shuffled: a leading part is a random sample.
-    pub(super) fn rows(&self, range: std::ops::Range<usize>) -> Rows<'_> {
-        Rows {
+    pub(super) fn rows(&self, range: std::ops::Range<usize>) -> RowSubset<'_> {
+        RowSubset {
             numbers: &self.dedup.rows[range.clone()],
             weights: &self.dedup.weights[range],
         }
     }
 
-    /// Rows to train on, and the view that they make.
-    pub(super) fn train(&self, rows: Rows<'_>, plan: &Plan, pool: &Pool) -> (View, Prepared) {
+    /// RowSubset to train on, and the pipeline that they make.
+    pub(super) fn train(
+        &self,
+        rows: RowSubset<'_>,
+        plan: &CategoryPlan,
+        pool: &Pool,
+    ) -> (FeaturePipeline, PreparedRows) {
         let how = (plan, &self.targets);
-        let (view, binned) = View::fit(self.data.features(), rows, how, self.max_bins, pool);
-        let prepared = Prepared::new(self.data, rows, binned, &self.standard);
-        (view, prepared)
+        let (pipeline, binned) =
+            FeaturePipeline::fit(self.data.features(), rows, how, self.max_bins, pool);
+        let prepared = PreparedRows::new(self.data, rows, binned, &self.standard);
+        (pipeline, prepared)
     }
 
-    /// Rows to train on in the bins of a fitted model, and the view that they make.
-    pub(super) fn train_on(&self, rows: Rows<'_>, view: &View, pool: &Pool) -> (View, Prepared) {
-        let (view, binned) = view.renewed(self.data.features(), rows, &self.targets, pool);
-        let prepared = Prepared::new(self.data, rows, binned, &self.standard);
-        (view, prepared)
+    /// RowSubset to train on in the bins of a fitted model, and the pipeline that they make.
+    pub(super) fn train_on(
+        &self,
+        rows: RowSubset<'_>,
+        pipeline: &FeaturePipeline,
+        pool: &Pool,
+    ) -> (FeaturePipeline, PreparedRows) {
+        let (pipeline, binned) = pipeline.renewed(self.data.features(), rows, &self.targets, pool);
+        let prepared = PreparedRows::new(self.data, rows, binned, &self.standard);
+        (pipeline, prepared)
     }
 
-    /// Rows to be judged by.
-    pub(super) fn judge(&self, data: &Dataset, rows: Rows<'_>, view: &View) -> Prepared {
-        let binned = view.bin_rows(data.features(), rows.numbers);
-        Prepared::new(data, rows, binned, &self.standard)
+    /// RowSubset to be judged by.
+    pub(super) fn judge(
+        &self,
+        data: &Dataset,
+        rows: RowSubset<'_>,
+        pipeline: &FeaturePipeline,
+    ) -> PreparedRows {
+        let binned = pipeline.bin_rows(data.features(), rows.numbers);
+        PreparedRows::new(data, rows, binned, &self.standard)
     }
 }
 

@@ -19,25 +19,25 @@ const MOST_LEVELS: usize = 12;
 
 /// Some rows of a dataset and their weights.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Rows<'a> {
+pub(super) struct RowSubset<'a> {
     pub(super) numbers: &'a [u32],
     pub(super) weights: &'a [f64],
 }
 
 /// How a table becomes bins.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct View {
+pub(super) struct FeaturePipeline {
     encoder: Option<TargetEncoder>,
     pub(super) cuts: Cuts,
 }
 
 /// The sets of categorical columns that become encoder; empty where there are none.
 #[derive(Debug, Clone)]
-pub(super) struct Plan(Vec<Vec<usize>>);
+pub(super) struct CategoryPlan(Vec<Vec<usize>>);
 
 /// The targets of encoder, by row of the dataset: the standardised target, or an indicator per class (one for two classes).
 #[derive(Debug)]
-pub(super) struct Targets(Vec<Vec<f64>>);
+pub(super) struct EncodingTargets(Vec<Vec<f64>>);
 
 fn has_many_levels(column: &Column) -> bool {
     match &column.values {
@@ -46,7 +46,7 @@ fn has_many_levels(column: &Column) -> bool {
     }
 }
 
-impl Targets {
+impl EncodingTargets {
     /// None where no column asks for them.
     pub(super) fn of(data: &Dataset, standard: &TargetUnits) -> Self {
         if !data.features().columns().iter().any(has_many_levels) {
@@ -74,7 +74,7 @@ impl Targets {
         })
     }
 
-    fn sample<'a>(&'a self, features: &'a Table, rows: Rows<'a>) -> EncodingSample<'a> {
+    fn sample<'a>(&'a self, features: &'a Table, rows: RowSubset<'a>) -> EncodingSample<'a> {
         EncodingSample {
             features,
             rows: rows.numbers,
@@ -84,9 +84,9 @@ impl Targets {
     }
 }
 
-impl Plan {
+impl CategoryPlan {
     /// Every column of many levels by itself.
-    pub(super) fn singles(features: &Table, targets: &Targets) -> Self {
+    pub(super) fn singles(features: &Table, targets: &EncodingTargets) -> Self {
         let columns = features.columns().iter().enumerate();
         let many = columns.filter(|(_, column)| has_many_levels(column));
         Self(if targets.0.is_empty() {
@@ -108,8 +108,8 @@ impl Plan {
     pub(super) fn with_crosses(
         &self,
         features: &Table,
-        rows: Rows<'_>,
-        targets: &Targets,
+        rows: RowSubset<'_>,
+        targets: &EncodingTargets,
         pool: &Pool,
     ) -> Option<Self> {
         if self.0.is_empty() {
@@ -122,12 +122,12 @@ impl Plan {
     }
 }
 
-impl View {
-    /// The view of training rows, and those rows in it.
+impl FeaturePipeline {
+    /// The pipeline of training rows, and those rows in it.
     pub(super) fn fit(
         features: &Table,
-        rows: Rows<'_>,
-        (plan, targets): (&Plan, &Targets),
+        rows: RowSubset<'_>,
+        (plan, targets): (&CategoryPlan, &EncodingTargets),
         max_bins: usize,
         pool: &Pool,
     ) -> (Self, Binned) {
@@ -160,20 +160,20 @@ impl View {
     pub(super) fn renewed(
         &self,
         features: &Table,
-        rows: Rows<'_>,
-        targets: &Targets,
+        rows: RowSubset<'_>,
+        targets: &EncodingTargets,
         pool: &Pool,
     ) -> (Self, Binned) {
         let Some(encoder) = &self.encoder else {
             return (self.clone(), self.cuts.bin_rows(features, rows.numbers));
         };
         let (encoder, table) = encoder.renewed(&targets.sample(features, rows), pool);
-        let view = Self {
+        let pipeline = Self {
             encoder: Some(encoder),
             cuts: self.cuts.clone(),
         };
-        let binned = view.cuts.bin_range(&table.rows(0..table.n_rows()));
-        (view, binned)
+        let binned = pipeline.cuts.bin_range(&table.rows(0..table.n_rows()));
+        (pipeline, binned)
     }
 
     /// Whether any column depends on the target.
@@ -186,8 +186,8 @@ impl View {
     pub(super) fn reordered(
         &self,
         features: &Table,
-        (rows, binned): (Rows<'_>, &Binned),
-        targets: &Targets,
+        (rows, binned): (RowSubset<'_>, &Binned),
+        targets: &EncodingTargets,
         key: Key,
     ) -> Option<Binned> {
         let encoder = self.encoder.as_ref()?;
@@ -201,7 +201,7 @@ impl View {
         Some(binned)
     }
 
-    /// Rows that were not trained on.
+    /// RowSubset that were not trained on.
     pub(super) fn bin_rows(&self, features: &Table, rows: &[u32]) -> Binned {
         match &self.encoder {
             None => self.cuts.bin_rows(features, rows),
@@ -235,7 +235,7 @@ impl View {
             .map_or((Value::Null, Vec::new()), TargetEncoder::encode)
     }
 
-    /// The view of a record whose schema has these columns: `levels` of each, none for numbers.
+    /// The pipeline of a record whose schema has these columns: `levels` of each, none for numbers.
     pub(super) fn decode(record: &Record, levels: &[Option<usize>]) -> Result<Self> {
         let cuts: Cuts = record.part("cuts")?;
         let is_plain = record.meta.get("statistics").is_none_or(Value::is_null);
@@ -244,12 +244,12 @@ impl View {
         } else {
             Some(TargetEncoder::decode(record, levels)?)
         };
-        let view = Self { encoder, cuts };
-        let kinds = match &view.encoder {
+        let pipeline = Self { encoder, cuts };
+        let kinds = match &pipeline.encoder {
             None => levels.to_vec(),
             Some(encoder) => encoder.kinds(levels),
         };
-        view.cuts.check(&kinds)?;
-        Ok(view)
+        pipeline.cuts.check(&kinds)?;
+        Ok(pipeline)
     }
 }

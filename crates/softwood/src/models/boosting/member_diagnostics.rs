@@ -27,7 +27,7 @@ const ALARM: f64 = 2.326;
 
 /// What is compared.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ensemble<'a> {
+pub(super) struct MemberDiagnostics<'a> {
     members: Members,
     chains: &'a [Chain],
     likelihood: BoostingLikelihood,
@@ -42,14 +42,14 @@ pub(super) struct Ensemble<'a> {
 
 /// What a chain's members say.
 #[derive(Debug)]
-struct Said {
+struct MemberOutputs {
     /// Raw outputs: by output, then row, then member.
     outputs: Vec<Vec<Vec<f64>>>,
     /// Log of the summed exponentials of the outputs, by row and member, where they are the logits of several classes.
     totals: Vec<Vec<f64>>,
 }
 
-impl<'a> Ensemble<'a> {
+impl<'a> MemberDiagnostics<'a> {
     /// The members of some chains; besides, the learning rate, the target's scale and the weight of all rows.
     pub(super) fn new(
         config: &BoostingConfig<'_>,
@@ -115,7 +115,7 @@ impl<'a> Ensemble<'a> {
             .snapshots(self.chains[chain].trees.len(), chain)
     }
 
-    fn draws(&self, rows: &Binned, pool: &Pool) -> Vec<Said> {
+    fn draws(&self, rows: &Binned, pool: &Pool) -> Vec<MemberOutputs> {
         pool.map(self.chains.len(), |at| {
             let snapshots = self.snapshots(at);
             let mut draws =
@@ -131,7 +131,7 @@ impl<'a> Ensemble<'a> {
                 }
                 _ => Vec::new(),
             };
-            Said {
+            MemberOutputs {
                 outputs: draws,
                 totals,
             }
@@ -140,7 +140,7 @@ impl<'a> Ensemble<'a> {
 
     fn spread(
         &self,
-        draws: &[Said],
+        draws: &[MemberOutputs],
         output: usize,
         n_rows: usize,
         class_names: Option<&[String]>,
@@ -189,9 +189,9 @@ impl<'a> Ensemble<'a> {
     }
 
     /// Variance of the posterior of a constant, added to what the members say.
-    fn least_variance(&self, draws: &[Said], output: usize, n_rows: usize) -> f64 {
+    fn least_variance(&self, draws: &[MemberOutputs], output: usize, n_rows: usize) -> f64 {
         let (mut sum, mut n) = (0.0, 0.0);
-        for Said { outputs, totals } in draws {
+        for MemberOutputs { outputs, totals } in draws {
             for row in 0..n_rows {
                 for member in 0..outputs[output][row].len() {
                     let total = totals.get(row).map_or(0.0, |totals| totals[member]);
