@@ -7,8 +7,8 @@ use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
+use crate::models::tree::export::outline;
 use crate::models::tree::leaf::{MOST, Smoothing};
-use crate::models::tree::outline::outline;
 use crate::outline::Outline;
 use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
@@ -23,7 +23,7 @@ use crate::trees::training_set::{cart_target, levels_of};
 
 /// What a fitted tree is made of.
 #[derive(Debug, Clone)]
-pub(super) struct Parts {
+pub(super) struct TreeParts {
     pub(super) schema: Schema,
     pub(super) params: Value,
     pub(super) training: Training,
@@ -41,7 +41,7 @@ pub(super) struct Parts {
 /// A fitted classification or regression tree.
 #[derive(Debug, Clone)]
 pub struct Tree {
-    parts: Parts,
+    parts: TreeParts,
     kind: CartTarget,
     /// Numbers: means, leaves x members. Classes: probabilities, leaves x members x classes.
     drawn: Vec<f64>,
@@ -50,7 +50,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    pub(super) fn new(parts: Parts) -> Self {
+    pub(super) fn new(parts: TreeParts) -> Self {
         let kind = cart_target(&parts.schema);
         let (mut drawn, mut sd) = (Vec::new(), Vec::new());
         for (leaf, stats) in parts.leaves.chunks_exact(kind.n_stats()).enumerate() {
@@ -84,7 +84,7 @@ impl Tree {
         let kind = cart_target(&schema);
         let mut words = WordReader::new(record.u32s("conditions")?);
         let structure = TreeStructure::read(&mut words, &cuts)?;
-        let parts = Parts {
+        let parts = TreeParts {
             params: record.part("params")?,
             training: record.part("training")?,
             standard: record.part("standard")?,
@@ -126,7 +126,7 @@ impl Tree {
     }
 }
 
-fn is_sound(parts: &Parts, kind: CartTarget) -> bool {
+fn is_sound(parts: &TreeParts, kind: CartTarget) -> bool {
     let are_stats = |stats: &[f64]| match kind {
         CartTarget::Number => stats[0] > 0.0 && stats[2] >= 0.0,
         CartTarget::Classes(_) => stats.iter().all(|&weight| weight >= 0.0),
@@ -229,7 +229,7 @@ impl Posterior for Tree {
     }
 
     fn outline(&self) -> Option<Outline> {
-        let Parts {
+        let TreeParts {
             schema,
             standard,
             cuts,

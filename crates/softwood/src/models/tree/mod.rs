@@ -1,11 +1,11 @@
 //! A classification or regression tree. What it is, in formulas, stands in `tree.md`, where users find it too: on the
 //! parameters.
 
-mod choose;
+mod export;
 mod fitted;
 mod leaf;
-mod outline;
 mod params;
+mod pruning_cv;
 mod train;
 
 pub use params::TreeParams;

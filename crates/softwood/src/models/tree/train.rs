@@ -3,10 +3,10 @@
 use crate::data::dataset::Dataset;
 use crate::error::Result;
 use crate::fit::{Fit, Progress, Run};
-use crate::models::tree::choose::{Candidates, choose};
-use crate::models::tree::fitted::{Parts, Tree};
+use crate::models::tree::fitted::{Tree, TreeParts};
 use crate::models::tree::leaf::Smoothing;
 use crate::models::tree::params::TreeParams;
+use crate::models::tree::pruning_cv::{PruningCandidates, choose};
 use crate::params::Checked;
 use crate::posterior::Training;
 use crate::trees::cart::pruning::NodeStatistics;
@@ -43,7 +43,7 @@ impl Fit for TreeParams {
         let tree = NodeStatistics::new(training_set.kind, &full.structure, &full.leaves);
         let path = tree.path();
         let n_full = full.structure.n_leaves();
-        let candidates = Candidates::new(&path, n_full, params.ccp_alpha, params.max_leaves);
+        let candidates = PruningCandidates::new(&path, n_full, params.ccp_alpha, params.max_leaves);
         let floor = params.min_scale.unwrap_or(training_set.floor);
         let plain = Smoothing::plain(training_set.kind, tree.stats(0), floor);
         let chosen = choose(&training_set, &candidates, &limits, &plain, run)?;
@@ -62,7 +62,7 @@ impl Fit for TreeParams {
                 .then_some(training_set.standard.scale),
             ..Training::default()
         };
-        Ok(Tree::new(Parts {
+        Ok(Tree::new(TreeParts {
             schema: data.schema().clone(),
             params: serde_json::to_value(&**params).unwrap_or_default(),
             training,

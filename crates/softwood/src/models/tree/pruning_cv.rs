@@ -18,14 +18,14 @@ const MOST_TRIALS: usize = 12;
 
 /// The full tree and the values of alpha that may be chosen.
 #[derive(Debug)]
-pub(super) struct Candidates {
+pub(super) struct PruningCandidates {
     /// Alpha of each, ascending, and the leaves that it leaves.
     pub(super) steps: Vec<(f64, usize)>,
     /// Where each is tried on other trees: the middle between it and the next.
     betas: Vec<f64>,
 }
 
-impl Candidates {
+impl PruningCandidates {
     /// All trees of the path with at most `max_leaves` leaves, or the one of `alpha`.
     pub(super) fn new(
         path: &PruningPath,
@@ -61,7 +61,7 @@ impl Candidates {
 
 /// What was chosen.
 #[derive(Debug)]
-pub(super) struct Chosen {
+pub(super) struct ChosenPruning {
     pub(super) alpha: f64,
     pub(super) smoothing: Smoothing,
     pub(super) trials: Vec<Trial>,
@@ -69,7 +69,7 @@ pub(super) struct Chosen {
 
 /// A fold's tree, its path, and where the rows left out came to.
 #[derive(Debug)]
-struct Fold {
+struct CvFold {
     tree: NodeStatistics,
     path: PruningPath,
     /// Parents of nodes.
@@ -81,14 +81,14 @@ struct Fold {
 /// Chooses alpha and smoothing; without enough rows the first candidate and plain smoothing.
 pub(super) fn choose(
     training_set: &TreeTrainingSet,
-    candidates: &Candidates,
+    candidates: &PruningCandidates,
     limits: &CartLimits,
     plain: &Smoothing,
     run: &Run<'_>,
-) -> Result<Chosen> {
+) -> Result<ChosenPruning> {
     let n_rows = training_set.n_rows();
     if n_rows < FOLDS {
-        return Ok(Chosen {
+        return Ok(ChosenPruning {
             alpha: candidates.steps[0].0,
             smoothing: plain.clone(),
             trials: Vec::new(),
@@ -99,14 +99,18 @@ pub(super) fn choose(
     let best = pick(&scores);
     let left_out = left_out(training_set, &folds, candidates.betas[best]);
     let (smoothing, _) = plain.fit(training_set.kind, &left_out);
-    Ok(Chosen {
+    Ok(ChosenPruning {
         alpha: candidates.steps[best].0,
         smoothing,
         trials: trials(training_set.kind, candidates, &scores, best),
     })
 }
 
-fn folds(training_set: &TreeTrainingSet, limits: &CartLimits, run: &Run<'_>) -> Result<Vec<Fold>> {
+fn folds(
+    training_set: &TreeTrainingSet,
+    limits: &CartLimits,
+    run: &Run<'_>,
+) -> Result<Vec<CvFold>> {
     let n_rows = training_set.n_rows();
     let mut fold_of: Vec<usize> = (0..n_rows).map(|at| at % FOLDS).collect();
     shuffle(&mut run.key.child(1).rng(), &mut fold_of);
@@ -132,12 +136,12 @@ fn folds(training_set: &TreeTrainingSet, limits: &CartLimits, run: &Run<'_>) -> 
         let key = run.key.child(2).child(fold as u64);
         let cart = grow(&field, &weight, limits, key, &watch)?;
         let rows = (0..n_rows).filter(|&row| fold_of[row] == fold);
-        Ok(Fold::new(&field, &cart, &bins, rows))
+        Ok(CvFold::new(&field, &cart, &bins, rows))
     });
     folds.into_iter().collect()
 }
 
-impl Fold {
+impl CvFold {
     fn new(
         field: &CartData<'_>,
         cart: &Cart,
@@ -202,8 +206,8 @@ impl Fold {
 /// Mean loss of the rows left out, by candidate.
 fn scores(
     training_set: &TreeTrainingSet,
-    candidates: &Candidates,
-    folds: &[Fold],
+    candidates: &PruningCandidates,
+    folds: &[CvFold],
     plain: &Smoothing,
 ) -> Vec<f64> {
     let betas = &candidates.betas;
@@ -267,7 +271,11 @@ fn pick(scores: &[f64]) -> usize {
 }
 
 /// What every row that was left out came to.
-fn left_out<'a>(training_set: &TreeTrainingSet, folds: &'a [Fold], beta: f64) -> Vec<LeftOut<'a>> {
+fn left_out<'a>(
+    training_set: &TreeTrainingSet,
+    folds: &'a [CvFold],
+    beta: f64,
+) -> Vec<LeftOut<'a>> {
     let mut all = Vec::with_capacity(training_set.n_rows());
     for fold in folds {
         let spans = fold.spans();
@@ -284,7 +292,12 @@ fn left_out<'a>(training_set: &TreeTrainingSet, folds: &'a [Fold], beta: f64) ->
 }
 
 /// A few of the candidates, with the chosen one, as a reader sees them.
-fn trials(kind: CartTarget, candidates: &Candidates, scores: &[f64], best: usize) -> Vec<Trial> {
+fn trials(
+    kind: CartTarget,
+    candidates: &PruningCandidates,
+    scores: &[f64],
+    best: usize,
+) -> Vec<Trial> {
     let n = scores.len();
     let step = n.div_ceil(MOST_TRIALS).max(1);
     (0..n)
