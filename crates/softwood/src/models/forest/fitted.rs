@@ -9,7 +9,7 @@ use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
-use crate::models::forest::calibrate::Noise;
+use crate::models::forest::noise_calibration::ForestNoise;
 use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::store::record::{Numbers, Record};
@@ -28,7 +28,7 @@ pub(super) struct Leaves {
 
 /// What a fitted forest is made of.
 #[derive(Debug, Clone)]
-pub(super) struct Parts {
+pub(super) struct ForestParts {
     pub(super) schema: Schema,
     pub(super) params: Value,
     pub(super) training: Training,
@@ -36,14 +36,14 @@ pub(super) struct Parts {
     pub(super) cuts: Cuts,
     pub(super) trees: Vec<Leaves>,
     pub(super) gains: Vec<f64>,
-    pub(super) noise: Noise,
+    pub(super) noise: ForestNoise,
     pub(super) n_members: usize,
 }
 
 /// A fitted random forest.
 #[derive(Debug, Clone)]
 pub struct Forest {
-    parts: Parts,
+    parts: ForestParts,
     kind: CartTarget,
 }
 
@@ -58,7 +58,7 @@ fn n_values(kind: CartTarget) -> usize {
 }
 
 impl Forest {
-    pub(super) fn new(parts: Parts) -> Self {
+    pub(super) fn new(parts: ForestParts) -> Self {
         Self {
             kind: cart_target(&parts.schema),
             parts,
@@ -75,7 +75,7 @@ impl Forest {
         cuts.check(&levels_of(&schema))?;
         let kind = cart_target(&schema);
         let trees = read_trees(record, kind, &cuts)?;
-        let parts = Parts {
+        let parts = ForestParts {
             params: record.part("params")?,
             training: record.part("training")?,
             standard: record.part("standard")?,

@@ -1,8 +1,8 @@
 //! A random forest. What it is, in formulas, stands in `forest.md`, where users find it too: on the parameters.
 
-mod bag;
-mod calibrate;
+mod bootstrap;
 mod fitted;
+mod noise_calibration;
 mod params;
 mod train;
 

@@ -3,9 +3,9 @@
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
-use crate::models::forest::bag::bag;
-use crate::models::forest::calibrate::{Noise, Residual};
-use crate::models::forest::fitted::{Forest, Leaves, Parts};
+use crate::models::forest::bootstrap::bag;
+use crate::models::forest::fitted::{Forest, ForestParts, Leaves};
+use crate::models::forest::noise_calibration::{ForestNoise, Residual};
 use crate::models::forest::params::ForestParams;
 use crate::par::Pool;
 use crate::params::Checked;
@@ -80,7 +80,7 @@ impl Fit for ForestParams {
                 .then_some(training_set.standard.scale),
             ..Training::default()
         };
-        Ok(Forest::new(Parts {
+        Ok(Forest::new(ForestParts {
             schema: data.schema().clone(),
             params: serde_json::to_value(&**params).unwrap_or_default(),
             training,
@@ -229,7 +229,7 @@ impl OutOfBag {
         floor: f64,
         trees_per_member: usize,
         params: &ForestParams,
-    ) -> (Noise, String) {
+    ) -> (ForestNoise, String) {
         match training_set.kind {
             CartTarget::Number => {
                 let per_member = trees_per_member as f64;
@@ -249,7 +249,10 @@ impl OutOfBag {
                         error.sqrt()
                     )
                 };
-                (Noise::fit_number(&rows, floor, trees_per_member > 1), words)
+                (
+                    ForestNoise::fit_number(&rows, floor, trees_per_member > 1),
+                    words,
+                )
             }
             CartTarget::Classes(n) => {
                 let mut weights = vec![0.0; n];
@@ -267,7 +270,10 @@ impl OutOfBag {
                 } else {
                     format!(", error out of bag {:.4}", wrong / total)
                 };
-                (Noise::plain_classes(&weights).fit_classes(&rows), words)
+                (
+                    ForestNoise::plain_classes(&weights).fit_classes(&rows),
+                    words,
+                )
             }
         }
     }

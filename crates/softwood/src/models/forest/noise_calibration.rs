@@ -26,7 +26,7 @@ const MOST: f64 = 1e30;
 /// How leaves become a law.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "law", rename_all = "lowercase")]
-pub(super) enum Noise {
+pub(super) enum ForestNoise {
     /// Constant, factor of the leaves' variance, factor of the variance between trees; the least variance; and how the law is
     /// split.
     Number {
@@ -104,7 +104,7 @@ pub(super) struct Residual {
     pub(super) weight: f64,
 }
 
-impl Noise {
+impl ForestNoise {
     /// Without rows out of bag.
     pub(super) fn plain_number(floor: f64) -> Self {
         Self::Number {
