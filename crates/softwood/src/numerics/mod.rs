@@ -1,11 +1,11 @@
 //! Shared mathematics, each once, in a file named after it.
 
-pub(crate) mod chains;
 pub(crate) mod cholesky;
 pub(crate) mod eigen;
 pub(crate) mod gamma;
 pub(crate) mod gaussian;
 pub(crate) mod gemm;
+pub(crate) mod mcmc_diagnostics;
 pub(crate) mod normal;
 pub(crate) mod prefetch;
 pub(crate) mod real;

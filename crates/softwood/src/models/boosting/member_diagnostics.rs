@@ -13,7 +13,7 @@ use crate::boosting::learner::Sampling;
 use crate::data::binning::binned::Binned;
 use crate::models::boosting::config::{BoostingConfig, Members};
 use crate::models::boosting::likelihood::BoostingLikelihood;
-use crate::numerics::chains::{Draws, effective_of};
+use crate::numerics::mcmc_diagnostics::{Draws, effective_of};
 use crate::par::Pool;
 use crate::posterior::{MemberReport, OutputSpread};
 
