@@ -15,7 +15,7 @@ use crate::fit::{Progress, Silent, Watch};
 use crate::outline::Outline;
 use crate::par::Pool;
 use crate::predictive::block::{Block, Head};
-use crate::predictive::uncertainty::{Moments, Uncertainty};
+use crate::predictive::moments::{Moments, Uncertainty};
 use crate::predictive::{categorical, crps, density, quantile, sample, uncertainty};
 use crate::rng::Key;
 use crate::store::record::Record;
@@ -346,8 +346,8 @@ impl Distribution<'_> {
     /// Mean, standard deviation and the parts of the variance in one pass (regression).
     pub fn moments(&self) -> Result<Moments> {
         self.require_regression("a mean")?;
-        let numbers = self.ask(uncertainty::MOMENTS, |block, _, out| {
-            uncertainty::moments(block, out);
+        let numbers = self.ask(moments::MOMENTS, |block, _, out| {
+            moments::moments(block, out);
         })?;
         Ok(Moments::from_rows(&numbers))
     }
@@ -404,7 +404,7 @@ impl Distribution<'_> {
         self.require_regression("sampled functions")?;
         let members = sample::choose_members(self.n_members(), n, key);
         self.ask(n, |block, _, out| {
-            uncertainty::member_means(block, &members, out);
+            moments::member_means(block, &members, out);
         })
     }
 

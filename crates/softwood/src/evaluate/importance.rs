@@ -23,7 +23,7 @@ use crate::posterior::Distribution;
 use crate::predictive::block::{Block, Head};
 use crate::predictive::categorical::{entropies, most_probable, probabilities};
 use crate::predictive::density;
-use crate::predictive::uncertainty::{MOMENTS, moments};
+use crate::predictive::moments::{MOMENTS, moments};
 use crate::rng::{Key, cycle, shuffle};
 use crate::score::log_score::log_probability;
 

@@ -8,7 +8,7 @@ use crate::data::dataset::Target;
 use crate::error::{Error, Result};
 use crate::posterior::Distribution;
 use crate::predictive::categorical::{entropies, most_probable, probabilities};
-use crate::predictive::uncertainty::{MOMENTS, moments};
+use crate::predictive::moments::{MOMENTS, moments};
 use crate::predictive::{crps, density};
 use crate::score::auroc::class_auroc;
 use crate::score::coverage::coverage;

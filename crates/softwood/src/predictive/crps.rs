@@ -2,15 +2,15 @@
 //!
 //! `CRPS(y) = E|X - y| - E|X - X'| / 2` with `X`, `X'` independent draws. The first part is a sum over components of
 //! the closed form `mean_distance`. The second is a sum over pairs of components in the same form; where those are too many, it is
-//! computed as `∫ F (1 - F)` on a mesh, which agrees with the pairs to 1e-6 standard deviations.
+//! computed as `∫ F (1 - F)` on a cdf_grid, which agrees with the pairs to 1e-6 standard deviations.
 
 use multiversion::multiversion;
 
 use crate::numerics::normal::mean_distance;
 use crate::predictive::block::Block;
+use crate::predictive::cdf_grid::CdfGrid;
 use crate::predictive::density::distance;
-use crate::predictive::mesh::Mesh;
-use crate::predictive::row::{CHUNK, RowMixture, each_row};
+use crate::predictive::row_mixture::{CHUNK, RowMixture, each_row};
 
 /// Weight left out of the pairs: it changes the second part by at most this share of the mean distance between
 /// what is left out and the rest.
@@ -21,12 +21,12 @@ const PAIRS_UP_TO: usize = 96;
 /// CRPS of each row at `y`, in the target's units.
 pub(crate) fn crps(block: &Block, y: &[f64], out: &mut [f64]) {
     distance(block, y, out);
-    let mut mesh = Mesh::default();
+    let mut cdf_grid = CdfGrid::default();
     each_row(block, NEGLIGIBLE, |row, mixture| {
         let spread = if mixture.len <= PAIRS_UP_TO {
             None
         } else {
-            mesh.half_distance(mixture)
+            cdf_grid.half_distance(mixture)
         };
         let spread = spread.unwrap_or_else(|| half_distance(mixture));
         out[row] = block.scale * (out[row] - spread).max(0.0);

@@ -4,11 +4,11 @@ pub(crate) mod block;
 pub(crate) mod categorical;
 pub(crate) mod crps;
 pub(crate) mod density;
-pub(crate) mod mesh;
 pub(crate) mod quantile;
-pub(crate) mod row;
 pub(crate) mod sample;
-pub(crate) mod uncertainty;
 
+pub(crate) mod cdf_grid;
+pub(crate) mod moments;
+pub(crate) mod row_mixture;
 #[cfg(test)]
 mod tests;

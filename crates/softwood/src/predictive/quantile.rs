@@ -10,7 +10,7 @@ use multiversion::multiversion;
 
 use crate::numerics::normal::{INV_SQRT_TAU, cdf_and_kernel, rough_quantile};
 use crate::predictive::block::Block;
-use crate::predictive::row::{CHUNK, RowMixture, Summary, each_row};
+use crate::predictive::row_mixture::{CHUNK, RowMixture, RowSummary, each_row};
 
 /// Weight left out, relative to the least tail probability asked for: what comes out is the exact quantile of a
 /// level within this share of the level.
@@ -72,7 +72,7 @@ impl<'a> Search<'a> {
         let sign = if level > 0.5 { -1.0 } else { 1.0 };
         let tail = level.min(1.0 - level);
         let z = rough_quantile(tail);
-        let Summary {
+        let RowSummary {
             mean, sd, weight, ..
         } = self.mixture.summary;
         let bracket = bracket(&self.mixture.mean, &self.mixture.inverse_sd, [z, sign]);
@@ -94,7 +94,7 @@ impl<'a> Search<'a> {
     ) -> f64 {
         let weight = &self.mixture.weight[..len];
         let (mean, inverse_sd) = (&self.mixture.mean[..len], &self.mixture.inverse_sd[..len]);
-        let Summary { sd, least_sd, .. } = self.mixture.summary;
+        let RowSummary { sd, least_sd, .. } = self.mixture.summary;
         let enough = tolerance * sd;
         // a Halley step of this length leaves an error below the tolerance even at the sharpest component
         let last_step = (enough * least_sd).sqrt().max(enough);

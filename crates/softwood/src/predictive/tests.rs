@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::numerics::normal::INV_SQRT_TAU;
 use crate::predictive::block::{Block, Head};
-use crate::predictive::{crps, density, mesh, quantile, row, uncertainty};
+use crate::predictive::{cdf_grid, crps, density, quantile, row, uncertainty};
 
 /// Components of one row: weight before normalisation, mean, sd.
 fn components(sizes: std::ops::Range<usize>) -> impl Strategy<Value = Vec<[f64; 3]>> {
@@ -36,8 +36,8 @@ fn cdf(block: &Block, y: f64) -> f64 {
 }
 
 fn sd(block: &Block) -> f64 {
-    let mut out = [0.0; uncertainty::MOMENTS];
-    uncertainty::moments(block, &mut out);
+    let mut out = [0.0; moments::MOMENTS];
+    moments::moments(block, &mut out);
     out[3]
 }
 
@@ -125,7 +125,7 @@ proptest! {
         row::each_row(&block, 1e-8, |_, mixture| {
             let exact = crps::half_distance(mixture);
             let sd = mixture.summary.sd;
-            if let Some(found) = mesh::Mesh::default().half_distance(mixture) {
+            if let Some(found) = cdf_grid::CdfGrid::default().half_distance(mixture) {
                 assert!((found - exact).abs() < 1e-6 * sd, "{found} {exact} {sd}");
             }
         });
@@ -145,7 +145,7 @@ fn a_narrow_bulk_within_a_wide_shadow_keeps_its_crps() {
         .collect();
     parts.extend((0..50).map(|at| [1e-3, f64::from(at) / 10.0 - 2.5, 0.5]));
     row::each_row(&block(&parts), 1e-8, |_, mixture| {
-        let found = mesh::Mesh::default().half_distance(mixture).unwrap();
+        let found = cdf_grid::CdfGrid::default().half_distance(mixture).unwrap();
         let exact = crps::half_distance(mixture);
         assert!(
             (found - exact).abs() < 1e-6 * mixture.summary.sd,
@@ -162,7 +162,7 @@ fn widths_with_nothing_in_between_keep_their_crps() {
     parts.extend((0..10).map(|at| [1e-2, f64::from(at), 1e-5]));
     row::each_row(&block(&parts), 1e-8, |_, mixture| {
         let exact = crps::half_distance(mixture);
-        if let Some(found) = mesh::Mesh::default().half_distance(mixture) {
+        if let Some(found) = cdf_grid::CdfGrid::default().half_distance(mixture) {
             assert!(
                 (found - exact).abs() < 1e-6 * mixture.summary.sd,
                 "{found} {exact}"

@@ -20,12 +20,12 @@ pub(crate) struct RowMixture {
     /// Components in use, the padding apart.
     pub(crate) len: usize,
     /// Totals over components.
-    pub(crate) summary: Summary,
+    pub(crate) summary: RowSummary,
 }
 
 /// What a search wants to know of a mixture before it starts.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Summary {
+pub(crate) struct RowSummary {
     pub(crate) weight: f64,
     pub(crate) mean: f64,
     pub(crate) sd: f64,
@@ -68,7 +68,7 @@ impl RowMixture {
 
 /// Inverts the sds and sums up. Means are taken from the first one, so that squares lose no digits.
 #[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
-fn summarise(weight: &[f64], mean: &[f64], sd: &mut [f64]) -> Summary {
+fn summarise(weight: &[f64], mean: &[f64], sd: &mut [f64]) -> RowSummary {
     let centre = mean[0];
     let mut sums = [[0.0; CHUNK]; 3];
     let mut least = [f64::INFINITY; CHUNK];
@@ -101,7 +101,7 @@ fn summarise(weight: &[f64], mean: &[f64], sd: &mut [f64]) -> Summary {
     }
     let [weight, first, second] = sums.map(|lanes| lanes.iter().sum::<f64>());
     let mean = first / weight;
-    Summary {
+    RowSummary {
         weight,
         mean: centre + mean,
         sd: (second / weight - mean * mean).max(0.0).sqrt(),

@@ -69,7 +69,7 @@ pub(crate) const MOMENTS: usize = 6;
 /// Mean, variances and standard deviations of each row of a Normal block, in the target's units (row-major,
 /// rows x [`MOMENTS`]).
 pub(crate) fn moments(block: &Block, out: &mut [f64]) {
-    let mut sums = Sums::new(block);
+    let mut sums = MomentSums::new(block);
     for member in 0..block.n_members {
         sums.add_member(block, member);
     }
@@ -91,7 +91,7 @@ pub(crate) fn moments(block: &Block, out: &mut [f64]) {
 
 /// Every member's conditional mean of each row in the target's units (row-major, rows x members given).
 pub(crate) fn member_means(block: &Block, members: &[usize], out: &mut [f64]) {
-    let mut sums = Sums::new(block);
+    let mut sums = MomentSums::new(block);
     for (at, &member) in members.iter().enumerate() {
         sums.add_member(block, member);
         for (row, out) in out.chunks_exact_mut(members.len()).enumerate() {
@@ -100,9 +100,9 @@ pub(crate) fn member_means(block: &Block, members: &[usize], out: &mut [f64]) {
     }
 }
 
-/// Sums over members. Means are taken from a centre near them, so that squares lose no digits where the means
+/// MomentSums over members. Means are taken from a centre near them, so that squares lose no digits where the means
 /// lie far from zero.
-struct Sums {
+struct MomentSums {
     centre: Vec<f64>,
     member_mean: Vec<f64>,
     member_square: Vec<f64>,
@@ -111,7 +111,7 @@ struct Sums {
     variance: Vec<f64>,
 }
 
-impl Sums {
+impl MomentSums {
     fn new(block: &Block) -> Self {
         let zeros = vec![0.0; block.stride];
         let mut centre = zeros.clone();

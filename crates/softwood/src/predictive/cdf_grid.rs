@@ -1,22 +1,22 @@
 //! `∫ F (1 - F)` of a large Normal mixture, on a pyramid of meshes.
 //!
-//! Each component adds its cdf on the coarsest mesh that resolves it, only where it is neither 0 nor 1; from coarse
-//! to fine, each mesh is interpolated onto the next; on the finest, the trapezoid rule sums. That rule converges
+//! Each component adds its cdf on the coarsest cdf_grid that resolves it, only where it is neither 0 nor 1; from coarse
+//! to fine, each cdf_grid is interpolated onto the next; on the finest, the trapezoid rule sums. That rule converges
 //! like `e^{-(π σ / h)²}` for steps `h` and components of sd `σ` and up, and interpolation from ten points like
 //! `(h / σ)^10`, so few points per component give all the digits wanted.
 
 use multiversion::multiversion;
 
 use crate::numerics::normal::cdf_and_kernel;
-use crate::predictive::row::{RowMixture, Summary};
+use crate::predictive::row_mixture::{RowMixture, RowSummary};
 
 /// TargetUnits deviations beyond which a component's cdf is taken as 0 or 1: its mean distance from there is 1e-7 sd.
 const REACH: f64 = 5.0;
-/// Points per sd on the finest mesh, at least: the trapezoid rule is then exact to 1e-8 of the sd.
+/// Points per sd on the finest cdf_grid, at least: the trapezoid rule is then exact to 1e-8 of the sd.
 const FINEST: f64 = 1.25;
-/// Points per sd on a coarser mesh, at least: interpolation is then exact to 1e-7.
+/// Points per sd on a coarser cdf_grid, at least: interpolation is then exact to 1e-7.
 const COARSER: f64 = 1.4;
-/// Points of the finest mesh beyond which the pairs are summed instead, whatever that costs: 8 MiB of them.
+/// Points of the finest cdf_grid beyond which the pairs are summed instead, whatever that costs: 8 MiB of them.
 const MOST_POINTS: f64 = 1_048_576.0;
 /// Pairs that are summed in the time of one point, where there are many points.
 const PAIRS_PER_POINT: f64 = 4.0;
@@ -46,12 +46,12 @@ const MIDPOINT: [f64; 5] = [
 
 /// Scratch memory of the pyramid, used again from row to row. `levels[l]` has steps of `2^l` times the finest.
 #[derive(Debug, Default)]
-pub(crate) struct Mesh {
-    levels: Vec<Level>,
+pub(crate) struct CdfGrid {
+    levels: Vec<GridLevel>,
 }
 
 #[derive(Debug, Default)]
-struct Level {
+struct GridLevel {
     /// Cdf of the components of this level and the coarser ones, at each point.
     cdf: Vec<f64>,
     /// Weight that has come to an end before each point.
@@ -60,17 +60,17 @@ struct Level {
 
 /// Where the points of a level lie.
 #[derive(Debug, Clone, Copy)]
-struct Grid {
+struct GridCells {
     start: f64,
     step: f64,
     n_points: usize,
 }
 
-impl Mesh {
+impl CdfGrid {
     /// `E|X - X'| / 2` of the mixture; none where it needs too many points.
     pub(crate) fn half_distance(&mut self, mixture: &RowMixture) -> Option<f64> {
         let (low, high) = extent(mixture);
-        let Summary {
+        let RowSummary {
             weight: total,
             greatest_sd,
             ..
@@ -85,7 +85,7 @@ impl Mesh {
         }
         let top = level_of(greatest_sd, step);
         let cells = ((high - low) / step).ceil() as usize;
-        let finest = Grid {
+        let finest = GridCells {
             start: low,
             step,
             n_points: cells.next_multiple_of(1 << top) + 1,
@@ -97,9 +97,9 @@ impl Mesh {
         Some(step * cdf.iter().map(|f| f * (total - f)).sum::<f64>())
     }
 
-    fn clear(&mut self, finest: Grid, top: usize) {
+    fn clear(&mut self, finest: GridCells, top: usize) {
         if self.levels.len() <= top {
-            self.levels.resize_with(top + 1, Level::default);
+            self.levels.resize_with(top + 1, GridLevel::default);
         }
         for (level, of) in self.levels[..=top].iter_mut().enumerate() {
             // the last strip may reach beyond the last point
@@ -112,7 +112,7 @@ impl Mesh {
     }
 
     /// Completes every level and adds it to the next finer one.
-    fn refine(&mut self, finest: Grid, top: usize) {
+    fn refine(&mut self, finest: GridCells, top: usize) {
         for level in (0..=top).rev() {
             self.levels[level].add_passed();
             if level > 0 {
@@ -124,7 +124,7 @@ impl Mesh {
     }
 }
 
-impl Grid {
+impl GridCells {
     fn coarsened(self, level: usize) -> Self {
         Self {
             start: self.start,
@@ -134,7 +134,7 @@ impl Grid {
     }
 }
 
-impl Level {
+impl GridLevel {
     fn add_passed(&mut self) {
         let mut sum = 0.0;
         for (cdf, passed) in self.cdf.iter_mut().zip(&self.passed) {
@@ -192,7 +192,12 @@ fn floor_log2(x: f64) -> i64 {
 
 /// Adds each component's cdf to the level that resolves it.
 #[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
-fn add_components(levels: &mut [Level], finest: Grid, least_sd: f64, mixture: &RowMixture) {
+fn add_components(
+    levels: &mut [GridLevel],
+    finest: GridCells,
+    least_sd: f64,
+    mixture: &RowMixture,
+) {
     for at in 0..mixture.len {
         let (weight, mean) = (mixture.weight[at], mixture.mean[at]);
         let sd = (1.0 / mixture.inverse_sd[at]).max(least_sd);
@@ -223,7 +228,7 @@ fn add_cdf(cdf: &mut [f64], weight: f64, [z, step]: [f64; 2]) {
     }
 }
 
-/// Adds a coarse mesh to one of half its step. Beyond its ends the coarse one is flat.
+/// Adds a coarse cdf_grid to one of half its step. Beyond its ends the coarse one is flat.
 fn add_interpolated(coarse: &[f64], fine: &mut [f64]) {
     let last = coarse.len() - 1;
     let side = MIDPOINT.len();
