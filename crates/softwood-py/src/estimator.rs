@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Value, json};
 use softwood::{
-    Column, Dataset, Distribution, Family, Key, Labels, Pool, Posterior, Result, Run, Schema,
-    Shuffling, Table, Target, Task, Values, importances, model_from_bytes, model_to_bytes, ood,
-    read_model, write_model,
+    Column, Dataset, Distribution, Family, Key, Labels, PermutationOptions, Pool, Posterior,
+    Result, Run, Schema, Table, Target, Task, Values, importances, model_from_bytes,
+    model_to_bytes, ood, read_model, write_model,
 };
 
 use crate::convert::{RawColumn, RawTable, lone, vector};
@@ -226,8 +226,8 @@ impl Model {
     }
 
     /// The model as `text`, `svg` or `json`, where it is a single tree.
-    fn outline(&self, form: &str) -> PyResult<Option<String>> {
-        let outline = self.posterior.outline();
+    fn tree_export(&self, form: &str) -> PyResult<Option<String>> {
+        let outline = self.posterior.tree_export();
         outline
             .map(|outline| match form {
                 "text" => Ok(outline.text()),
@@ -256,7 +256,7 @@ impl Model {
         let found = stoppable(py, |watch| {
             let pool = Pool::new(threads)?;
             let answer = Distribution::new(&*self.posterior, &rows, &pool)?;
-            let shuffling = Shuffling {
+            let shuffling = PermutationOptions {
                 repeats,
                 key: Key::from_seed(seed),
                 reference: reference.as_ref(),

@@ -65,7 +65,6 @@ mod inference;
 mod likelihood;
 mod models;
 mod numerics;
-mod outline;
 mod par;
 mod params;
 mod posterior;
@@ -83,12 +82,15 @@ pub use data::encode::{Rotation, Scaling};
 pub use data::schema::{Field, FieldKind, Labels, Schema, Task};
 pub use data::table::{Rows, Table};
 pub use error::{Error, Result};
-pub use evaluate::importance::{ColumnImportance, Importances, Measured, Shuffling, importances};
 pub use evaluate::ood::{Ood, Separation, ood};
 pub use evaluate::protocol::{Protocol, Split};
 pub use evaluate::report::{FoldReport, ModelReport, Report};
 pub use evaluate::run::{Entrant, evaluate};
 pub use evaluate::scores::{Scores, score};
+pub use explain::permutation_importance::{
+    ColumnImportance, Estimate, Importances, PermutationOptions, importances,
+};
+pub use explain::tree_export::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
 pub use fit::{Fit, Progress, Run, Silent, Watch};
 pub use models::any::Family;
 pub use models::boosting::{Boosted, NoiseMode, RegressionHead, SgbParams, SglbParams, TreeGrowth};
@@ -97,7 +99,6 @@ pub use models::forest::{Forest, ForestParams};
 pub use models::tree::{Tree, TreeParams};
 pub use models::vsgbm::{NoiseModel, NoiseUpdate, Residuals, Vsgbm, VsgbmParams};
 pub use models::vst::{Vst, VstParams};
-pub use outline::{Answer, Outline, OutlineNode, OutlineSplit, Question};
 pub use par::Pool;
 pub use params::{Checked, ClassWeight, Directions, Kind, Params, Spec, WeightRule};
 pub use posterior::{
@@ -115,3 +116,4 @@ pub use variational::probe::{ProbeShape, ProbeTrees, StepProbe};
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+pub(crate) mod explain;

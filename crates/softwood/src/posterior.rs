@@ -11,8 +11,8 @@ use crate::data::column::Column;
 use crate::data::schema::Schema;
 use crate::data::table::{Rows, Table};
 use crate::error::{Error, Result};
+use crate::explain::tree_export::TreeExport;
 use crate::fit::{Progress, Silent, Watch};
-use crate::outline::Outline;
 use crate::par::Pool;
 use crate::predictive::block::{Block, Head};
 use crate::predictive::moments::{Moments, Uncertainty};
@@ -131,7 +131,7 @@ pub trait Posterior: Debug + Send + Sync {
         None
     }
     /// The tree, where the model is a single one of hard tests.
-    fn outline(&self) -> Option<Outline> {
+    fn tree_export(&self) -> Option<TreeExport> {
         None
     }
 }

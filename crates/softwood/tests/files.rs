@@ -356,7 +356,7 @@ proptest! {
                     let _ = answer.crps(&[0.5; 40]);
                     let _ = answer.probabilities();
                     let _ = answer.sample(2, Key::from_seed(1));
-                    let _ = (model.gains(), model.outline());
+                    let _ = (model.gains(), model.tree_export());
                 }
             }
         }

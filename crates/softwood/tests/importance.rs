@@ -11,8 +11,8 @@ use problems::{fit, mixed, normals, numbers, quick, replaced, uniforms, with_tar
 use serde_json::Value;
 use softwood::{
     Block, Column, ColumnImportance, Dataset, Distribution, Error, Family, Head, Importances, Key,
-    Pool, Posterior, Progress, Record, Result, Roles, Rows, Schema, Shuffling, Table, Target, Task,
-    Training, Values, Watch, importances,
+    PermutationOptions, Pool, Posterior, Progress, Record, Result, Roles, Rows, Schema, Table,
+    Target, Task, Training, Values, Watch, importances,
 };
 use softwood_testkit::close;
 
@@ -90,8 +90,8 @@ fn uniform(n: usize) -> Table {
     Table::new(vec![column(1, "a"), column(2, "b"), column(3, "c")]).unwrap()
 }
 
-fn shuffling(repeats: usize) -> Shuffling<'static> {
-    Shuffling {
+fn shuffling(repeats: usize) -> PermutationOptions<'static> {
+    PermutationOptions {
         repeats,
         key: Key::from_seed(0),
         reference: None,
@@ -102,7 +102,7 @@ fn ask(
     model: &dyn Posterior,
     table: &Table,
     target: Option<&Target>,
-    shuffling: &Shuffling<'_>,
+    shuffling: &PermutationOptions<'_>,
 ) -> Importances {
     let pool = Pool::new(2).unwrap();
     let dist = Distribution::new(model, table, &pool).unwrap();
@@ -205,7 +205,7 @@ fn figures_of_known_classes() {
 fn cells_of_a_reference_show_what_makes_rows_unsure() {
     let table = uniform(5000);
     let known = replaced(&uniform(300), Column::numeric("b", vec![0.0; 300]));
-    let shuffling = Shuffling {
+    let shuffling = PermutationOptions {
         reference: Some(&known),
         ..shuffling(2)
     };
@@ -238,7 +238,7 @@ fn same_on_any_number_of_threads_and_in_any_order_of_columns() {
             &Known::regression(),
             &table,
             Some(&y),
-            &Shuffling {
+            &PermutationOptions {
                 key: Key::from_seed(1),
                 ..shuffling(3)
             }
@@ -337,7 +337,7 @@ fn the_column_with_an_unseen_stretch_is_named() {
         let rows: Vec<usize> = (0..b.len())
             .filter(|&row| unseen.contains(&b[row]))
             .collect();
-        let shuffling = Shuffling {
+        let shuffling = PermutationOptions {
             reference: Some(&train),
             ..shuffling(5)
         };
@@ -353,13 +353,14 @@ fn the_column_with_an_unseen_stretch_is_named() {
 fn what_cannot_be_measured_is_refused() {
     let model = Known::regression();
     let pool = Pool::new(1).unwrap();
-    let refused = |rows: usize, target: Option<&Target>, shuffling: &Shuffling<'_>, part: &str| {
-        let dist = Distribution::new(&model, &uniform(rows), &pool).unwrap();
-        let message = importances(&dist, target, shuffling)
-            .unwrap_err()
-            .to_string();
-        assert!(message.contains(part), "{message}");
-    };
+    let refused =
+        |rows: usize, target: Option<&Target>, shuffling: &PermutationOptions<'_>, part: &str| {
+            let dist = Distribution::new(&model, &uniform(rows), &pool).unwrap();
+            let message = importances(&dist, target, shuffling)
+                .unwrap_err()
+                .to_string();
+            assert!(message.contains(part), "{message}");
+        };
     refused(1, None, &shuffling(1), "at least 2 rows");
     refused(5, None, &shuffling(0), "`repeats` = 0");
     refused(
@@ -376,7 +377,7 @@ fn what_cannot_be_measured_is_refused() {
     );
     let (empty, four) = (uniform(0), uniform(4));
     let short = four.without(&["b"]);
-    let lent = |table| Shuffling {
+    let lent = |table| PermutationOptions {
         reference: Some(table),
         ..shuffling(1)
     };

@@ -3,33 +3,33 @@
 // a failed unwrap is a failed test, in helper functions too
 #![allow(clippy::unwrap_used)]
 
-use softwood::{Answer, Key, Outline, OutlineNode, OutlineSplit, Question};
+use softwood::{Condition, ExportNode, ExportSplit, Key, LeafValue, TreeExport};
 
-fn number(weight: f64, mean: f64, sd: f64) -> OutlineNode {
-    OutlineNode {
+fn number(weight: f64, mean: f64, sd: f64) -> ExportNode {
+    ExportNode {
         weight,
-        answer: Answer::Number { mean, sd },
+        answer: LeafValue::Number { mean, sd },
         split: None,
     }
 }
 
-fn shares(weight: f64, shares: &[f64]) -> OutlineNode {
-    OutlineNode {
+fn shares(weight: f64, shares: &[f64]) -> ExportNode {
+    ExportNode {
         weight,
-        answer: Answer::Classes(shares.to_vec()),
+        answer: LeafValue::Classes(shares.to_vec()),
         split: None,
     }
 }
 
 fn split(
-    node: OutlineNode,
+    node: ExportNode,
     column: &str,
-    question: Question,
+    question: Condition,
     missing_right: bool,
     children: [usize; 2],
-) -> OutlineNode {
-    OutlineNode {
-        split: Some(OutlineSplit {
+) -> ExportNode {
+    ExportNode {
+        split: Some(ExportSplit {
             column: column.to_owned(),
             question,
             missing_right,
@@ -40,19 +40,19 @@ fn split(
     }
 }
 
-fn among(names: &[&str]) -> Question {
-    Question::Among(names.iter().map(|&name| name.to_owned()).collect())
+fn among(names: &[&str]) -> Condition {
+    Condition::Among(names.iter().map(|&name| name.to_owned()).collect())
 }
 
-fn regression() -> Outline {
-    Outline {
+fn regression() -> TreeExport {
+    TreeExport {
         target: "rent".to_owned(),
         classes: None,
         nodes: vec![
             split(
                 number(60.0, 412.31, 140.2),
                 "area",
-                Question::Above(112.5),
+                Condition::Above(112.5),
                 false,
                 [1, 4],
             ),
@@ -70,11 +70,11 @@ fn regression() -> Outline {
     }
 }
 
-fn classification() -> Outline {
+fn classification() -> TreeExport {
     let towns = [
         "Aachen", "Bonn", "Cham", "Dessau", "Erfurt", "Fulda", "Gotha", "Halle", "Jena", "Köln",
     ];
-    Outline {
+    TreeExport {
         target: "kind <&> \"quoted\"".to_owned(),
         classes: Some(
             ["low & slow", "<middle>", "high"]
@@ -93,7 +93,7 @@ fn classification() -> Outline {
             split(
                 shares(60.0, &[0.2, 0.5, 0.3]),
                 "a column with a very long name indeed, <&>",
-                Question::Above(1e-7),
+                Condition::Above(1e-7),
                 false,
                 [3, 4],
             ),
@@ -104,7 +104,7 @@ fn classification() -> Outline {
 }
 
 /// A tree of `n` leaves: the largest node so far is cut in random parts.
-fn grown(n: usize) -> Outline {
+fn grown(n: usize) -> TreeExport {
     let mut nodes = vec![number(10_000.0, 0.0, 10.0)];
     let draws = Key::from_seed(3).uniforms(3 * n);
     for (at, draw) in draws.chunks_exact(3).take(n - 1).enumerate() {
@@ -112,7 +112,7 @@ fn grown(n: usize) -> Outline {
         let cut = leaves
             .max_by(|&a, &b| nodes[a].weight.total_cmp(&nodes[b].weight))
             .unwrap();
-        let Answer::Number { mean, sd } = nodes[cut].answer else {
+        let LeafValue::Number { mean, sd } = nodes[cut].answer else {
             panic!("a number")
         };
         let (weight, left) = (nodes[cut].weight, (0.1 + 0.8 * draw[0]) * nodes[cut].weight);
@@ -120,7 +120,7 @@ fn grown(n: usize) -> Outline {
         let children = [nodes.len(), nodes.len() + 1];
         nodes.push(number(left.round(), mean - step, 0.8 * sd));
         nodes.push(number((weight - left).round(), mean + step, 0.8 * sd));
-        let question = Question::Above((1000.0 * draw[2]).round() / 10.0);
+        let question = Condition::Above((1000.0 * draw[2]).round() / 10.0);
         nodes[cut] = split(
             nodes[cut].clone(),
             &format!("column{}", at % 7),
@@ -129,16 +129,16 @@ fn grown(n: usize) -> Outline {
             children,
         );
     }
-    Outline {
+    TreeExport {
         target: "y".to_owned(),
         classes: None,
         nodes,
     }
 }
 
-fn all() -> Vec<(&'static str, Outline)> {
+fn all() -> Vec<(&'static str, TreeExport)> {
     let many = (0..12).map(|at| format!("class{at}")).collect();
-    let leaf = Outline {
+    let leaf = TreeExport {
         target: "lonely".to_owned(),
         classes: Some(many),
         nodes: vec![shares(7.0, &[1.0 / 12.0; 12])],
@@ -242,7 +242,7 @@ fn numbers_of_any_size_have_a_place_on_the_bars() {
     for scale in [1e300, 1e-300, 0.0] {
         let mut outline = regression();
         for node in &mut outline.nodes {
-            if let Answer::Number { mean, sd } = &mut node.answer {
+            if let LeafValue::Number { mean, sd } = &mut node.answer {
                 (*mean, *sd) = (*mean * scale, *sd * scale);
             }
         }

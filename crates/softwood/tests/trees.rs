@@ -8,8 +8,8 @@ mod problems;
 use problems::{answers, fit, mixed, normals, numbers, replaced, uniforms, with_target};
 use serde_json::json;
 use softwood::{
-    Answer, Column, Dataset, Distribution, Family, Key, Outline, Pool, Question, Roles, Table,
-    Values,
+    Column, Condition, Dataset, Distribution, Family, Key, LeafValue, Pool, Roles, Table,
+    TreeExport, Values,
 };
 
 fn dataset(columns: Vec<Column>) -> (Table, Dataset) {
@@ -48,22 +48,22 @@ fn heights() -> (Table, Dataset) {
 }
 
 /// The leaf of a row, by the outline alone.
-fn walk(outline: &Outline, table: &Table, row: usize) -> usize {
+fn walk(outline: &TreeExport, table: &Table, row: usize) -> usize {
     let mut at = 0;
     while let Some(split) = &outline.nodes[at].split {
         let goes_right = match (
             &table.column(&split.column).unwrap().values,
             &split.question,
         ) {
-            (Values::Numeric(values), Question::Above(threshold)) => {
+            (Values::Numeric(values), Condition::Above(threshold)) => {
                 if values[row].is_nan() {
                     split.missing_right
                 } else {
                     values[row] > *threshold
                 }
             }
-            (Values::Numeric(values), Question::Missing) => values[row].is_nan(),
-            (Values::Categorical { codes, levels }, Question::Among(names)) => levels
+            (Values::Numeric(values), Condition::Missing) => values[row].is_nan(),
+            (Values::Categorical { codes, levels }, Condition::Among(names)) => levels
                 .get(codes[row] as usize)
                 .map_or(split.missing_right, |level| names.contains(level)),
             _ => panic!("a question of the wrong kind"),
@@ -89,10 +89,10 @@ fn a_split_that_parts_missing_cells_from_all_others_says_so() {
     ])
     .1;
     let tree = fit(Family::Tree, &json!({"max_depth": 1}), &data, 0);
-    let outline = tree.outline().unwrap();
+    let outline = tree.tree_export().unwrap();
     let root = outline.nodes[0].split.as_ref().unwrap();
     assert!(
-        root.question == Question::Missing && root.missing_right,
+        root.question == Condition::Missing && root.missing_right,
         "{root:?}"
     );
     let text = outline.text();
@@ -105,11 +105,13 @@ fn a_split_that_parts_missing_cells_from_all_others_says_so() {
 #[test]
 fn a_tree_says_what_made_the_data_in_the_units_of_the_table() {
     let (_, data) = heights();
-    let tree = fit(Family::Tree, &json!({}), &data, 0).outline().unwrap();
+    let tree = fit(Family::Tree, &json!({}), &data, 0)
+        .tree_export()
+        .unwrap();
     assert_eq!(tree.nodes.len(), 5, "{tree:?}");
     let root = tree.nodes[0].split.as_ref().unwrap();
     assert_eq!(root.column, "kind");
-    let Question::Among(names) = &root.question else {
+    let Condition::Among(names) = &root.question else {
         panic!("{root:?}")
     };
     // which side yews are on is free
@@ -122,12 +124,12 @@ fn a_tree_says_what_made_the_data_in_the_units_of_the_table() {
         .filter(|split| split.column == "age")
         .collect::<Vec<_>>();
     let [age] = age[..] else { panic!("{tree:?}") };
-    let Question::Above(threshold) = age.question else {
+    let Condition::Above(threshold) = age.question else {
         panic!("{age:?}")
     };
     assert!((37.0..38.0).contains(&threshold), "{threshold}");
     for child in age.children {
-        let Answer::Number { mean, sd } = tree.nodes[child].answer else {
+        let LeafValue::Number { mean, sd } = tree.nodes[child].answer else {
             panic!("{tree:?}")
         };
         assert!(
@@ -160,7 +162,7 @@ fn rows_walk_by_the_outline_as_they_do_in_the_model() {
             &with_target(&table, target),
             0,
         );
-        let tree = model.outline().unwrap();
+        let tree = model.tree_export().unwrap();
         assert!(tree.nodes.len() > 20);
         let weight: f64 = tree
             .nodes
@@ -178,9 +180,9 @@ fn rows_walk_by_the_outline_as_they_do_in_the_model() {
         };
         for row in 0..400 {
             match &tree.nodes[walk(&tree, &table, row)].answer {
-                Answer::Number { mean, .. } => assert!((mean - said[row]).abs() < 1e-6),
+                LeafValue::Number { mean, .. } => assert!((mean - said[row]).abs() < 1e-6),
                 // members are draws whose mean is brought to that of the leaf step by step
-                Answer::Classes(shares) => {
+                LeafValue::Classes(shares) => {
                     for (class, share) in shares.iter().enumerate() {
                         assert!((share - said[3 * row + class]).abs() < 1e-3);
                     }
@@ -209,7 +211,7 @@ fn gains_go_to_the_columns_that_matter() {
 fn pruning_stops_where_it_is_asked_to() {
     let (_, data) = heights();
     let n_leaves = |params: serde_json::Value| {
-        let tree = fit(Family::Tree, &params, &data, 0).outline().unwrap();
+        let tree = fit(Family::Tree, &params, &data, 0).tree_export().unwrap();
         tree.nodes
             .iter()
             .filter(|node| node.split.is_none())
@@ -272,7 +274,7 @@ fn a_leaf_of_few_rows_is_less_sure_of_itself() {
         &data,
         0,
     );
-    if model.outline().unwrap().nodes.len() == 3 {
+    if model.tree_export().unwrap().nodes.len() == 3 {
         let (many, few, _) = knowledge(&data);
         assert!(few > 3.0 * many, "{few} {many}");
     }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::Serialize;
 use softwood::{
-    Distribution, Error, Importances, Key, Outline, Pool, Posterior, Shuffling, Table, importances,
-    read_model,
+    Distribution, Error, Importances, Key, PermutationOptions, Pool, Posterior, Table, TreeExport,
+    importances, read_model,
 };
 use softwood_io::{ReadOptions, read_table};
 
@@ -31,7 +31,7 @@ pub(crate) struct ExplainReport {
     /// None without data.
     pub(crate) importances: Option<Importances>,
     /// None where the model is not a single tree.
-    pub(crate) tree: Option<Outline>,
+    pub(crate) tree: Option<TreeExport>,
     /// The picture that was written.
     pub(crate) svg: Option<PathBuf>,
     pub(crate) notes: Vec<String>,
@@ -84,7 +84,7 @@ fn about(posterior: &dyn Posterior, args: &ExplainArgs) -> softwood::Result<Expl
         let gains = columns.zip(gains);
         gains.map(|(column, gain)| Gain { column, gain }).collect()
     });
-    let tree = posterior.outline();
+    let tree = posterior.tree_export();
     if let (Some(svg), None) = (&args.svg, &tree) {
         let problem = format!(
             "only a single tree can be drawn, and {} is a `{family}` model",
@@ -144,7 +144,7 @@ fn shuffled(
     let pool = Pool::new(args.run.threads.into())?;
     let bar = Bar::start(false);
     let answer = Distribution::new(posterior, &table, &pool).map_err(within)?;
-    let shuffling = Shuffling {
+    let shuffling = PermutationOptions {
         repeats: args.repeats.into(),
         key: Key::from_seed(args.run.seed.unwrap_or(0)),
         reference: reference.as_ref(),

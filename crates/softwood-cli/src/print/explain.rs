@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use softwood::{ColumnImportance, Importances, Measured};
+use softwood::{ColumnImportance, Estimate, Importances};
 
 use crate::commands::ExplainReport;
 use crate::print::number::{percent, short};
@@ -11,7 +11,7 @@ use crate::print::text::{program, quoted};
 /// Letters of a column's name that are shown.
 const NAME: usize = 20;
 /// What was not measured.
-const NOTHING: Measured = Measured {
+const NOTHING: Estimate = Estimate {
     mean: f64::NAN,
     se: None,
 };
@@ -147,7 +147,7 @@ fn shuffles(report: &ExplainReport, found: &Importances) -> String {
 fn measures(
     found: &Importances,
     top: usize,
-    of: impl Fn(&ColumnImportance) -> (Vec<Measured>, f64),
+    of: impl Fn(&ColumnImportance) -> (Vec<Estimate>, f64),
 ) -> String {
     let lines = found.columns.iter().map(|column| {
         let (measured, weight) = of(column);
@@ -161,7 +161,7 @@ fn measures(
     section(lines.collect(), top)
 }
 
-fn with_error(measured: &Measured) -> String {
+fn with_error(measured: &Estimate) -> String {
     match measured.se {
         Some(se) => format!("{:>10} ± {:<7}", short(measured.mean), brief(se)),
         None => format!("{:>10}", short(measured.mean)),
@@ -232,10 +232,10 @@ fn indented(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use softwood::{Answer, Outline, OutlineNode, OutlineSplit, Question};
+    use softwood::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
 
     fn report() -> ExplainReport {
-        let measured = |mean: f64| Measured {
+        let measured = |mean: f64| Estimate {
             mean,
             se: Some(0.012_34 * mean.abs()),
         };
@@ -309,20 +309,20 @@ mod tests {
 
     #[test]
     fn a_tree_is_shown_as_rules() {
-        let node = |weight: f64, mean: f64| OutlineNode {
+        let node = |weight: f64, mean: f64| ExportNode {
             weight,
-            answer: Answer::Number { mean, sd: 1.0 },
+            answer: LeafValue::Number { mean, sd: 1.0 },
             split: None,
         };
         let mut root = node(10.0, 2.0);
-        root.split = Some(OutlineSplit {
+        root.split = Some(ExportSplit {
             column: "area".to_owned(),
-            question: Question::Above(3.5),
+            question: Condition::Above(3.5),
             missing_right: true,
             gain: 0.5,
             children: [1, 2],
         });
-        let tree = Outline {
+        let tree = TreeExport {
             target: "y".to_owned(),
             classes: None,
             nodes: vec![root, node(4.0, 1.0), node(6.0, 3.0)],

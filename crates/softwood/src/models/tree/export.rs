@@ -3,21 +3,21 @@
 use crate::data::binning::binned::{Cut, Cuts, MISSING_BIN};
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::target::TargetUnits;
+use crate::explain::tree_export::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
 use crate::models::tree::leaf::Smoothing;
-use crate::outline::{Answer, Outline, OutlineNode, OutlineSplit, Question};
 use crate::trees::cart::CartTarget;
 use crate::trees::cart::pruning::NodeStatistics;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::structure::TreeStructure;
 
 /// Nodes are renumbered so that a branch stands together: a node, its left branch, its right branch.
-pub(super) fn outline(
+pub(super) fn tree_export(
     schema: &Schema,
     standard: &TargetUnits,
     (cuts, structure): (&Cuts, &TreeStructure),
     tree: &NodeStatistics,
     smoothing: &Smoothing,
-) -> Outline {
+) -> TreeExport {
     let losses = tree.losses();
     let order = preorder(&tree.children);
     let mut place = vec![0; tree.n_nodes()];
@@ -28,7 +28,7 @@ pub(super) fn outline(
         let stats = tree.stats(node);
         let split = tree.children.get(node).map(|pair| {
             let condition = &structure.conditions()[node];
-            OutlineSplit {
+            ExportSplit {
                 column: schema.fields[condition.column].name.clone(),
                 question: question(
                     condition,
@@ -40,13 +40,13 @@ pub(super) fn outline(
                 children: pair.map(|child| place[child]),
             }
         });
-        OutlineNode {
+        ExportNode {
             weight: tree.kind.weight(stats),
             answer: answer(tree.kind, stats, standard, smoothing),
             split,
         }
     });
-    Outline {
+    TreeExport {
         target: schema.target.clone(),
         classes: schema.classes().map(<[String]>::to_vec),
         nodes: nodes.collect(),
@@ -70,13 +70,13 @@ fn answer(
     stats: &[f64],
     standard: &TargetUnits,
     smoothing: &Smoothing,
-) -> Answer {
+) -> LeafValue {
     match kind {
-        CartTarget::Number => Answer::Number {
+        CartTarget::Number => LeafValue::Number {
             mean: standard.shift + standard.scale * stats[1],
             sd: standard.scale * (stats[2] / stats[0]).sqrt(),
         },
-        CartTarget::Classes(n) => Answer::Classes(
+        CartTarget::Classes(n) => LeafValue::Classes(
             (0..n)
                 .map(|class| smoothing.probability(stats, class))
                 .collect(),
@@ -84,20 +84,20 @@ fn answer(
     }
 }
 
-fn question(condition: &BinCondition, cut: &Cut, kind: &FieldKind) -> Question {
+fn question(condition: &BinCondition, cut: &Cut, kind: &FieldKind) -> Condition {
     match (condition.right_bins, cut, kind) {
         (RightBins::Above { bin, .. }, Cut::Number { edges, .. }, _) => {
             // a condition beyond the last edge parts missing cells from all others
             let edge = edges.get(bin as usize - 1).copied();
-            edge.map_or(Question::Missing, Question::Above)
+            edge.map_or(Condition::Missing, Condition::Above)
         }
         (_, Cut::Category { bins }, FieldKind::Categorical { levels }) => {
             let goes_right =
                 |&(_, &bin): &(&String, &u8)| bin != MISSING_BIN && condition.goes_right(bin);
             let names = levels.iter().zip(bins).filter(goes_right);
-            Question::Among(names.map(|(level, _)| level.clone()).collect())
+            Condition::Among(names.map(|(level, _)| level.clone()).collect())
         }
         // a set on a column of numbers is in no model that we write
-        _ => Question::Among(Vec::new()),
+        _ => Condition::Among(Vec::new()),
     }
 }

@@ -7,9 +7,9 @@ use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
-use crate::models::tree::export::outline;
+use crate::explain::tree_export::TreeExport;
+use crate::models::tree::export::export;
 use crate::models::tree::leaf::{MOST, Smoothing};
-use crate::outline::Outline;
 use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
@@ -228,7 +228,7 @@ impl Posterior for Tree {
         Some(gains)
     }
 
-    fn outline(&self) -> Option<Outline> {
+    fn tree_export(&self) -> Option<TreeExport> {
         let TreeParts {
             schema,
             standard,
@@ -239,7 +239,7 @@ impl Posterior for Tree {
             ..
         } = &self.parts;
         let tree = NodeStatistics::new(self.kind, structure, leaves);
-        Some(outline(
+        Some(export(
             schema,
             standard,
             (cuts, structure),

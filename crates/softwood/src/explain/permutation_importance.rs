@@ -32,7 +32,7 @@ const ROWS_PER_TASK: usize = 4096;
 
 /// How columns are shuffled.
 #[derive(Debug, Clone, Copy)]
-pub struct Shuffling<'a> {
+pub struct PermutationOptions<'a> {
     /// Times that each column is shuffled.
     pub repeats: usize,
     /// Address of the shuffles; a column's figures do not depend on the other columns.
@@ -43,7 +43,7 @@ pub struct Shuffling<'a> {
 
 /// A mean over shuffles.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Measured {
+pub struct Estimate {
     /// The mean.
     pub mean: f64,
     /// Its standard error over shuffles (not over rows); none of a single shuffle.
@@ -57,17 +57,17 @@ pub struct ColumnImportance {
     pub column: String,
     /// By how much the mean log-likelihood of a row falls; none without a target.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub log_likelihood_fall: Option<Measured>,
+    pub log_likelihood_fall: Option<Estimate>,
     /// By how much the error rises: root mean square (regression) or share of wrong labels; none without a target.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error_rise: Option<Measured>,
+    pub error_rise: Option<Estimate>,
     /// How far a row's prediction moves: absolute change of the mean in the target's units, or half the sum of the absolute
     /// changes of the class probabilities.
-    pub prediction_change: Measured,
+    pub prediction_change: Estimate,
     /// How far a row's knowledge uncertainty moves, up or down: a standard deviation in the target's units, or nats.
-    pub knowledge_change: Measured,
+    pub knowledge_change: Estimate,
     /// The same with its sign: above zero, the cells of other rows make the model less sure.
-    pub knowledge_shift: Measured,
+    pub knowledge_shift: Estimate,
 }
 
 /// What each column is worth to a model on some rows.
@@ -97,7 +97,7 @@ pub struct Importances {
 pub fn importances(
     distribution: &Distribution<'_>,
     target: Option<&Target>,
-    shuffling: &Shuffling<'_>,
+    shuffling: &PermutationOptions<'_>,
 ) -> Result<Importances> {
     let lent = match shuffling.reference {
         Some(table) => Some(distribution.schema().align(table)?),
@@ -109,7 +109,7 @@ pub fn importances(
         let key = shuffling.key.child(repeat);
         order(key, distribution.n_rows(), lent.as_ref())
     });
-    let ground = Ground {
+    let ground = PermutationRun {
         distribution,
         lender,
         orders: orders.collect(),
@@ -248,18 +248,18 @@ fn shares(block: &Block, classes: usize, out: &mut [f64]) {
     }
 }
 
-/// Sums over rows of what is measured.
+/// ImportanceSums over rows of what is measured.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sums {
+struct ImportanceSums {
     log_likelihood: f64,
-    /// Squared errors in units of [`Ground::unit`], or wrong labels.
+    /// Squared errors in units of [`PermutationRun::unit`], or wrong labels.
     error: f64,
     prediction_change: f64,
     knowledge: f64,
     knowledge_change: f64,
 }
 
-impl Sums {
+impl ImportanceSums {
     fn add(&mut self, other: &Self) {
         self.log_likelihood += other.log_likelihood;
         self.error += other.error;
@@ -270,7 +270,7 @@ impl Sums {
 }
 
 /// What all shuffles share.
-struct Ground<'a> {
+struct PermutationRun<'a> {
     distribution: &'a Distribution<'a>,
     lender: &'a Table,
     /// For each repeat, which row lends to which.
@@ -281,9 +281,9 @@ struct Ground<'a> {
     unit: f64,
 }
 
-impl Ground<'_> {
-    /// Sums of each column and repeat.
-    fn shuffled(&self) -> Result<Vec<Vec<Sums>>> {
+impl PermutationRun<'_> {
+    /// ImportanceSums of each column and repeat.
+    fn shuffled(&self) -> Result<Vec<Vec<ImportanceSums>>> {
         let n_columns = self.lender.columns().len();
         let n_rows = self.distribution.n_rows();
         let n_blocks = n_rows.div_ceil(ROWS_PER_TASK);
@@ -296,7 +296,7 @@ impl Ground<'_> {
             };
             self.shuffle_block(task / n_blocks, rows, look)
         });
-        let mut sums = vec![vec![Sums::default(); self.orders.len()]; n_columns];
+        let mut sums = vec![vec![ImportanceSums::default(); self.orders.len()]; n_columns];
         for (task, found) in tasks.into_iter().enumerate() {
             for (sum, part) in sums[task / n_blocks].iter_mut().zip(&found?) {
                 sum.add(part);
@@ -319,13 +319,13 @@ impl Ground<'_> {
         }
     }
 
-    /// Sums over some rows of each repeat, with cells of one column lent; `look` may stop it before each repeat.
+    /// ImportanceSums over some rows of each repeat, with cells of one column lent; `look` may stop it before each repeat.
     fn shuffle_block(
         &self,
         column: usize,
         rows: Range<usize>,
         look: impl Fn(usize) -> Result<()>,
-    ) -> Result<Vec<Sums>> {
+    ) -> Result<Vec<ImportanceSums>> {
         let own: Vec<usize> = rows.clone().collect();
         // tasks run side by side, so each asks its own rows alone
         let alone = Pool::new(1)?;
@@ -342,18 +342,18 @@ impl Ground<'_> {
         sums.collect()
     }
 
-    /// Sums over some rows, given their answers.
-    fn sums(&self, rows: Range<usize>, after: &[f64]) -> Sums {
+    /// ImportanceSums over some rows, given their answers.
+    fn sums(&self, rows: Range<usize>, after: &[f64]) -> ImportanceSums {
         let width = width(self.distribution.head());
         let before = self.before[rows.start * width..].chunks_exact(width);
-        let mut sums = Sums::default();
+        let mut sums = ImportanceSums::default();
         for ((row, before), after) in rows.zip(before).zip(after.chunks_exact(width)) {
             sums.add(&self.row(row, before, after));
         }
         sums
     }
 
-    fn row(&self, row: usize, before: &[f64], after: &[f64]) -> Sums {
+    fn row(&self, row: usize, before: &[f64], after: &[f64]) -> ImportanceSums {
         let at = match self.distribution.head() {
             Head::Normal { .. } => 1,
             Head::Categorical { classes } => classes,
@@ -372,7 +372,7 @@ impl Ground<'_> {
                 (log_probability(probability), f64::from(u8::from(is_wrong)))
             }
         };
-        Sums {
+        ImportanceSums {
             log_likelihood,
             error,
             prediction_change: if at > 1 { 0.5 * moved } else { moved },
@@ -382,7 +382,7 @@ impl Ground<'_> {
     }
 
     /// Root mean square error, or share of wrong labels.
-    fn error(&self, sums: &Sums) -> f64 {
+    fn error(&self, sums: &ImportanceSums) -> f64 {
         let mean = sums.error / self.distribution.n_rows() as f64;
         match self.distribution.head() {
             Head::Normal { .. } => mean.sqrt() * self.unit,
@@ -390,11 +390,17 @@ impl Ground<'_> {
         }
     }
 
-    fn importance(&self, name: &str, before: &Sums, repeats: &[Sums]) -> ColumnImportance {
+    fn importance(
+        &self,
+        name: &str,
+        before: &ImportanceSums,
+        repeats: &[ImportanceSums],
+    ) -> ColumnImportance {
         let n_rows = self.distribution.n_rows() as f64;
-        let over_repeats =
-            |of: &dyn Fn(&Sums) -> f64| measured(&repeats.iter().map(of).collect::<Vec<_>>());
-        let scored = |of: &dyn Fn(&Sums) -> f64| self.target.map(|_| over_repeats(of));
+        let over_repeats = |of: &dyn Fn(&ImportanceSums) -> f64| {
+            measured(&repeats.iter().map(of).collect::<Vec<_>>())
+        };
+        let scored = |of: &dyn Fn(&ImportanceSums) -> f64| self.target.map(|_| over_repeats(of));
         ColumnImportance {
             column: name.to_owned(),
             log_likelihood_fall: scored(&|sums| {
@@ -411,13 +417,13 @@ impl Ground<'_> {
 }
 
 /// Mean and standard error, in units in which no square leaves the range of numbers.
-fn measured(values: &[f64]) -> Measured {
+fn measured(values: &[f64]) -> Estimate {
     let n = values.len() as f64;
     let unit = unit_of(values.iter().copied());
     let mean = values.iter().map(|value| value / unit).sum::<f64>() / n;
     let squares = values.iter().map(|value| (value / unit - mean).powi(2));
     let se = (values.len() > 1).then(|| (squares.sum::<f64>() / (n - 1.0) / n).sqrt() * unit);
-    Measured {
+    Estimate {
         mean: mean * unit,
         se,
     }

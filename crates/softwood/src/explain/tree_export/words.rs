@@ -1,6 +1,6 @@
 //! Questions, answers and numbers in the words of a reader.
 
-use crate::outline::{Answer, Outline, OutlineSplit, Question};
+use crate::explain::tree_export::{Condition, ExportSplit, LeafValue, TreeExport};
 
 /// Digits of a threshold that are shown.
 const THRESHOLD: usize = 6;
@@ -31,20 +31,20 @@ fn trimmed(text: &str) -> &str {
 
 /// Where a split sends rows, to the left or to the right, without the column's name: ` <= 3.5`, ` is red or blue`.
 /// As many categories are named as `fits` takes.
-pub(super) fn side(split: &OutlineSplit, right: bool, fits: impl Fn(&str) -> bool) -> String {
+pub(super) fn side(split: &ExportSplit, right: bool, fits: impl Fn(&str) -> bool) -> String {
     match (&split.question, right) {
-        (Question::Above(at), false) => format!(" <= {}", number(*at, THRESHOLD)),
-        (Question::Above(at), true) => format!(" > {}", number(*at, THRESHOLD)),
-        (Question::Among(names), false) => named(" is not ", names, fits),
-        (Question::Among(names), true) => named(" is ", names, fits),
-        (Question::Missing, false) => " is there".to_owned(),
-        (Question::Missing, true) => " is missing".to_owned(),
+        (Condition::Above(at), false) => format!(" <= {}", number(*at, THRESHOLD)),
+        (Condition::Above(at), true) => format!(" > {}", number(*at, THRESHOLD)),
+        (Condition::Among(names), false) => named(" is not ", names, fits),
+        (Condition::Among(names), true) => named(" is ", names, fits),
+        (Condition::Missing, false) => " is there".to_owned(),
+        (Condition::Missing, true) => " is missing".to_owned(),
     }
 }
 
 /// What a side says of rows without the cell.
-pub(super) fn or_missing(split: &OutlineSplit, right: bool) -> &'static str {
-    if split.missing_right == right && split.question != Question::Missing {
+pub(super) fn or_missing(split: &ExportSplit, right: bool) -> &'static str {
+    if split.missing_right == right && split.question != Condition::Missing {
         " or missing"
     } else {
         ""
@@ -68,14 +68,14 @@ fn named(start: &str, names: &[String], fits: impl Fn(&str) -> bool) -> String {
     most.unwrap_or_else(|| with(usize::from(names.len() == 1)))
 }
 
-impl Outline {
+impl TreeExport {
     /// What a node answers: `12.3 ± 1.2`, or its most probable classes.
-    pub(super) fn answer(&self, answer: &Answer, n_classes: usize) -> String {
+    pub(super) fn answer(&self, answer: &LeafValue, n_classes: usize) -> String {
         let shares = match answer {
-            Answer::Number { mean, sd } => {
+            LeafValue::Number { mean, sd } => {
                 return format!("{} ± {}", number(*mean, ANSWER), number(*sd, ANSWER));
             }
-            Answer::Classes(shares) => shares,
+            LeafValue::Classes(shares) => shares,
         };
         let likely = likeliest(shares).into_iter().take(n_classes);
         let named = likely.map(|class| format!("{} {}", self.class(class), percent(shares[class])));

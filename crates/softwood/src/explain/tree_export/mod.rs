@@ -9,16 +9,16 @@ use serde::Serialize;
 
 /// A tree; node 0 is the root and children stand after their parents.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Outline {
+pub struct TreeExport {
     /// What is predicted.
     pub target: String,
     /// Class names; none for regression.
     pub classes: Option<Vec<String>>,
     /// All nodes.
-    pub nodes: Vec<OutlineNode>,
+    pub nodes: Vec<ExportNode>,
 }
 
-impl Outline {
+impl TreeExport {
     /// The tree as indented rules, a line a node. Numbers are rounded and long lists of categories counted; the fields hold
     /// everything.
     pub fn text(&self) -> String {
@@ -33,19 +33,19 @@ impl Outline {
 
 /// A node: what it would answer, and where it sends its rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct OutlineNode {
+pub struct ExportNode {
     /// Weight of the training rows that came here.
     pub weight: f64,
     /// What it answers, were it a leaf.
-    pub answer: Answer,
+    pub answer: LeafValue,
     /// How it parts its rows; none for a leaf.
-    pub split: Option<OutlineSplit>,
+    pub split: Option<ExportSplit>,
 }
 
 /// What a node answers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Answer {
+pub enum LeafValue {
     /// A number and how far the training rows lie around it.
     Number {
         /// Mean of the target.
@@ -59,11 +59,11 @@ pub enum Answer {
 
 /// How a node parts its rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct OutlineSplit {
+pub struct ExportSplit {
     /// The column that is asked.
     pub column: String,
     /// What sends a row right.
-    pub question: Question,
+    pub question: Condition,
     /// Whether a row without the cell goes right.
     pub missing_right: bool,
     /// Part of the root's loss that this split takes away.
@@ -75,7 +75,7 @@ pub struct OutlineSplit {
 /// What sends a row right.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Question {
+pub enum Condition {
     /// A number above this.
     Above(f64),
     /// A category among these.

@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use crate::outline::letters::{escape, letters, shortened, width_of};
-use crate::outline::words::{likeliest, number, or_missing, rows, side};
-use crate::outline::{Answer, Outline, OutlineNode, OutlineSplit};
+use crate::explain::tree_export::letters::{escape, letters, shortened, width_of};
+use crate::explain::tree_export::words::{likeliest, number, or_missing, rows, side};
+use crate::explain::tree_export::{ExportNode, ExportSplit, LeafValue, TreeExport};
 
 const FONTS: &str = "Inter, 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif";
 const MARGIN: f64 = 20.0;
@@ -34,14 +34,14 @@ const PALE_INK: &str = "#5d6975";
 
 /// Where a node's box stands.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct NodePlace {
     depth: usize,
     /// Middle of the box, counted in leaves from the top.
     height: f64,
 }
 
-pub(super) fn write(outline: &Outline) -> String {
-    let places = places(outline);
+pub(super) fn write(export: &TreeExport) -> String {
+    let places = places(export);
     let depth = places.iter().flatten().map(|place| place.depth).max();
     let n_leaves = places
         .iter()
@@ -49,23 +49,23 @@ pub(super) fn write(outline: &Outline) -> String {
         .fold(0.0_f64, |most, place| most.max(place.height + 1.0));
     let columns = depth.map_or(0, |depth| depth + 1) as f64;
     let width = 2.0 * MARGIN + columns.max(2.0) * (BOX[0] + GAP[0]) - GAP[0];
-    let picture = Picture::new(outline, width);
+    let picture = Picture::new(export, width);
     let height = picture.top + n_leaves * (BOX[1] + GAP[1]) - GAP[1] + MARGIN;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" font-family=\"{FONTS}\" role=\"img\">\n\
          <title>{}</title>\n<rect width=\"{width}\" height=\"{height}\" fill=\"#ffffff\"/>\n",
-        escape(&format!("A tree that predicts {}", outline.target))
+        escape(&format!("A tree that predicts {}", export.target))
     );
     out += &picture.head;
-    for (at, node) in outline.nodes.iter().enumerate() {
+    for (at, node) in export.nodes.iter().enumerate() {
         picture.edges(&mut out, &places, at, node);
     }
-    let mut rules = vec![None; outline.nodes.len()];
-    for (at, node) in outline.nodes.iter().enumerate() {
+    let mut rules = vec![None; export.nodes.len()];
+    for (at, node) in export.nodes.iter().enumerate() {
         if let (Some(place), Some(split)) = (places[at], &node.split) {
             for right in [false, true] {
-                if let Some(child) = reached(outline, at, right)
+                if let Some(child) = reached(export, at, right)
                     && places[child].is_some_and(|child| child.depth == place.depth + 1)
                 {
                     rules[child] = Some((split, right));
@@ -81,29 +81,29 @@ pub(super) fn write(outline: &Outline) -> String {
 }
 
 /// A child that stands after its parent, as it should.
-fn reached(outline: &Outline, at: usize, right: bool) -> Option<usize> {
-    let split = outline.nodes.get(at)?.split.as_ref()?;
+fn reached(export: &TreeExport, at: usize, right: bool) -> Option<usize> {
+    let split = export.nodes.get(at)?.split.as_ref()?;
     let child = split.children[usize::from(right)];
-    (child > at && child < outline.nodes.len()).then_some(child)
+    (child > at && child < export.nodes.len()).then_some(child)
 }
 
 /// Leaves from top to bottom, left children first; a parent in the middle of its children. None for what no path reaches.
-fn places(outline: &Outline) -> Vec<Option<Place>> {
-    let mut places = vec![None; outline.nodes.len()];
+fn places(export: &TreeExport) -> Vec<Option<NodePlace>> {
+    let mut places = vec![None; export.nodes.len()];
     let mut next = 0.0;
-    let mut open = if outline.nodes.is_empty() {
+    let mut open = if export.nodes.is_empty() {
         vec![]
     } else {
         vec![(0, 0)]
     };
     while let Some((at, depth)) = open.pop() {
-        let children = [true, false].map(|right| reached(outline, at, right));
+        let children = [true, false].map(|right| reached(export, at, right));
         let mut height = f64::NAN;
         if children == [None, None] {
             height = next;
             next += 1.0;
         }
-        places[at] = Some(Place { depth, height });
+        places[at] = Some(NodePlace { depth, height });
         open.extend(
             children
                 .into_iter()
@@ -111,8 +111,8 @@ fn places(outline: &Outline) -> Vec<Option<Place>> {
                 .map(|child| (child, depth + 1)),
         );
     }
-    for at in (0..outline.nodes.len()).rev() {
-        let children = [false, true].map(|right| reached(outline, at, right));
+    for at in (0..export.nodes.len()).rev() {
+        let children = [false, true].map(|right| reached(export, at, right));
         let heights: Vec<f64> = children
             .into_iter()
             .flatten()
@@ -127,7 +127,7 @@ fn places(outline: &Outline) -> Vec<Option<Place>> {
 
 /// What all boxes share.
 struct Picture<'a> {
-    outline: &'a Outline,
+    export: &'a TreeExport,
     /// Title and legend.
     head: String,
     /// Top of the first box.
@@ -139,15 +139,15 @@ struct Picture<'a> {
 }
 
 impl<'a> Picture<'a> {
-    fn new(outline: &'a Outline, width: f64) -> Self {
+    fn new(export: &'a TreeExport, width: f64) -> Self {
         let mut picture = Self {
-            outline,
+            export,
             head: String::new(),
             top: MARGIN + 1.25 * SIZES[0],
-            range: range(&outline.nodes),
-            colours: colours(outline),
+            range: range(&export.nodes),
+            colours: colours(export),
         };
-        let title = shortened(&outline.target, width - 2.0 * MARGIN, SIZES[0]);
+        let title = shortened(&export.target, width - 2.0 * MARGIN, SIZES[0]);
         let mut head = letters(
             [MARGIN, MARGIN + 13.0],
             SIZES[0],
@@ -174,7 +174,7 @@ impl<'a> Picture<'a> {
 
     /// Entries of the legend: colour, if any, and words.
     fn legend(&self) -> Vec<(Option<usize>, String)> {
-        if self.outline.classes.is_none() {
+        if self.export.classes.is_none() {
             let [least, most] = self.range.map(|end| number(end, 4));
             let words = format!("mean ± sd of the training rows; bars from {least} to {most}");
             return vec![(None, words)];
@@ -186,14 +186,14 @@ impl<'a> Picture<'a> {
             0 => None,
             1 => Some((
                 Some(colour),
-                self.outline.class(of(colour).next()?).to_owned(),
+                self.export.class(of(colour).next()?).to_owned(),
             )),
             more => Some((Some(colour), format!("{more} more classes"))),
         };
         (0..=last).filter_map(entry).collect()
     }
 
-    fn corner(&self, place: Place) -> [f64; 2] {
+    fn corner(&self, place: NodePlace) -> [f64; 2] {
         [
             MARGIN + place.depth as f64 * (BOX[0] + GAP[0]),
             self.top + place.height * (BOX[1] + GAP[1]),
@@ -201,19 +201,19 @@ impl<'a> Picture<'a> {
     }
 
     /// Curves to the children, the wider the more rows go there.
-    fn edges(&self, out: &mut String, places: &[Option<Place>], at: usize, node: &OutlineNode) {
+    fn edges(&self, out: &mut String, places: &[Option<NodePlace>], at: usize, node: &ExportNode) {
         let Some(from) = places[at] else { return };
         let [x, y] = self.corner(from);
         let start = [x + BOX[0], y + 0.5 * BOX[1]];
-        let whole = self.outline.nodes[0].weight;
+        let whole = self.export.nodes[0].weight;
         for right in [false, true] {
-            let Some(child) = reached(self.outline, at, right) else {
+            let Some(child) = reached(self.export, at, right) else {
                 continue;
             };
             let Some(to) = places[child] else { continue };
             let [x, y] = self.corner(to);
             let end = [x, y + 0.5 * BOX[1]];
-            let share = (self.outline.nodes[child].weight / whole).clamp(0.0, 1.0);
+            let share = (self.export.nodes[child].weight / whole).clamp(0.0, 1.0);
             let middle = 0.5 * (start[0] + end[0]);
             let width = if node.weight > 0.0 {
                 1.0 + 5.0 * share
@@ -232,9 +232,9 @@ impl<'a> Picture<'a> {
     fn node(
         &self,
         out: &mut String,
-        place: Place,
-        node: &OutlineNode,
-        rule: Option<(&OutlineSplit, bool)>,
+        place: NodePlace,
+        node: &ExportNode,
+        rule: Option<(&ExportSplit, bool)>,
     ) {
         let [x, y] = self.corner(place);
         let (fill, edge) = match node.split {
@@ -245,7 +245,7 @@ impl<'a> Picture<'a> {
             || "all rows".to_owned(),
             |(split, right)| split.column.clone() + &side(split, right, |text| text.len() < 400),
         );
-        let answer = self.outline.answer(&node.answer, 3);
+        let answer = self.export.answer(&node.answer, 3);
         let count = rows(node.weight);
         let _ = writeln!(
             out,
@@ -258,7 +258,7 @@ impl<'a> Picture<'a> {
         let left = x + PAD;
         out.push_str(&rule_of([left, y + 17.0], rule));
         let room = BAR - width_of(&count, SIZES[2]) - 8.0;
-        let answer = shortened(&self.outline.answer(&node.answer, 1), room, SIZES[2]);
+        let answer = shortened(&self.export.answer(&node.answer, 1), room, SIZES[2]);
         out.push_str(&letters([left, y + 32.0], SIZES[2], PALE_INK, "", &answer));
         let end = [x + BOX[0] - PAD, y + 32.0];
         out.push_str(&letters(
@@ -273,7 +273,7 @@ impl<'a> Picture<'a> {
     }
 
     /// The answer as a bar: where mean and sd lie, or the shares of the classes.
-    fn bar(&self, out: &mut String, [x, y]: [f64; 2], answer: &Answer) {
+    fn bar(&self, out: &mut String, [x, y]: [f64; 2], answer: &LeafValue) {
         let mut rect = |x: f64, y: f64, width: f64, height: f64, colour: &str| {
             let _ = writeln!(
                 out,
@@ -281,7 +281,7 @@ impl<'a> Picture<'a> {
             );
         };
         match answer {
-            Answer::Number { mean, sd } => {
+            LeafValue::Number { mean, sd } => {
                 let [least, most] = self.range;
                 // halves first, so that no difference leaves the range of numbers
                 let span = 0.5 * most - 0.5 * least;
@@ -298,7 +298,7 @@ impl<'a> Picture<'a> {
                 rect(x + low, y + 0.5, (high - low).max(0.5), 3.0, "#a9c3e3");
                 rect(x + at(*mean) - 1.5, y - 1.0, 3.0, 6.0, COLOURS[0]);
             }
-            Answer::Classes(shares) => {
+            LeafValue::Classes(shares) => {
                 let total: f64 = shares.iter().sum();
                 let mut shown = vec![0.0; COLOURS.len()];
                 for (&colour, share) in self.colours.iter().zip(shares) {
@@ -317,7 +317,7 @@ impl<'a> Picture<'a> {
 }
 
 /// The rule that leads to a node, in one line: the column gives way before the threshold does.
-fn rule_of([x, y]: [f64; 2], rule: Option<(&OutlineSplit, bool)>) -> String {
+fn rule_of([x, y]: [f64; 2], rule: Option<(&ExportSplit, bool)>) -> String {
     let Some((split, right)) = rule else {
         return letters([x, y], SIZES[1], INK, " font-weight=\"600\"", "all rows");
     };
@@ -342,10 +342,10 @@ fn rule_of([x, y]: [f64; 2], rule: Option<(&OutlineSplit, bool)>) -> String {
 }
 
 /// Least and greatest of what the nodes answer, one sd around.
-fn range(nodes: &[OutlineNode]) -> [f64; 2] {
+fn range(nodes: &[ExportNode]) -> [f64; 2] {
     let ends = nodes.iter().filter_map(|node| match node.answer {
-        Answer::Number { mean, sd } => Some([mean - sd, mean + sd]),
-        Answer::Classes(_) => None,
+        LeafValue::Number { mean, sd } => Some([mean - sd, mean + sd]),
+        LeafValue::Classes(_) => None,
     });
     ends.fold(
         [f64::INFINITY, f64::NEG_INFINITY],
@@ -354,10 +354,10 @@ fn range(nodes: &[OutlineNode]) -> [f64; 2] {
 }
 
 /// The colour of each class, by how likely it is at the root.
-fn colours(outline: &Outline) -> Vec<usize> {
-    let n_classes = outline.classes.as_ref().map_or(0, Vec::len);
+fn colours(export: &TreeExport) -> Vec<usize> {
+    let n_classes = export.classes.as_ref().map_or(0, Vec::len);
     let mut colours = vec![COLOURS.len() - 1; n_classes];
-    let Some(Answer::Classes(shares)) = outline.nodes.first().map(|node| &node.answer) else {
+    let Some(LeafValue::Classes(shares)) = export.nodes.first().map(|node| &node.answer) else {
         return colours;
     };
     // one class more needs no grouping
