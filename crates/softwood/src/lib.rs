@@ -85,7 +85,7 @@ pub use error::{Error, Result};
 pub use evaluate::ood::{Ood, Separation, ood};
 pub use evaluate::protocol::{Protocol, Split};
 pub use evaluate::report::{FoldReport, ModelReport, Report};
-pub use evaluate::run::{Entrant, evaluate};
+pub use evaluate::run::{ModelSpec, evaluate};
 pub use evaluate::scores::{Scores, score};
 pub use explain::permutation_importance::{
     ColumnImportance, Estimate, Importances, PermutationOptions, importances,

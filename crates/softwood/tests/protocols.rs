@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use softwood::{
-    Column, Dataset, Entrant, Error, Family, Pool, Progress, Protocol, Roles, Silent, Split, Table,
-    Watch, evaluate,
+    Column, Dataset, Error, Family, ModelSpec, Pool, Progress, Protocol, Roles, Silent, Split,
+    Table, Watch, evaluate,
 };
 
 fn data(n_rows: usize) -> Dataset {
@@ -280,10 +280,10 @@ fn bad_splits_are_errors_that_name_the_file() {
     assert!(protocol.splits(&data(5), 0, None).is_err());
 }
 
-fn entrant() -> Entrant {
+fn entrant() -> ModelSpec {
     let params = json!({"depth": 1, "leaf_mixing": "mixture", "n_epochs": 2, "n_members": 4,
                         "scaling": "standard", "rotation": "none", "squares": false});
-    Entrant {
+    ModelSpec {
         family: Family::Vst,
         params,
     }

@@ -1,7 +1,7 @@
 //! `softwood evaluate`: fit and score models by a protocol.
 
 use anyhow::Result;
-use softwood::{Entrant, Error, Family, Pool, Protocol, Report, Table, evaluate};
+use softwood::{Error, Family, ModelSpec, Pool, Protocol, Report, Table, evaluate};
 use softwood_io::{ReadOptions, read_table};
 
 use crate::args::EvaluateArgs;
@@ -56,7 +56,7 @@ fn splits_table(protocol: &Protocol) -> softwood::Result<Option<Table>> {
 }
 
 /// Each family with its parameters: `KEY=VALUE` holds for all of them, `NAME.KEY=VALUE` for one.
-fn entrants_of(names: &[String], pairs: &[(String, String)]) -> softwood::Result<Vec<Entrant>> {
+fn entrants_of(names: &[String], pairs: &[(String, String)]) -> softwood::Result<Vec<ModelSpec>> {
     let is_absent = |(key, _): &&(String, String)| {
         let owner = key.split_once('.').map(|(owner, _)| owner);
         owner.is_some_and(|owner| !names.iter().any(|name| name == owner))
@@ -74,7 +74,7 @@ fn entrants_of(names: &[String], pairs: &[(String, String)]) -> softwood::Result
             .filter_map(|pair| addressed_to(name, pair))
             .collect();
         let params = family.params_from_texts(&own)?;
-        Ok(Entrant { family, params })
+        Ok(ModelSpec { family, params })
     };
     names.iter().map(entrant).collect()
 }

@@ -20,7 +20,7 @@ use crate::rng::Key;
 
 /// A model that takes part in an evaluation.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entrant {
+pub struct ModelSpec {
     /// Its family.
     pub family: Family,
     /// Its parameters, a JSON object; absent names keep their defaults.
@@ -34,7 +34,7 @@ pub struct Entrant {
 /// # Errors
 /// The first failure of a fold, in the order of entrants and folds; messages about the table name the fold.
 pub fn evaluate(
-    entrants: &[Entrant],
+    entrants: &[ModelSpec],
     data: &Dataset,
     splits: &[Split],
     seed: u64,
@@ -44,7 +44,7 @@ pub fn evaluate(
     check(splits, data.n_rows())?;
     let n_jobs = entrants.len() * splits.len();
     let own = Pool::new(1)?;
-    let job = Job {
+    let job = FoldJob {
         data,
         key: Key::from_seed(seed),
         pool: if n_jobs == 1 { pool } else { &own },
@@ -63,7 +63,7 @@ pub fn evaluate(
         pool.map(n_jobs, work)
     };
     let mut folds = in_order(results)?.into_iter();
-    let report = |entrant: &Entrant| {
+    let report = |entrant: &ModelSpec| {
         let folds = folds.by_ref().take(splits.len()).collect();
         ModelReport::new(entrant.family.name(), entrant.params.clone(), folds)
     };
@@ -85,7 +85,7 @@ fn in_order(results: Vec<Result<FoldReport>>) -> Result<Vec<FoldReport>> {
 }
 
 /// What all folds share.
-struct Job<'a> {
+struct FoldJob<'a> {
     data: &'a Dataset,
     key: Key,
     pool: &'a Pool,
@@ -96,8 +96,8 @@ struct Job<'a> {
     is_over: AtomicBool,
 }
 
-impl Job<'_> {
-    fn run(&self, entrant: &Entrant, split: &Split, fold: usize) -> Result<FoldReport> {
+impl FoldJob<'_> {
+    fn run(&self, entrant: &ModelSpec, split: &Split, fold: usize) -> Result<FoldReport> {
         if self.is_over.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
@@ -108,11 +108,11 @@ impl Job<'_> {
         result.map_err(|error| in_fold(error, fold))
     }
 
-    fn fit_and_score(&self, entrant: &Entrant, split: &Split, fold: usize) -> Result<FoldReport> {
+    fn fit_and_score(&self, entrant: &ModelSpec, split: &Split, fold: usize) -> Result<FoldReport> {
         let train = self.data.take(&split.train);
         let held_out = (!split.held_out.is_empty()).then(|| self.data.take(&split.held_out));
         let test = self.data.take(&split.test);
-        let watch = FoldWatch {
+        let watch = FoldObserver {
             outer: self.watch,
             name: format!("{} fold {fold}", entrant.family.name()),
         };
@@ -176,12 +176,12 @@ fn in_fold(error: Error, fold: usize) -> Error {
 }
 
 /// Passes a fold's progress on under its name.
-struct FoldWatch<'a> {
+struct FoldObserver<'a> {
     outer: &'a dyn Watch,
     name: String,
 }
 
-impl Watch for FoldWatch<'_> {
+impl Watch for FoldObserver<'_> {
     fn step(&self, progress: &Progress<'_>) -> ControlFlow<()> {
         let stage = format!("{}: {}", self.name, progress.stage);
         self.outer.step(&Progress {
