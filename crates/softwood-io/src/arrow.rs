@@ -77,7 +77,7 @@ struct Gathered {
 
 #[derive(Debug)]
 enum Cells {
-    Numbers(Vec<f64>),
+    Array(Vec<f64>),
     Names(Levels),
 }
 
@@ -117,7 +117,7 @@ impl Gathered {
         let reading = reading_of(field.data_type());
         let cells = match (rule, reading) {
             (Rule::Lenient, None) | (Rule::Numeric | Rule::Trained, Some(_)) => {
-                Cells::Numbers(Vec::new())
+                Cells::Array(Vec::new())
             }
             (_, None) => {
                 let problem = format!(
@@ -127,7 +127,7 @@ impl Gathered {
                 return Err(Error::column(field.name(), problem));
             }
             (Rule::Categorical, _) | (_, Some(Reading::Words)) => Cells::Names(Levels::default()),
-            _ => Cells::Numbers(Vec::new()),
+            _ => Cells::Array(Vec::new()),
         };
         Ok(Self {
             name: field.name().clone(),
@@ -139,7 +139,7 @@ impl Gathered {
 
     fn push(&mut self, array: &ArrayRef, rows_before: usize) -> Result<()> {
         let Some(reading) = self.reading else {
-            if let Cells::Numbers(numbers) = &mut self.cells {
+            if let Cells::Array(numbers) = &mut self.cells {
                 numbers.resize(numbers.len() + array.len(), f64::NAN);
             }
             return Ok(());
@@ -149,11 +149,11 @@ impl Gathered {
             Cells::Names(levels) => {
                 push_names(levels, &array, reading).map_err(|error| odd(&self.name, &error))
             }
-            Cells::Numbers(numbers) if reading == Reading::Words => {
+            Cells::Array(numbers) if reading == Reading::Words => {
                 let texts = texts_of(&array).map_err(|error| odd(&self.name, &error))?;
                 parse_numbers(numbers, &texts, (&self.name, self.rule), rows_before)
             }
-            Cells::Numbers(numbers) => {
+            Cells::Array(numbers) => {
                 push_numbers(numbers, &array, reading).map_err(|error| odd(&self.name, &error))
             }
         }
@@ -162,14 +162,14 @@ impl Gathered {
     fn finish(self) -> Column {
         let values = match self.cells {
             Cells::Names(levels) => levels.finish(),
-            Cells::Numbers(numbers)
+            Cells::Array(numbers)
                 if self.rule == Rule::Lenient && numbers.iter().any(|n| n.is_infinite()) =>
             {
                 let text = |n: &f64| Some(n.to_string()).filter(|_| !n.is_nan());
                 let texts: Vec<Option<String>> = numbers.iter().map(text).collect();
                 Column::categorical("", &texts).values
             }
-            Cells::Numbers(numbers) => Values::Numeric(numbers),
+            Cells::Array(numbers) => Values::Numeric(numbers),
         };
         Column {
             name: self.name,

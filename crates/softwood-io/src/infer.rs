@@ -34,7 +34,7 @@ pub(crate) struct Builder {
 #[derive(Debug)]
 enum Cells {
     /// No words so far.
-    Numbers(Vec<f64>),
+    Array(Vec<f64>),
     /// Categories; words came before any number.
     Names(Levels),
     /// Words came after numbers whose spelling is gone: only the tally goes on.
@@ -67,7 +67,7 @@ impl Builder {
     pub(crate) fn new(name: &str, rule: Rule) -> Self {
         let cells = match rule {
             Rule::Categorical => Cells::Names(Levels::default()),
-            _ => Cells::Numbers(Vec::new()),
+            _ => Cells::Array(Vec::new()),
         };
         Self {
             name: name.to_owned(),
@@ -89,7 +89,7 @@ impl Builder {
             return Ok(());
         }
         let cell = read_cell(text);
-        if let Cells::Numbers(numbers) = &mut self.cells {
+        if let Cells::Array(numbers) = &mut self.cells {
             match cell {
                 Cell::Number(number) => numbers.push(number),
                 Cell::Missing => numbers.push(f64::NAN),
@@ -125,7 +125,7 @@ impl Builder {
             );
             return Err(Error::cell(&self.name, place.row, problem));
         }
-        let Cells::Numbers(numbers) = std::mem::replace(&mut self.cells, Cells::Lost) else {
+        let Cells::Array(numbers) = std::mem::replace(&mut self.cells, Cells::Lost) else {
             return Ok(());
         };
         for &number in numbers.iter().filter(|number| !number.is_nan()) {
@@ -148,10 +148,10 @@ impl Builder {
         }
         let lenient = self.rule == Rule::Lenient;
         Ok(match self.cells {
-            Cells::Numbers(numbers) if lenient && numbers.iter().any(|n| n.is_infinite()) => {
+            Cells::Array(numbers) if lenient && numbers.iter().any(|n| n.is_infinite()) => {
                 Outcome::ReadAgain(self.name)
             }
-            Cells::Numbers(numbers) => Outcome::Ready(Column::numeric(self.name, numbers)),
+            Cells::Array(numbers) => Outcome::Ready(Column::numeric(self.name, numbers)),
             Cells::Names(levels) => Outcome::Ready(Column {
                 name: self.name,
                 values: levels.finish(),

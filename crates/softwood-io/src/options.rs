@@ -20,9 +20,9 @@ pub struct ReadOptions {
 /// How the cells of one column are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// Numbers; other text is an error.
+    /// Array; other text is an error.
     Numeric,
-    /// Numbers, since a model was trained on them; other text is an error.
+    /// Array, since a model was trained on them; other text is an error.
     Trained,
     /// Categories.
     Categorical,

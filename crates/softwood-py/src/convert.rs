@@ -76,7 +76,7 @@ impl<'py> FromPyObject<'_, 'py> for Count {
 /// A table as `softwood._frame` hands it over: columns one by one, or names and an array of numbers.
 #[derive(FromPyObject)]
 pub(crate) enum RawTable<'py> {
-    Numbers(Vec<String>, PyReadonlyArray2<'py, f64>),
+    Array(Vec<String>, PyReadonlyArray2<'py, f64>),
     #[pyo3(transparent)]
     Columns(Vec<RawColumn>),
 }
@@ -85,7 +85,7 @@ impl RawTable<'_> {
     pub(crate) fn into_table(self) -> PyResult<Table> {
         let columns = match self {
             Self::Columns(columns) => columns.into_iter().map(RawColumn::into_column).collect(),
-            Self::Numbers(names, array) => {
+            Self::Array(names, array) => {
                 let columns = names.into_iter().zip(by_column(&array));
                 columns
                     .map(|(name, numbers)| Column::numeric(name, numbers))

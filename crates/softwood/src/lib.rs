@@ -107,7 +107,7 @@ pub use posterior::{
 pub use predictive::block::{Block, Head, LANES};
 pub use predictive::uncertainty::{Moments, Uncertainty};
 pub use rng::Key;
-pub use store::record::{Numbers, Record};
+pub use store::record::{Array, Record};
 pub use variational::options::{Leaf, LeafMixing, Prior};
 #[doc(hidden)]
 pub use variational::probe::{ProbeShape, ProbeTrees, StepProbe};

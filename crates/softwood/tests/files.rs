@@ -83,7 +83,7 @@ fn some_bytes() -> Vec<u8> {
     model_to_bytes(&fitted(Family::Vst, false).record())
 }
 
-/// Numbers that two equal models agree on bit for bit.
+/// Array that two equal models agree on bit for bit.
 fn answers(model: &dyn Posterior) -> Vec<u64> {
     let pool = Pool::new(1).unwrap();
     let distribution = Distribution::new(model, &features(), &pool).unwrap();

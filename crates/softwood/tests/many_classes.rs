@@ -8,7 +8,7 @@ mod problems;
 use problems::answers;
 use serde_json::{Value, json};
 use softwood::{
-    Column, Dataset, Distribution, Family, Key, Numbers, Pool, Posterior, Roles, Run, Table,
+    Array, Column, Dataset, Distribution, Family, Key, Pool, Posterior, Roles, Run, Table,
     model_from_bytes, model_to_bytes, score,
 };
 
@@ -116,7 +116,7 @@ fn files_that_move_outputs_that_are_not_there_are_refused() {
     for spoil in spoil {
         let mut damaged = record.clone();
         for (name, numbers) in &mut damaged.arrays {
-            if let (true, Numbers::U32(outputs)) = (name == "chain0.outputs", numbers) {
+            if let (true, Array::U32(outputs)) = (name == "chain0.outputs", numbers) {
                 spoil(outputs);
             }
         }

@@ -14,7 +14,7 @@ use softwood::{
 const FAMILIES: [Family; 2] = [Family::Sgb, Family::Sglb];
 const GROWTHS: [&str; 3] = ["symmetric", "depthwise", "leafwise"];
 
-/// Numbers `a`, `b`, `d` with missing cells, categories `c`; a target that is monotone in none of them.
+/// Array `a`, `b`, `d` with missing cells, categories `c`; a target that is monotone in none of them.
 fn rugged(key: Key, n: usize) -> Table {
     let (mut a, mut b, d, noise) = (
         normals(key.child(1), n),

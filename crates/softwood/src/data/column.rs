@@ -10,7 +10,7 @@ pub const UNSEEN: u32 = u32::MAX - 1;
 /// The cells of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
-    /// Numbers; NaN is a missing cell.
+    /// Array; NaN is a missing cell.
     Numeric(Vec<f64>),
     /// Categories: `levels[code]`, or [`MISSING`], or [`UNSEEN`].
     Categorical {

@@ -23,7 +23,7 @@ const LARGEST_TARGET: f64 = 1e305;
 /// Target values, one per row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
-    /// Numbers.
+    /// Array.
     Numeric(Vec<f64>),
     /// Class of each row, as an index into the schema's classes.
     Classes(Vec<u32>),

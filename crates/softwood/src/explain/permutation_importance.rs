@@ -192,7 +192,7 @@ fn unit(distribution: &Distribution<'_>, target: Option<&Target>) -> Result<f64>
     }
 }
 
-/// Numbers per row of [`answers`].
+/// Array per row of [`answers`].
 fn width(head: Head) -> usize {
     match head {
         Head::Normal { .. } => 3,

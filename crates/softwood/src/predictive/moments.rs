@@ -62,7 +62,7 @@ impl Moments {
     }
 }
 
-/// Numbers per row of [`moments`]: mean, data variance, knowledge variance, standard deviation, those of data and
+/// Array per row of [`moments`]: mean, data variance, knowledge variance, standard deviation, those of data and
 /// knowledge.
 pub(crate) const MOMENTS: usize = 6;
 

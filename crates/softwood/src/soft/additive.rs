@@ -83,7 +83,7 @@ impl AdditiveLayout {
         first + added * self.added.n_activations()
     }
 
-    /// Numbers per row where the first tree is offset: the log weight of each component, then its channels.
+    /// Array per row where the first tree is offset: the log weight of each component, then its channels.
     pub(crate) fn n_offset(&self) -> usize {
         if self.has_offset {
             self.first.n_components() * (1 + self.first.n_channels)

@@ -62,7 +62,7 @@ impl Packed {
     }
 }
 
-/// Numbers that a draw takes.
+/// Array that a draw takes.
 fn draw_size(layout: &Layout) -> usize {
     let n_products = layout.n_products();
     layout.n_weights() + (n_products.next_multiple_of(TILE) - n_products) * layout.width()

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::store::record::{Numbers, Record};
+use crate::store::record::{Array, Record};
 
 /// First bytes of every model file.
 pub(crate) const MAGIC: [u8; 8] = *b"SOFTWOOD";
@@ -28,7 +28,7 @@ const CHECKED_FROM: usize = 16;
 const ALIGN: usize = 8;
 
 #[derive(Serialize)]
-struct HeaderOut<'a> {
+struct FileHeaderOut<'a> {
     family: &'a str,
     meta: &'a Value,
     arrays: Vec<Section>,
@@ -36,7 +36,7 @@ struct HeaderOut<'a> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Header {
+struct FileHeader {
     family: String,
     meta: Value,
     arrays: Vec<Section>,
@@ -48,19 +48,19 @@ struct Header {
 struct Section {
     name: String,
     #[serde(rename = "type")]
-    kind: Kind,
+    kind: ArrayKind,
     len: u64,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum ArrayKind {
     F32,
     F64,
     U32,
 }
 
-impl Kind {
+impl ArrayKind {
     fn bytes(self) -> u64 {
         match self {
             Self::F32 | Self::U32 => 4,
@@ -71,7 +71,7 @@ impl Kind {
 
 /// The bytes of a model file.
 pub(crate) fn to_bytes(record: &Record) -> Vec<u8> {
-    let header = HeaderOut {
+    let header = FileHeaderOut {
         family: &record.family,
         meta: &record.meta,
         arrays: record.arrays.iter().map(section_of).collect(),
@@ -87,13 +87,13 @@ pub(crate) fn to_bytes(record: &Record) -> Vec<u8> {
     pad(&mut bytes);
     for (_, numbers) in &record.arrays {
         match numbers {
-            Numbers::F32(values) => values
+            Array::F32(values) => values
                 .iter()
                 .for_each(|value| bytes.extend(value.to_le_bytes())),
-            Numbers::F64(values) => values
+            Array::F64(values) => values
                 .iter()
                 .for_each(|value| bytes.extend(value.to_le_bytes())),
-            Numbers::U32(values) => values
+            Array::U32(values) => values
                 .iter()
                 .for_each(|value| bytes.extend(value.to_le_bytes())),
         }
@@ -104,11 +104,11 @@ pub(crate) fn to_bytes(record: &Record) -> Vec<u8> {
     bytes
 }
 
-fn section_of((name, numbers): &(String, Numbers)) -> Section {
+fn section_of((name, numbers): &(String, Array)) -> Section {
     let (kind, len) = match numbers {
-        Numbers::F32(values) => (Kind::F32, values.len()),
-        Numbers::F64(values) => (Kind::F64, values.len()),
-        Numbers::U32(values) => (Kind::U32, values.len()),
+        Array::F32(values) => (ArrayKind::F32, values.len()),
+        Array::F64(values) => (ArrayKind::F64, values.len()),
+        Array::U32(values) => (ArrayKind::U32, values.len()),
     };
     Section {
         name: name.clone(),
@@ -139,9 +139,9 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Record> {
             "the checksum does not match: the file is damaged or was cut short; copy or fit it again",
         ));
     }
-    let mut rest = Rest(&bytes[PREFIX..]);
+    let mut rest = ByteReader(&bytes[PREFIX..]);
     let header_len = u64::from_le_bytes(prefix[16..24].try_into().expect("eight bytes"));
-    let header: Header = serde_json::from_slice(rest.take(header_len)?)
+    let header: FileHeader = serde_json::from_slice(rest.take(header_len)?)
         .map_err(|error| bad(format!("its header cannot be read: {error}")))?;
     let arrays = header
         .arrays
@@ -176,9 +176,9 @@ pub(crate) fn check_start(bytes: &[u8]) -> Result<()> {
 }
 
 /// Bytes not yet read.
-struct Rest<'a>(&'a [u8]);
+struct ByteReader<'a>(&'a [u8]);
 
-impl<'a> Rest<'a> {
+impl<'a> ByteReader<'a> {
     /// The next `len` bytes and their padding, which must be zeros.
     fn take(&mut self, len: u64) -> Result<&'a [u8]> {
         let len = usize::try_from(len).map_err(|_| cut_short())?;
@@ -195,16 +195,16 @@ impl<'a> Rest<'a> {
         Ok(content)
     }
 
-    fn array(&mut self, section: Section) -> Result<(String, Numbers)> {
+    fn array(&mut self, section: Section) -> Result<(String, Array)> {
         let n_bytes = section
             .len
             .checked_mul(section.kind.bytes())
             .ok_or_else(cut_short)?;
         let bytes = self.take(n_bytes)?;
         let numbers = match section.kind {
-            Kind::F32 => Numbers::F32(words(bytes).map(f32::from_le_bytes).collect()),
-            Kind::F64 => Numbers::F64(words(bytes).map(f64::from_le_bytes).collect()),
-            Kind::U32 => Numbers::U32(words(bytes).map(u32::from_le_bytes).collect()),
+            ArrayKind::F32 => Array::F32(words(bytes).map(f32::from_le_bytes).collect()),
+            ArrayKind::F64 => Array::F64(words(bytes).map(f64::from_le_bytes).collect()),
+            ArrayKind::U32 => Array::U32(words(bytes).map(u32::from_le_bytes).collect()),
         };
         Ok((section.name, numbers))
     }
@@ -237,10 +237,10 @@ mod tests {
             family: "vst".to_owned(),
             meta: json!({"a": [1, 2.5, null], "b": "ü"}),
             arrays: vec![
-                ("w".to_owned(), Numbers::F32(vec![1.5, -0.0, f32::INFINITY])),
-                ("v".to_owned(), Numbers::F64(vec![1e300, 0.1])),
-                ("n".to_owned(), Numbers::U32(vec![7])),
-                ("none".to_owned(), Numbers::F64(Vec::new())),
+                ("w".to_owned(), Array::F32(vec![1.5, -0.0, f32::INFINITY])),
+                ("v".to_owned(), Array::F64(vec![1e300, 0.1])),
+                ("n".to_owned(), Array::U32(vec![7])),
+                ("none".to_owned(), Array::F64(Vec::new())),
             ],
         }
     }

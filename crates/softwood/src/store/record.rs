@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 
-/// Numbers of one array.
+/// Array of one array.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Numbers {
+pub enum Array {
     /// 32-bit floats.
     F32(Vec<f32>),
     /// 64-bit floats.
@@ -23,7 +23,7 @@ pub struct Record {
     /// Schema, parameters, training report and whatever else is not an array.
     pub meta: Value,
     /// Named arrays, in order.
-    pub arrays: Vec<(String, Numbers)>,
+    pub arrays: Vec<(String, Array)>,
 }
 
 impl Record {
@@ -43,7 +43,7 @@ impl Record {
     /// When they are absent, of another type or of another length.
     pub fn f32s(&self, name: &str, len: usize) -> Result<&[f32]> {
         match self.arrays.iter().find(|(found, _)| found == name) {
-            Some((_, Numbers::F32(numbers))) if numbers.len() == len => Ok(numbers),
+            Some((_, Array::F32(numbers))) if numbers.len() == len => Ok(numbers),
             _ => Err(Error::Format(format!(
                 "the array `{name}` of {len} 32-bit floats is not there"
             ))),
@@ -56,7 +56,7 @@ impl Record {
     /// When they are absent or of another type.
     pub fn all_f32s(&self, name: &str) -> Result<&[f32]> {
         match self.arrays.iter().find(|(found, _)| found == name) {
-            Some((_, Numbers::F32(numbers))) => Ok(numbers),
+            Some((_, Array::F32(numbers))) => Ok(numbers),
             _ => Err(Error::Format(format!(
                 "the array `{name}` of 32-bit floats is not there"
             ))),
@@ -69,7 +69,7 @@ impl Record {
     /// When they are absent or of another type.
     pub fn u32s(&self, name: &str) -> Result<&[u32]> {
         match self.arrays.iter().find(|(found, _)| found == name) {
-            Some((_, Numbers::U32(numbers))) => Ok(numbers),
+            Some((_, Array::U32(numbers))) => Ok(numbers),
             _ => Err(Error::Format(format!(
                 "the array `{name}` of whole numbers is not there"
             ))),
@@ -82,7 +82,7 @@ impl Record {
     /// When they are absent, of another type or of another length.
     pub fn f64s(&self, name: &str, len: usize) -> Result<&[f64]> {
         match self.arrays.iter().find(|(found, _)| found == name) {
-            Some((_, Numbers::F64(numbers))) if numbers.len() == len => Ok(numbers),
+            Some((_, Array::F64(numbers))) if numbers.len() == len => Ok(numbers),
             _ => Err(Error::Format(format!(
                 "the array `{name}` of {len} 64-bit floats is not there"
             ))),

@@ -15,7 +15,7 @@ use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::Layout;
 use crate::soft::likelihood::SoftLikelihood;
 use crate::soft::packed::{Packed, transpose};
-use crate::store::record::{Numbers, Record};
+use crate::store::record::{Array, Record};
 use crate::variational::optimizer_state::draws_of;
 
 /// Deepest tree that a file may hold.
@@ -181,9 +181,9 @@ impl FittedTrees {
     }
 
     /// The array of a record that holds the blocks.
-    pub(crate) fn array(&self) -> Numbers {
+    pub(crate) fn array(&self) -> Array {
         let blocks = self.blocks.iter();
-        Numbers::F32(
+        Array::F32(
             blocks
                 .flat_map(|block| block.values.iter().copied())
                 .collect(),
@@ -230,7 +230,7 @@ impl FittedTrees {
 }
 
 impl FittedHeader {
-    /// Numbers of each block; none where the header contradicts itself or the schema.
+    /// Array of each block; none where the header contradicts itself or the schema.
     fn sizes(&self, schema: &Schema) -> Option<Vec<usize>> {
         let AdditiveLayout { first, added, .. } = self.stack;
         let n_channels = match (schema.classes(), self.likelihood) {

@@ -28,7 +28,7 @@ pub(crate) fn categories(key: Key, n: usize, names: &[&str]) -> Vec<Option<Strin
     draws.map(|u| Some(names[at(u)].to_owned())).collect()
 }
 
-/// Numbers `a`, `b` and categories `c`, with `y = sin(2 a) + b/2 + shift of c + noise` and a class by the sign of
+/// Array `a`, `b` and categories `c`, with `y = sin(2 a) + b/2 + shift of c + noise` and a class by the sign of
 /// `y`: `no`, `yes`, and for three classes `maybe` in between.
 pub(crate) fn mixed(seed: u64, n: usize) -> Table {
     let key = Key::from_seed(seed);
@@ -92,7 +92,7 @@ pub(crate) fn replaced(table: &Table, column: Column) -> Table {
     Table::new(columns).unwrap()
 }
 
-/// Numbers of a column.
+/// Array of a column.
 pub(crate) fn numbers(table: &Table, name: &str) -> Vec<f64> {
     match &table.column(name).unwrap().values {
         Values::Numeric(values) => values.clone(),

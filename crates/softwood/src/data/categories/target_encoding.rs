@@ -11,7 +11,7 @@ use crate::data::column::Column;
 use crate::data::table::Table;
 use crate::error::{Error, Result};
 use crate::par::Pool;
-use crate::store::record::{Numbers, Record};
+use crate::store::record::{Array, Record};
 
 /// Rows of the mean that every group starts with.
 pub(crate) const STRENGTH: f64 = 1.0;
@@ -201,7 +201,7 @@ impl TargetEncoder {
     }
 
     /// Metadata and arrays for a record.
-    pub(crate) fn encode(&self) -> (serde_json::Value, Vec<(String, Numbers)>) {
+    pub(crate) fn encode(&self) -> (serde_json::Value, Vec<(String, Array)>) {
         let mut arrays = Vec::new();
         for (at, group) in self.groups.iter().enumerate() {
             let words = group.grouping.keys.iter();
@@ -211,8 +211,8 @@ impl TargetEncoder {
                 .iter()
                 .chain(group.sums.iter().flatten())
                 .copied();
-            arrays.push((format!("group{at}.keys"), Numbers::U32(words.collect())));
-            arrays.push((format!("group{at}.sums"), Numbers::F64(sums.collect())));
+            arrays.push((format!("group{at}.keys"), Array::U32(words.collect())));
+            arrays.push((format!("group{at}.sums"), Array::F64(sums.collect())));
         }
         (serde_json::to_value(&self.spec).unwrap_or_default(), arrays)
     }
@@ -464,7 +464,7 @@ mod tests {
             statistics
         );
         assert!(TargetEncoder::decode(&record, &[None]).is_err());
-        if let Numbers::U32(words) = &mut record.arrays[0].1 {
+        if let Array::U32(words) = &mut record.arrays[0].1 {
             words[0] = 99;
         }
         assert!(TargetEncoder::decode(&record, &[Some(7)]).is_err());

@@ -1,4 +1,4 @@
-//! Numbers: standardised, or mapped through their ranks.
+//! Array: standardised, or mapped through their ranks.
 
 use serde::{Deserialize, Serialize};
 

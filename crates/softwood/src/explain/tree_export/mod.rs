@@ -19,7 +19,7 @@ pub struct TreeExport {
 }
 
 impl TreeExport {
-    /// The tree as indented rules, a line a node. Numbers are rounded and long lists of categories counted; the fields hold
+    /// The tree as indented rules, a line a node. Array are rounded and long lists of categories counted; the fields hold
     /// everything.
     pub fn text(&self) -> String {
         text::write(self)

@@ -12,7 +12,7 @@ use crate::data::target::TargetUnits;
 use crate::error::Result;
 use crate::par::Pool;
 use crate::rng::{Key, shuffle};
-use crate::store::record::{Numbers, Record};
+use crate::store::record::{Array, Record};
 
 /// Most levels of a column that is split into sets of categories; where there are more, it becomes a statistic.
 const MOST_LEVELS: usize = 12;
@@ -229,7 +229,7 @@ impl FeaturePipeline {
     }
 
     /// Metadata of the encoder, and their arrays.
-    pub(super) fn encode(&self) -> (Value, Vec<(String, Numbers)>) {
+    pub(super) fn encode(&self) -> (Value, Vec<(String, Array)>) {
         self.encoder
             .as_ref()
             .map_or((Value::Null, Vec::new()), TargetEncoder::encode)

@@ -7,17 +7,17 @@ use crate::boosting::chain::{BoostedTree, Chain};
 use crate::data::binning::binned::Cuts;
 use crate::error::{Error, Result};
 use crate::likelihood::categorical::MOST_SHOWN;
-use crate::store::record::{Numbers, Record};
+use crate::store::record::{Array, Record};
 use crate::trees::serialize::WordReader;
 use crate::trees::structure::TreeStructure;
 
-pub(super) fn encode(chain: &Chain, at: usize) -> Vec<(String, Numbers)> {
+pub(super) fn encode(chain: &Chain, at: usize) -> Vec<(String, Array)> {
     let mut words = vec![chain.trees.len() as u32];
     for tree in &chain.trees {
         tree.structure.write(&mut words);
     }
     let gather = |part: fn(&BoostedTree) -> &Vec<f32>| {
-        Numbers::F32(
+        Array::F32(
             chain
                 .trees
                 .iter()
@@ -28,15 +28,15 @@ pub(super) fn encode(chain: &Chain, at: usize) -> Vec<(String, Numbers)> {
     let mut start = chain.start.clone();
     start.push(chain.shrinkage);
     let mut arrays = vec![
-        (format!("chain{at}.start"), Numbers::F64(start)),
-        (format!("chain{at}.conditions"), Numbers::U32(words)),
+        (format!("chain{at}.start"), Array::F64(start)),
+        (format!("chain{at}.conditions"), Array::U32(words)),
         (format!("chain{at}.values"), gather(|tree| &tree.values)),
         (format!("chain{at}.gains"), gather(|tree| &tree.gains)),
     ];
     let outputs = chain.trees.iter().flat_map(|tree| &tree.outputs);
     let outputs: Vec<u32> = outputs.map(|&output| output.into()).collect();
     if !outputs.is_empty() {
-        arrays.push((format!("chain{at}.outputs"), Numbers::U32(outputs)));
+        arrays.push((format!("chain{at}.outputs"), Array::U32(outputs)));
     }
     arrays
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::models::forest::noise_calibration::ForestNoise;
 use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
-use crate::store::record::{Numbers, Record};
+use crate::store::record::{Array, Record};
 use crate::trees::cart::CartTarget;
 use crate::trees::routing::RowBins;
 use crate::trees::serialize::WordReader;
@@ -244,9 +244,9 @@ impl Posterior for Forest {
                 "cuts": parts.cuts, "noise": parts.noise, "n_members": parts.n_members,
             }),
             arrays: vec![
-                ("tests".to_owned(), Numbers::U32(words)),
-                ("leaves".to_owned(), Numbers::F32(leaves.collect())),
-                ("gains".to_owned(), Numbers::F64(parts.gains.clone())),
+                ("tests".to_owned(), Array::U32(words)),
+                ("leaves".to_owned(), Array::F32(leaves.collect())),
+                ("gains".to_owned(), Array::F64(parts.gains.clone())),
             ],
         }
     }

@@ -13,7 +13,7 @@ use crate::models::tree::leaf::{MOST, Smoothing};
 use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
-use crate::store::record::{Numbers, Record};
+use crate::store::record::{Array, Record};
 use crate::trees::cart::pruning::NodeStatistics;
 use crate::trees::cart::{CartTarget, MOST_CLASSES};
 use crate::trees::routing::RowBins;
@@ -43,7 +43,7 @@ pub(super) struct TreeParts {
 pub struct Tree {
     parts: TreeParts,
     kind: CartTarget,
-    /// Numbers: means, leaves x members. Classes: probabilities, leaves x members x classes.
+    /// Array: means, leaves x members. Classes: probabilities, leaves x members x classes.
     drawn: Vec<f64>,
     /// TargetUnits deviation of each leaf.
     sd: Vec<f64>,
@@ -204,8 +204,8 @@ impl Posterior for Tree {
                 "cuts": parts.cuts, "smoothing": parts.smoothing, "key": parts.key, "n_members": parts.n_members,
             }),
             arrays: vec![
-                ("conditions".to_owned(), Numbers::U32(words)),
-                ("leaves".to_owned(), Numbers::F64(parts.leaves.clone())),
+                ("conditions".to_owned(), Array::U32(words)),
+                ("leaves".to_owned(), Array::F64(parts.leaves.clone())),
             ],
         }
     }

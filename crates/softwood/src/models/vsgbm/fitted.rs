@@ -11,7 +11,7 @@ use crate::models::vsgbm::params::{NoiseModel, VsgbmParams};
 use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
-use crate::store::record::{Numbers, Record};
+use crate::store::record::{Array, Record};
 use crate::variational::fitted::{FittedHeader, FittedTrees, draws_key, members_of};
 
 /// A fitted sum of variational soft trees: one posterior, or several averaged.
@@ -152,10 +152,10 @@ impl Posterior for Vsgbm {
             "standard": self.standard, "key": self.key, "fits": headers, "spread": self.spread,
         });
         let fits = self.fits.iter().enumerate();
-        let mut arrays: Vec<(String, Numbers)> = fits
+        let mut arrays: Vec<(String, Array)> = fits
             .map(|(at, fit)| (format!("fit{at}"), fit.array()))
             .collect();
-        arrays.push(("noise".to_owned(), Numbers::F64(self.noise.clone())));
+        arrays.push(("noise".to_owned(), Array::F64(self.noise.clone())));
         Record {
             family: "vsgbm".to_owned(),
             meta,

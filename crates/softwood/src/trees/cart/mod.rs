@@ -31,7 +31,7 @@ pub(crate) enum CartTarget {
 pub(crate) const MOST_CLASSES: usize = 63;
 
 impl CartTarget {
-    /// Numbers that describe the rows of a node: weight, mean and sum of squared deviations; or the weight of each class.
+    /// Array that describe the rows of a node: weight, mean and sum of squared deviations; or the weight of each class.
     pub(crate) fn n_stats(self) -> usize {
         match self {
             Self::Number => 3,
