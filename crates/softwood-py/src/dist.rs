@@ -19,13 +19,13 @@ const ROWS_FOR_THREADS: usize = 512;
 /// What a model says of some rows.
 #[pyclass(frozen, module = "softwood._native")]
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct PyDistribution {
     posterior: Arc<dyn Posterior>,
     table: Table,
     threads: usize,
 }
 
-impl Answer {
+impl PyDistribution {
     pub(crate) fn new(
         posterior: Arc<dyn Posterior>,
         table: Table,
@@ -68,11 +68,11 @@ type Reduced<'py> = (
     Bound<'py, PyAny>,
     (Bound<'py, PyBytes>, Vec<Bound<'py, PyAny>>, usize),
 );
-type Vector<'py> = PyResult<Bound<'py, PyArray1<f64>>>;
-type Matrix<'py> = PyResult<Bound<'py, PyArray2<f64>>>;
+type PyVector<'py> = PyResult<Bound<'py, PyArray1<f64>>>;
+type PyMatrix<'py> = PyResult<Bound<'py, PyArray2<f64>>>;
 
 #[pymethods]
-impl Answer {
+impl PyDistribution {
     /// Number of rows.
     fn __len__(&self) -> usize {
         self.table.n_rows()
@@ -122,57 +122,57 @@ impl Answer {
     }
 
     /// Mean of each row (regression).
-    fn mean<'py>(&self, py: Python<'py>) -> Vector<'py> {
+    fn mean<'py>(&self, py: Python<'py>) -> PyVector<'py> {
         Ok(vector(py, self.ask(py, |dist| dist.mean())?))
     }
 
     /// Quantiles of each row, rows x levels.
-    fn quantile<'py>(&self, py: Python<'py>, levels: PyReadonlyArray1<'_, f64>) -> Matrix<'py> {
+    fn quantile<'py>(&self, py: Python<'py>, levels: PyReadonlyArray1<'_, f64>) -> PyMatrix<'py> {
         let levels = levels.as_array().to_vec();
         let values = self.ask(py, |dist| dist.quantile(&levels))?;
         matrix(py, values, [self.table.n_rows(), levels.len()])
     }
 
     /// Central interval of each row, rows x 2.
-    fn interval<'py>(&self, py: Python<'py>, level: f64) -> Matrix<'py> {
+    fn interval<'py>(&self, py: Python<'py>, level: f64) -> PyMatrix<'py> {
         let values = self.ask(py, |dist| dist.interval(level))?;
         matrix(py, values, [self.table.n_rows(), 2])
     }
 
     /// Probability of at most `y` on each row.
-    fn cdf<'py>(&self, py: Python<'py>, y: PyReadonlyArray1<'_, f64>) -> Vector<'py> {
+    fn cdf<'py>(&self, py: Python<'py>, y: PyReadonlyArray1<'_, f64>) -> PyVector<'py> {
         let y = y.as_array().to_vec();
         Ok(vector(py, self.ask(py, |dist| dist.cdf(&y))?))
     }
 
     /// Log density of `y` on each row.
-    fn log_density<'py>(&self, py: Python<'py>, y: PyReadonlyArray1<'_, f64>) -> Vector<'py> {
+    fn log_density<'py>(&self, py: Python<'py>, y: PyReadonlyArray1<'_, f64>) -> PyVector<'py> {
         let y = y.as_array().to_vec();
         Ok(vector(py, self.ask(py, |dist| dist.log_density(&y))?))
     }
 
     /// Continuous ranked probability score of `y` on each row.
-    fn crps<'py>(&self, py: Python<'py>, y: PyReadonlyArray1<'_, f64>) -> Vector<'py> {
+    fn crps<'py>(&self, py: Python<'py>, y: PyReadonlyArray1<'_, f64>) -> PyVector<'py> {
         let y = y.as_array().to_vec();
         Ok(vector(py, self.ask(py, |dist| dist.crps(&y))?))
     }
 
     /// Independent draws on each row, rows x n: numbers, or class indices.
-    fn sample<'py>(&self, py: Python<'py>, n: Count, seed: u64) -> Matrix<'py> {
+    fn sample<'py>(&self, py: Python<'py>, n: Count, seed: u64) -> PyMatrix<'py> {
         let Count(n) = n;
         let values = self.ask(py, |dist| dist.sample(n, Key::from_seed(seed)))?;
         matrix(py, values, [self.table.n_rows(), n])
     }
 
     /// Conditional means of sampled members, the same on every row, rows x n.
-    fn sample_functions<'py>(&self, py: Python<'py>, n: Count, seed: u64) -> Matrix<'py> {
+    fn sample_functions<'py>(&self, py: Python<'py>, n: Count, seed: u64) -> PyMatrix<'py> {
         let Count(n) = n;
         let values = self.ask(py, |dist| dist.sample_functions(n, Key::from_seed(seed)))?;
         matrix(py, values, [self.table.n_rows(), n])
     }
 
     /// Class probabilities of each row, rows x classes.
-    fn probabilities<'py>(&self, py: Python<'py>) -> Matrix<'py> {
+    fn probabilities<'py>(&self, py: Python<'py>) -> PyMatrix<'py> {
         let values = self.ask(py, |dist| dist.probabilities())?;
         let n_classes = self.posterior.head().n_components();
         matrix(py, values, [self.table.n_rows(), n_classes])

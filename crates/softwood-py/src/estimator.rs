@@ -15,7 +15,7 @@ use softwood::{
 };
 
 use crate::convert::{RawColumn, RawTable, lone, vector};
-use crate::dist::Answer;
+use crate::dist::PyDistribution;
 use crate::errors::to_python;
 use crate::run::{outside_gil, stoppable};
 
@@ -40,9 +40,9 @@ pub(crate) struct Labelled<'py>(
 );
 
 impl Labelled<'_> {
-    fn into_parts(self) -> PyResult<Parts> {
+    fn into_parts(self) -> PyResult<FitParts> {
         let unknown = |error: serde_json::Error| PyValueError::new_err(error.to_string());
-        Ok(Parts {
+        Ok(FitParts {
             labels: serde_json::from_value(self.3.into()).map_err(unknown)?,
             features: self.0.into_table()?,
             target: lone(self.1)?,
@@ -51,14 +51,14 @@ impl Labelled<'_> {
     }
 }
 
-struct Parts {
+struct FitParts {
     features: Table,
     target: Table,
     weights: Option<Vec<f64>>,
     labels: Labels,
 }
 
-impl Parts {
+impl FitParts {
     /// A training set; a categorical target makes it classification.
     fn into_training(self) -> Result<Dataset> {
         let column = &self.target.columns()[0];
@@ -99,8 +99,8 @@ pub(crate) fn fit(
     params: &str,
     data: Labelled<'_>,
     held_out: Option<Labelled<'_>>,
-    run: (u64, usize, Option<Bound<'_, Model>>),
-) -> PyResult<Model> {
+    run: (u64, usize, Option<Bound<'_, PyModel>>),
+) -> PyResult<PyModel> {
     let (seed, threads, base) = run;
     let family = Family::from_name(family).map_err(to_python)?;
     let params: Value =
@@ -126,17 +126,17 @@ pub(crate) fn fit(
         };
         family.fit(&params, &data, &run)
     })?;
-    Ok(Model::new(posterior))
+    Ok(PyModel::new(posterior))
 }
 
 /// A fitted model of any family.
 #[pyclass(frozen, module = "softwood._native")]
 #[derive(Debug)]
-pub(crate) struct Model {
+pub(crate) struct PyModel {
     posterior: Arc<dyn Posterior>,
 }
 
-impl Model {
+impl PyModel {
     fn new(posterior: Box<dyn Posterior>) -> Self {
         Self {
             posterior: Arc::from(posterior),
@@ -145,7 +145,7 @@ impl Model {
 }
 
 #[pymethods]
-impl Model {
+impl PyModel {
     /// Reads a model file.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
@@ -197,8 +197,8 @@ impl Model {
     }
 
     /// The predictive distribution on these rows.
-    fn answer(&self, columns: RawTable<'_>, threads: usize) -> PyResult<Answer> {
-        Answer::new(Arc::clone(&self.posterior), columns.into_table()?, threads)
+    fn answer(&self, columns: RawTable<'_>, threads: usize) -> PyResult<PyDistribution> {
+        PyDistribution::new(Arc::clone(&self.posterior), columns.into_table()?, threads)
     }
     /// How well uncertainty tells two tables apart, as JSON.
     fn ood(

@@ -19,7 +19,7 @@ mod run;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::dist::Answer;
+    use crate::dist::PyDistribution;
     #[pymodule_export]
-    use crate::estimator::{Model, families, fit};
+    use crate::estimator::{PyModel, families, fit};
 }
