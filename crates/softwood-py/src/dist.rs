@@ -5,9 +5,7 @@ use std::sync::Arc;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use softwood::{
-    Distribution, Key, Pool, Posterior, Result, Table, model_from_bytes, model_to_bytes,
-};
+use softwood::{Distribution, Key, Model, Pool, Result, Table, model_from_bytes, model_to_bytes};
 
 use crate::convert::{Count, RawTable, matrix, raw, vector};
 use crate::errors::to_python;
@@ -20,17 +18,13 @@ const ROWS_FOR_THREADS: usize = 512;
 #[pyclass(frozen, module = "softwood._native")]
 #[derive(Debug)]
 pub(crate) struct PyDistribution {
-    posterior: Arc<dyn Posterior>,
+    posterior: Arc<dyn Model>,
     table: Table,
     threads: usize,
 }
 
 impl PyDistribution {
-    pub(crate) fn new(
-        posterior: Arc<dyn Posterior>,
-        table: Table,
-        threads: usize,
-    ) -> PyResult<Self> {
+    pub(crate) fn new(posterior: Arc<dyn Model>, table: Table, threads: usize) -> PyResult<Self> {
         let table = posterior.schema().align_owned(table).map_err(to_python)?;
         Ok(Self {
             posterior,

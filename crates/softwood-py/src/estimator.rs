@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Value, json};
 use softwood::{
-    Column, Dataset, Distribution, Family, Key, Labels, PermutationOptions, Pool, Posterior,
-    Result, Run, Schema, Table, Target, Task, Values, importances, model_from_bytes,
-    model_to_bytes, ood, read_model, write_model,
+    Column, Dataset, Distribution, Family, Key, Labels, Model, PermutationOptions, Pool, Result,
+    Run, Schema, Table, Target, Task, Values, importances, model_from_bytes, model_to_bytes, ood,
+    read_model, write_model,
 };
 
 use crate::convert::{RawColumn, RawTable, lone, vector};
@@ -133,11 +133,11 @@ pub(crate) fn fit(
 #[pyclass(frozen, module = "softwood._native")]
 #[derive(Debug)]
 pub(crate) struct PyModel {
-    posterior: Arc<dyn Posterior>,
+    posterior: Arc<dyn Model>,
 }
 
 impl PyModel {
-    fn new(posterior: Box<dyn Posterior>) -> Self {
+    fn new(posterior: Box<dyn Model>) -> Self {
         Self {
             posterior: Arc::from(posterior),
         }

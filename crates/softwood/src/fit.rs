@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::model::Model;
 use crate::par::Pool;
 use crate::params::{Checked, Params};
-use crate::posterior::Posterior;
 use crate::rng::Key;
 use crate::store::record::Record;
 
@@ -81,7 +81,7 @@ impl std::fmt::Debug for Run<'_> {
 /// Parameters that can be fitted.
 pub trait Fit: Params {
     /// What comes out.
-    type Model: Posterior;
+    type Fitted: Model;
     /// Whether it can go on from a fitted model.
     const GOES_ON: bool = false;
 
@@ -89,13 +89,13 @@ pub trait Fit: Params {
     ///
     /// # Errors
     /// When the data cannot be used, the watch asked to stop, or training diverged.
-    fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Self::Model>;
+    fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Self::Fitted>;
 
     /// Checks the parameters and the data, then fits.
     ///
     /// # Errors
     /// As [`Fit::learn`], and when a parameter breaks its rules.
-    fn fit(&self, data: &Dataset, run: &Run<'_>) -> Result<Self::Model> {
+    fn fit(&self, data: &Dataset, run: &Run<'_>) -> Result<Self::Fitted> {
         let params = self.clone().check()?;
         data.check_fit()?;
         if let (Some(base), false) = (run.base, Self::GOES_ON) {

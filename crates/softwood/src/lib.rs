@@ -3,11 +3,11 @@
 //! A fitted model answers every row of a table with a full predictive distribution, and splits its uncertainty into
 //! *data* (noise that no amount of data removes) and *knowledge* (what the model has not seen enough of). Data flow one
 //! way: a [`Table`] of named columns becomes a [`Dataset`] by its [`Roles`]; parameters with [`Fit`] turn it into a
-//! [`Posterior`]; a [`Distribution`] is that posterior's answer to a table.
+//! [`Model`]; a [`Distribution`] is that posterior's answer to a table.
 //!
 //! ```
 //! use softwood::{
-//!     Column, Dataset, Distribution, Fit, Key, Pool, Posterior, Roles, Run, Table, VstParams,
+//!     Column, Dataset, Distribution, Fit, Key, Pool, Model, Roles, Run, Table, VstParams,
 //!     read_model, write_model,
 //! };
 //!
@@ -50,7 +50,7 @@
 //! - families: [`Family`] lists them; [`VstParams`] is the first: its page says what it is, its fields are its parameters
 //! - answers: [`Distribution`] for moments, quantiles, densities, samples, probabilities
 //! - scores: [`score()`] one answer, [`evaluate()`] families by a [`Protocol`], [`ood()`] out-of-domain alarms
-//! - explanations: [`importances()`] of columns, [`Posterior::gains`], [`Posterior::outline`] of a tree
+//! - explanations: [`importances()`] of columns, [`Model::gains`], [`Model::outline`] of a tree
 //! - progress, time limits and stopping: [`Watch`]
 //! - model files: [`write_model`], [`read_model`], and the same in memory
 //!
@@ -67,7 +67,6 @@ mod models;
 mod numerics;
 mod par;
 mod params;
-mod posterior;
 mod predictive;
 mod rng;
 mod score;
@@ -92,6 +91,9 @@ pub use explain::permutation_importance::{
 };
 pub use explain::tree_export::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
 pub use fit::{Fit, Progress, Run, Silent, Watch};
+pub use model::{
+    CurvePoint, Distribution, MemberReport, Model, OutputSpread, Step, Training, Trial,
+};
 pub use models::any::Family;
 pub use models::boosting::{Boosted, NoiseMode, RegressionHead, SgbParams, SglbParams, TreeGrowth};
 pub use models::file::{model_from_bytes, model_to_bytes, read_model, write_model};
@@ -101,9 +103,6 @@ pub use models::vsgbm::{NoiseModel, NoiseUpdate, Residuals, Vsgbm, VsgbmParams};
 pub use models::vst::{Vst, VstParams};
 pub use par::Pool;
 pub use params::{Checked, ClassWeight, Directions, Kind, Params, Spec, WeightRule};
-pub use posterior::{
-    CurvePoint, Distribution, MemberReport, OutputSpread, Posterior, Step, Training, Trial,
-};
 pub use predictive::block::{Block, Head, LANES};
 pub use predictive::uncertainty::{Moments, Uncertainty};
 pub use rng::Key;
@@ -117,3 +116,4 @@ pub use variational::probe::{ProbeShape, ProbeTrees, StepProbe};
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 pub(crate) mod explain;
+mod model;

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use softwood::{
-    Column, Dataset, Distribution, Error, Family, Key, Pool, Posterior, Roles, Run, Table,
+    Column, Dataset, Distribution, Error, Family, Key, Model, Pool, Roles, Run, Table,
     model_from_bytes, model_to_bytes, score,
 };
 
@@ -58,21 +58,21 @@ fn fit(
     params: &serde_json::Value,
     data: &Dataset,
     threads: usize,
-) -> Box<dyn Posterior> {
+) -> Box<dyn Model> {
     let pool = Pool::new(threads).unwrap();
     family
         .fit(params, data, &Run::new(Key::from_seed(7), &pool))
         .unwrap()
 }
 
-fn rmse(model: &dyn Posterior, table: &Table) -> f64 {
+fn rmse(model: &dyn Model, table: &Table) -> f64 {
     let pool = Pool::new(1).unwrap();
     let distribution = Distribution::new(model, table, &pool).unwrap();
     let data = dataset(table);
     score(&distribution, data.target(), None).unwrap().values["rmse"]
 }
 
-fn mean(model: &dyn Posterior, table: &Table) -> Vec<f64> {
+fn mean(model: &dyn Model, table: &Table) -> Vec<f64> {
     let pool = Pool::new(1).unwrap();
     Distribution::new(model, table, &pool)
         .unwrap()

@@ -12,8 +12,8 @@ use problems::{
     TARGETS, answers, categories, fit, mixed, normals, numbers, quick, replaced, with_target,
 };
 use softwood::{
-    Column, Dataset, Distribution, Error, Family, Key, Pool, Posterior, Progress, Roles, Run,
-    Silent, Table, Watch, read_model, write_model,
+    Column, Dataset, Distribution, Error, Family, Key, Model, Pool, Progress, Roles, Run, Silent,
+    Table, Watch, read_model, write_model,
 };
 
 /// The behaviour of each family on each target of the mixed table.
@@ -25,7 +25,7 @@ fn each(check: impl Fn(Family, &str)) {
     }
 }
 
-fn quick_fit(family: Family, data: &Dataset) -> Box<dyn Posterior> {
+fn quick_fit(family: Family, data: &Dataset) -> Box<dyn Model> {
     fit(family, &quick(family), data, 0)
 }
 
@@ -145,7 +145,7 @@ fn forest(n: usize) -> Table {
 }
 
 /// Mean knowledge uncertainty of the rows of `table`, all of them said to be of one kind of tree.
-fn knowledge(model: &dyn Posterior, table: &Table, kind: &str) -> f64 {
+fn knowledge(model: &dyn Model, table: &Table, kind: &str) -> f64 {
     let kinds = vec![Some(kind); table.n_rows()];
     let rows = replaced(table, Column::categorical("tree", &kinds));
     let pool = Pool::new(2).unwrap();

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use softwood::{
-    Column, Dataset, Distribution, Error, Family, Key, Pool, Posterior, Record, Roles, Run, Silent,
+    Column, Dataset, Distribution, Error, Family, Key, Model, Pool, Record, Roles, Run, Silent,
     Table, model_from_bytes, model_to_bytes, read_model, write_model,
 };
 
@@ -49,7 +49,7 @@ fn labelled(classify: bool) -> Dataset {
 }
 
 /// A small fitted model of a family.
-fn fitted(family: Family, classify: bool) -> Box<dyn Posterior> {
+fn fitted(family: Family, classify: bool) -> Box<dyn Model> {
     let pool = Pool::new(1).unwrap();
     let run = Run {
         key: Key::from_seed(5),
@@ -84,7 +84,7 @@ fn some_bytes() -> Vec<u8> {
 }
 
 /// Array that two equal models agree on bit for bit.
-fn answers(model: &dyn Posterior) -> Vec<u64> {
+fn answers(model: &dyn Model) -> Vec<u64> {
     let pool = Pool::new(1).unwrap();
     let distribution = Distribution::new(model, &features(), &pool).unwrap();
     let parts = distribution.uncertainty().unwrap();

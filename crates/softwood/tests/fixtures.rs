@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use softwood::{
-    Column, Dataset, Distribution, Family, Key, Pool, Posterior, Roles, Run, Silent, Table,
-    read_model, write_model,
+    Column, Dataset, Distribution, Family, Key, Model, Pool, Roles, Run, Silent, Table, read_model,
+    write_model,
 };
 
 /// Largest difference in units of the predicted standard deviation, or of probabilities.
@@ -67,7 +67,7 @@ fn training(classify: bool) -> Dataset {
 }
 
 /// What a model says of the rows of the fixture.
-fn answers(model: &dyn Posterior) -> Value {
+fn answers(model: &dyn Model) -> Value {
     let pool = Pool::new(1).unwrap();
     let table = Table::new(rows(12, false)).unwrap();
     let answer = Distribution::new(model, &table, &pool).unwrap();

@@ -11,8 +11,8 @@ use problems::{fit, mixed, normals, numbers, quick, replaced, uniforms, with_tar
 use serde_json::Value;
 use softwood::{
     Block, Column, ColumnImportance, Dataset, Distribution, Error, Family, Head, Importances, Key,
-    PermutationOptions, Pool, Posterior, Progress, Record, Result, Roles, Rows, Schema, Table,
-    Target, Task, Training, Values, Watch, importances,
+    Model, PermutationOptions, Pool, Progress, Record, Result, Roles, Rows, Schema, Table, Target,
+    Task, Training, Values, Watch, importances,
 };
 use softwood_testkit::close;
 
@@ -38,7 +38,7 @@ impl Known {
     }
 }
 
-impl Posterior for Known {
+impl Model for Known {
     fn schema(&self) -> &Schema {
         &self.0
     }
@@ -99,7 +99,7 @@ fn shuffling(repeats: usize) -> PermutationOptions<'static> {
 }
 
 fn ask(
-    model: &dyn Posterior,
+    model: &dyn Model,
     table: &Table,
     target: Option<&Target>,
     shuffling: &PermutationOptions<'_>,

@@ -6,7 +6,7 @@
 mod problems;
 
 use problems::{TARGETS, answers, fit, mixed, numbers, quick, replaced, with_target};
-use softwood::{Column, Distribution, Family, Pool, Posterior, Table};
+use softwood::{Column, Distribution, Family, Model, Pool, Table};
 
 /// 0..n, stirred.
 fn stirred(n: usize) -> Vec<usize> {
@@ -63,7 +63,7 @@ fn columns_are_matched_by_name() {
 }
 
 /// Mean, sd and log density at the target.
-fn moments(model: &dyn Posterior, table: &Table) -> [Vec<f64>; 3] {
+fn moments(model: &dyn Model, table: &Table) -> [Vec<f64>; 3] {
     let pool = Pool::new(2).unwrap();
     let dist = Distribution::new(model, table, &pool).unwrap();
     let y = numbers(table, "y");

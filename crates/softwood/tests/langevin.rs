@@ -7,7 +7,7 @@ mod problems;
 
 use problems::{fit, normals, uniforms};
 use serde_json::{Value, json};
-use softwood::{Column, Dataset, Distribution, Family, Key, Pool, Posterior, Roles, Table};
+use softwood::{Column, Dataset, Distribution, Family, Key, Model, Pool, Roles, Table};
 
 fn data(columns: Vec<Column>) -> Dataset {
     let roles = Roles {
@@ -18,7 +18,7 @@ fn data(columns: Vec<Column>) -> Dataset {
 }
 
 /// The members' means at each row, member by member.
-fn member_means(model: &dyn Posterior, rows: &Table) -> Vec<Vec<f64>> {
+fn member_means(model: &dyn Model, rows: &Table) -> Vec<Vec<f64>> {
     let pool = Pool::new(2).unwrap();
     let n = model.n_members();
     let answer = Distribution::new(model, rows, &pool).unwrap();

@@ -190,7 +190,7 @@ fn every_family_has_its_page_on_its_parameters() {
 #[test]
 fn a_wrong_import_would_be_found() {
     let path = |text: &str| text.split("::").map(str::to_owned).collect::<Vec<_>>();
-    assert!(problem(&path("predictive::row"), &path("posterior::Posterior")).is_some());
+    assert!(problem(&path("predictive::row"), &path("posterior::Model")).is_some());
     assert!(problem(&path("models::vst::learn"), &path("models::tree::Tree")).is_some());
     assert!(problem(&path("models::vst::learn"), &path("models::vst::Vst")).is_none());
     assert!(problem(&path("models::any"), &path("models::vst::Vst")).is_none());

@@ -8,7 +8,7 @@ mod problems;
 use problems::answers;
 use serde_json::{Value, json};
 use softwood::{
-    Array, Column, Dataset, Distribution, Family, Key, Pool, Posterior, Roles, Run, Table,
+    Array, Column, Dataset, Distribution, Family, Key, Model, Pool, Roles, Run, Table,
     model_from_bytes, model_to_bytes, score,
 };
 
@@ -43,7 +43,7 @@ fn dataset(table: &Table) -> Dataset {
     Dataset::from_table(table, &roles).unwrap()
 }
 
-fn fit_on(threads: usize, family: Family, n_trees: usize, data: &Dataset) -> Box<dyn Posterior> {
+fn fit_on(threads: usize, family: Family, n_trees: usize, data: &Dataset) -> Box<dyn Model> {
     let pool = Pool::new(threads).unwrap();
     let run = Run::new(Key::from_seed(7), &pool);
     family.fit(&params(n_trees), data, &run).unwrap()
@@ -92,7 +92,7 @@ fn going_on_is_as_if_there_had_been_no_stop() {
         };
         let twice = family.fit(&params(20), &data, &run).unwrap();
         let whole = fit_on(2, family, 40, &data);
-        let probabilities = |model: &dyn Posterior| {
+        let probabilities = |model: &dyn Model| {
             let found = Distribution::new(model, &test, &pool).unwrap();
             found.probabilities().unwrap()
         };

@@ -8,7 +8,7 @@ mod problems;
 use problems::{categories, normals, uniforms};
 use serde_json::{Value, json};
 use softwood::{
-    Block, Column, Dataset, Distribution, Family, Head, Key, Pool, Posterior, Roles, Run, Table,
+    Block, Column, Dataset, Distribution, Family, Head, Key, Model, Pool, Roles, Run, Table,
 };
 
 const FAMILIES: [Family; 2] = [Family::Sgb, Family::Sglb];
@@ -59,7 +59,7 @@ fn dataset(table: &Table, target: &str) -> Dataset {
 }
 
 /// What each member says of each row: its mean, or its probability of the second class (members x rows).
-fn members(model: &dyn Posterior, table: &Table) -> Vec<Vec<f64>> {
+fn members(model: &dyn Model, table: &Table) -> Vec<Vec<f64>> {
     let aligned = model.schema().align(table).unwrap();
     let n_rows = aligned.n_rows();
     let mut block = Block::new(model.head(), model.n_members(), n_rows);

@@ -6,7 +6,7 @@
 use proptest::prelude::*;
 use serde_json::Value;
 use softwood::{
-    Block, Column, Distribution, Error, Head, Key, Pool, Posterior, Record, Result, Rows, Schema,
+    Block, Column, Distribution, Error, Head, Key, Model, Pool, Record, Result, Rows, Schema,
     Table, Target, Task, Training, Values, ood, score,
 };
 use softwood_testkit::{close, ks_distance, ks_limit};
@@ -45,7 +45,7 @@ impl Given {
     }
 }
 
-impl Posterior for Given {
+impl Model for Given {
     fn schema(&self) -> &Schema {
         &self.schema
     }

@@ -10,7 +10,7 @@ mod problems;
 use problems::{TARGETS, answers, categories, fit, mixed, normals, numbers, quick, replaced};
 use serde_json::{Value, json};
 use softwood::{
-    Column, Dataset, Distribution, Family, Key, Pool, Posterior, Roles, Run, Schema, Table, Target,
+    Column, Dataset, Distribution, Family, Key, Model, Pool, Roles, Run, Schema, Table, Target,
 };
 
 fn data(table: &Table, target: &str) -> Dataset {
@@ -54,7 +54,7 @@ fn range(values: &[f64]) -> (f64, f64) {
 }
 
 /// Finite answers everywhere; means and central intervals within the range of `y`, widened by itself times `slack`.
-fn is_sane(model: &dyn Posterior, rows: &Table, y: &[f64], slack: f64) {
+fn is_sane(model: &dyn Model, rows: &Table, y: &[f64], slack: f64) {
     answers(model, rows);
     let pool = Pool::new(1).unwrap();
     let dist = Distribution::new(model, rows, &pool).unwrap();

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use problems::{answers, fit, mixed, normals, numbers, uniforms, with_target};
 use serde_json::{Value, json};
 use softwood::{
-    Column, Dataset, Distribution, Family, Fit, Key, LeafMixing, NoiseModel, NoiseUpdate, Pool,
-    Posterior, Progress, Residuals, Roles, Run, Table, VsgbmParams, Watch, score,
+    Column, Dataset, Distribution, Family, Fit, Key, LeafMixing, Model, NoiseModel, NoiseUpdate,
+    Pool, Progress, Residuals, Roles, Run, Table, VsgbmParams, Watch, score,
 };
 
 /// One shape, with nothing to choose and nothing held out.

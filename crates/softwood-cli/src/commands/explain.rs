@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::Serialize;
 use softwood::{
-    Distribution, Error, Importances, Key, PermutationOptions, Pool, Posterior, Table, TreeExport,
+    Distribution, Error, Importances, Key, Model, PermutationOptions, Pool, Table, TreeExport,
     importances, read_model,
 };
 use softwood_io::{ReadOptions, read_table};
@@ -76,7 +76,7 @@ fn inputs(args: &ExplainArgs) -> Vec<&Path> {
 }
 
 /// What the model says of itself, without data.
-fn about(posterior: &dyn Posterior, args: &ExplainArgs) -> softwood::Result<ExplainReport> {
+fn about(posterior: &dyn Model, args: &ExplainArgs) -> softwood::Result<ExplainReport> {
     let family = posterior.record().family;
     let schema = posterior.schema();
     let columns = schema.fields.iter().map(|field| field.name.clone());
@@ -114,7 +114,7 @@ fn about(posterior: &dyn Posterior, args: &ExplainArgs) -> softwood::Result<Expl
 }
 
 fn shuffled(
-    posterior: &dyn Posterior,
+    posterior: &dyn Model,
     data: &Path,
     args: &ExplainArgs,
     notes: &mut Vec<String>,
@@ -154,7 +154,7 @@ fn shuffled(
     found.map_err(within)
 }
 
-fn read(posterior: &dyn Posterior, path: &Path, args: &ExplainArgs) -> softwood::Result<Table> {
+fn read(posterior: &dyn Model, path: &Path, args: &ExplainArgs) -> softwood::Result<Table> {
     let read = ReadOptions {
         delimiter: args.format.delimiter,
         ..ReadOptions::for_schema(posterior.schema())

@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
 use std::path::Path;
 
-use softwood::{Error, Posterior, Result, read_model};
+use softwood::{Error, Model, Result, read_model};
 
 /// Whether a path stands for standard input or output.
 pub(crate) fn is_stream(path: &Path) -> bool {
@@ -74,7 +74,7 @@ pub(crate) fn folder_problem(path: &Path, error: &std::io::Error) -> String {
 }
 
 /// Reads the model that rows of `data` are to meet; says so where the two were given the wrong way round.
-pub(crate) fn model_for(model: &Path, data: &Path) -> Result<Box<dyn Posterior>> {
+pub(crate) fn model_for(model: &Path, data: &Path) -> Result<Box<dyn Model>> {
     read_model(model).map_err(|error| {
         let is_content = matches!(error, Error::In { .. } | Error::Format(_));
         if is_content && !is_stream(data) && read_model(data).is_ok() {

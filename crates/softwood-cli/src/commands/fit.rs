@@ -7,8 +7,8 @@ use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
 use softwood::{
-    Dataset, Error, Family, FieldKind, Key, Pool, Posterior, Record, Run, Schema, Training,
-    read_model, write_model,
+    Dataset, Error, Family, FieldKind, Key, Model, Pool, Record, Run, Schema, Training, read_model,
+    write_model,
 };
 
 use crate::args::FitArgs;
@@ -146,7 +146,7 @@ fn inputs(args: &FitArgs) -> Vec<&Path> {
 
 impl FitReport {
     /// What data and model say; the rest is filled in by the caller.
-    pub(crate) fn new(family: Family, data: &Dataset, posterior: &dyn Posterior) -> Self {
+    pub(crate) fn new(family: Family, data: &Dataset, posterior: &dyn Model) -> Self {
         let schema = posterior.schema();
         let n_numeric = schema
             .fields

@@ -1,7 +1,7 @@
 //! What a user should know of a table that can be fitted, but hardly as it was meant, and of a model that cannot say what
 //! it does not know.
 
-use softwood::{Dataset, FieldKind, Posterior, Training};
+use softwood::{Dataset, FieldKind, Model, Training};
 
 /// Rows below which a category a row says nothing.
 const FEWEST_ROWS: usize = 20;
@@ -27,7 +27,7 @@ pub(crate) fn of(data: &Dataset, training: &Training) -> Vec<String> {
 }
 
 /// A sentence for a model whose knowledge uncertainty says nothing.
-pub(crate) fn on_members(posterior: &dyn Posterior) -> Option<String> {
+pub(crate) fn on_members(posterior: &dyn Model) -> Option<String> {
     let alone = "the model has one member, so that its knowledge uncertainty is zero on every row; fit with more members";
     (posterior.n_members() == 1).then(|| alone.to_owned())
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
-use softwood::{Distribution, Ood, Pool, Posterior, ood};
+use softwood::{Distribution, Model, Ood, Pool, ood};
 use softwood_io::{ReadOptions, read_table};
 
 use crate::args::OodArgs;
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &OodArgs) -> Result<()> {
 
 /// The model's answer to the table at `path`, of which only the features are needed.
 fn answer<'a>(
-    posterior: &'a dyn Posterior,
+    posterior: &'a dyn Model,
     path: &Path,
     delimiter: Option<u8>,
     pool: &'a Pool,

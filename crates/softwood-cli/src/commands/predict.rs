@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
-use softwood::{Column, Distribution, Error, Key, Pool, Posterior, Table, Values};
+use softwood::{Column, Distribution, Error, Key, Model, Pool, Table, Values};
 use softwood_io::{ReadOptions, read_table, write_table};
 
 use crate::args::PredictArgs;
@@ -90,7 +90,7 @@ fn check_classification(args: &PredictArgs, classes: &[String]) -> softwood::Res
 }
 
 fn predictions_of(
-    posterior: &dyn Posterior,
+    posterior: &dyn Model,
     table: &Table,
     args: &PredictArgs,
 ) -> softwood::Result<Table> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
-use softwood::{Dataset, Distribution, Pool, Posterior, Scores, score};
+use softwood::{Dataset, Distribution, Model, Pool, Scores, score};
 use softwood_io::{ReadOptions, read_table};
 
 use crate::args::ScoreArgs;
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
 
 /// Scores of a model on labelled rows; errors name `path`.
 pub(crate) fn scores_of(
-    posterior: &dyn Posterior,
+    posterior: &dyn Model,
     data: &Dataset,
     pool: &Pool,
     path: &Path,

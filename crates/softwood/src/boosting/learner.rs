@@ -26,7 +26,7 @@ pub(crate) enum Sampling {
     Off,
     /// LeafStep noise whose stationary likelihood is the posterior: variance `e (2 - e) v` for steps of rate `e` in a leaf whose posterior
     /// has the variance `v` (the chain `x -> (1 - e) x + noise` then keeps `v`, whatever `e`).
-    Posterior,
+    Model,
     /// LeafStep noise of the paper's equation 11: variance `2 e v / N`.
     Malinin,
     /// SplitNoise on the scores of splits, none on leaves.

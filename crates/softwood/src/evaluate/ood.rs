@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::posterior::Distribution;
+use crate::model::Distribution;
 use crate::predictive::block::Head;
 use crate::score::auroc::auroc;
 use crate::score::one_split::one_split;

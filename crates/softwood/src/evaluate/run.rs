@@ -12,9 +12,9 @@ use crate::evaluate::protocol::{Split, check};
 use crate::evaluate::report::{FoldReport, ModelReport};
 use crate::evaluate::scores::score;
 use crate::fit::{Progress, Run, Watch};
+use crate::model::Distribution;
 use crate::models::any::Family;
 use crate::par::Pool;
-use crate::posterior::Distribution;
 use crate::predictive::block::Head;
 use crate::rng::Key;
 

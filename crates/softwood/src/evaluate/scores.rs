@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::data::dataset::Target;
 use crate::error::{Error, Result};
-use crate::posterior::Distribution;
+use crate::model::Distribution;
 use crate::predictive::categorical::{entropies, most_probable, probabilities};
 use crate::predictive::moments::{MOMENTS, moments};
 use crate::predictive::{crps, density};

@@ -5,13 +5,13 @@ use serde_json::Value;
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Run, cannot_go_on};
+use crate::model::Model;
 use crate::models::boosting::{Boosted, SgbParams, SglbParams};
 use crate::models::forest::{Forest, ForestParams};
 use crate::models::tree::{Tree, TreeParams};
 use crate::models::vsgbm::{Vsgbm, VsgbmParams};
 use crate::models::vst::{Vst, VstParams};
 use crate::params::{self, Params, Spec};
-use crate::posterior::Posterior;
 use crate::store::record::Record;
 
 /// A model family.
@@ -165,7 +165,7 @@ impl Family {
     ///
     /// # Errors
     /// When a parameter or the data cannot be used, the watch asked to stop, or training diverged.
-    pub fn fit(self, params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Posterior>> {
+    pub fn fit(self, params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Model>> {
         with_params!(self, P => fit_as::<P>(params, data, run))
     }
 
@@ -173,7 +173,7 @@ impl Family {
     ///
     /// # Errors
     /// When the record is not one of a known family or is incomplete.
-    pub fn restore(record: &Record) -> Result<Box<dyn Posterior>> {
+    pub fn restore(record: &Record) -> Result<Box<dyn Model>> {
         match Self::from_name(&record.family).map_err(|error| Error::Format(error.to_string()))? {
             Self::Vst => Ok(Box::new(Vst::from_record(record)?)),
             Self::Vsgbm => Ok(Box::new(Vsgbm::from_record(record)?)),
@@ -186,9 +186,9 @@ impl Family {
     }
 }
 
-fn fit_as<P: Fit>(params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Posterior>>
+fn fit_as<P: Fit>(params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Model>>
 where
-    P::Model: 'static,
+    P::Fitted: 'static,
 {
     Ok(Box::new(params::from_json::<P>(params)?.fit(data, run)?))
 }

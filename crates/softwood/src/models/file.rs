@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::error::Result;
+use crate::model::Model;
 use crate::models::any::Family;
-use crate::posterior::Posterior;
 use crate::store::record::Record;
 use crate::store::{container, file};
 
@@ -20,7 +20,7 @@ pub fn write_model(path: &Path, record: &Record) -> Result<()> {
 ///
 /// # Errors
 /// When the file cannot be read or is not a model; the message names the file.
-pub fn read_model(path: &Path) -> Result<Box<dyn Posterior>> {
+pub fn read_model(path: &Path) -> Result<Box<dyn Model>> {
     let bytes = file::read(path)?;
     model_from_bytes(&bytes).map_err(|error| error.within(path))
 }
@@ -34,6 +34,6 @@ pub fn model_to_bytes(record: &Record) -> Vec<u8> {
 ///
 /// # Errors
 /// When the bytes are not a model that this version can read.
-pub fn model_from_bytes(bytes: &[u8]) -> Result<Box<dyn Posterior>> {
+pub fn model_from_bytes(bytes: &[u8]) -> Result<Box<dyn Model>> {
     Family::restore(&container::from_bytes(bytes)?)
 }

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};
 use crate::inference::lowrank_gaussian::LowRank;
 use crate::inference::schedule::TrainingSchedule;
-use crate::posterior::{CurvePoint, Trial};
+use crate::model::{CurvePoint, Trial};
 use crate::rng::Key;
 use crate::soft::additive::AdditiveLayout;
 use crate::soft::kernel::SoftTreeSpec;

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use crate::error::{Error, Result};
 use crate::inference::lowrank_gaussian::LowRank;
 use crate::inference::schedule::TrainingSchedule;
-use crate::posterior::CurvePoint;
+use crate::model::CurvePoint;
 use crate::rng::{Key, shuffle};
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::likelihood::SoftLikelihood;

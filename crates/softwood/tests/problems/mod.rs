@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 use softwood::{
-    Column, Dataset, Distribution, Family, Key, Pool, Posterior, Roles, Run, Silent, Table, Values,
+    Column, Dataset, Distribution, Family, Key, Model, Pool, Roles, Run, Silent, Table, Values,
 };
 
 /// `n` independent standard Normal numbers, by Box and Muller's transform.
@@ -116,7 +116,7 @@ pub(crate) fn quick(family: Family) -> Value {
 }
 
 /// Fits with two threads and `seed`.
-pub(crate) fn fit(family: Family, params: &Value, data: &Dataset, seed: u64) -> Box<dyn Posterior> {
+pub(crate) fn fit(family: Family, params: &Value, data: &Dataset, seed: u64) -> Box<dyn Model> {
     let pool = Pool::new(2).unwrap();
     let run = Run {
         key: Key::from_seed(seed),
@@ -129,7 +129,7 @@ pub(crate) fn fit(family: Family, params: &Value, data: &Dataset, seed: u64) -> 
 }
 
 /// The bits of everything that a model says of a table.
-pub(crate) fn answers(model: &dyn Posterior, table: &Table) -> Vec<u64> {
+pub(crate) fn answers(model: &dyn Model, table: &Table) -> Vec<u64> {
     let pool = Pool::new(2).unwrap();
     let dist = Distribution::new(model, table, &pool).unwrap();
     let mut numbers = if model.schema().classes().is_some() {

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::Result;
 use serde::Serialize;
 use softwood::{
-    Dataset, Distribution, Error, Family, Key, Pool, Posterior, Roles, Run, Scores, Table, Values,
+    Dataset, Distribution, Error, Family, Key, Model, Pool, Roles, Run, Scores, Table, Values,
 };
 use softwood_io::write_table;
 
@@ -114,7 +114,7 @@ fn labelled(table: &Table) -> softwood::Result<Dataset> {
     Dataset::from_table(table, &roles)
 }
 
-fn region(posterior: &dyn Posterior, table: &Table, pool: &Pool) -> softwood::Result<Region> {
+fn region(posterior: &dyn Model, table: &Table, pool: &Pool) -> softwood::Result<Region> {
     let data = labelled(table)?;
     let uncertainty = Distribution::new(posterior, table, pool)?.uncertainty()?;
     let sum = |variances: &[f64]| variances.iter().sum::<f64>();
@@ -131,7 +131,7 @@ fn region(posterior: &dyn Posterior, table: &Table, pool: &Pool) -> softwood::Re
 /// Writes tables, model and pictures; returns their names.
 fn write(
     folder: &Path,
-    posterior: &dyn Posterior,
+    posterior: &dyn Model,
     tables: &Tables,
     pool: &Pool,
 ) -> Result<Vec<PathBuf>> {

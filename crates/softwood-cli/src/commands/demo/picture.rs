@@ -1,6 +1,6 @@
 //! The demonstration's picture: data, truth, prediction, and the two kinds of uncertainty around it.
 
-use softwood::{Distribution, Moments, Pool, Posterior, Result, Table, Values};
+use softwood::{Distribution, Model, Moments, Pool, Result, Table, Values};
 
 use crate::commands::demo::data;
 use crate::plot::axes::Axes;
@@ -22,7 +22,7 @@ const GRID: usize = 401;
 const X_RANGE: std::ops::RangeInclusive<f64> = -5.3..=5.0;
 
 /// Draws the training rows and the model's answer along a grid.
-pub(crate) fn draw(posterior: &dyn Posterior, train: &Table, pool: &Pool) -> Result<Scene> {
+pub(crate) fn draw(posterior: &dyn Model, train: &Table, pool: &Pool) -> Result<Scene> {
     let (left, right) = (*X_RANGE.start(), *X_RANGE.end());
     let xs: Vec<f64> = (0..GRID)
         .map(|at| left + (right - left) * at as f64 / (GRID - 1) as f64)

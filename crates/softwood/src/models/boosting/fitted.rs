@@ -9,11 +9,11 @@ use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
 use crate::likelihood::normal::Normal;
+use crate::model::{Model, Step, Training};
 use crate::models::boosting::config::Members;
 use crate::models::boosting::features::FeaturePipeline;
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::serialize::{decode, encode};
-use crate::posterior::{Posterior, Step, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::store::record::Record;
@@ -153,7 +153,7 @@ impl Boosted {
     }
 }
 
-impl Posterior for Boosted {
+impl Model for Boosted {
     fn schema(&self) -> &Schema {
         &self.schema
     }

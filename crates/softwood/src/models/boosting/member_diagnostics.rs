@@ -11,11 +11,11 @@
 use crate::boosting::chain::Chain;
 use crate::boosting::learner::Sampling;
 use crate::data::binning::binned::Binned;
+use crate::model::{MemberReport, OutputSpread};
 use crate::models::boosting::config::{BoostingConfig, Members};
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::numerics::mcmc_diagnostics::{Draws, effective_of};
 use crate::par::Pool;
-use crate::posterior::{MemberReport, OutputSpread};
 
 /// Rows that members are compared on: as many as are routed at once.
 const ROWS: usize = 64;

@@ -8,12 +8,12 @@ use crate::data::binning::binned::Binned;
 use crate::data::dedup::Deduplicated;
 use crate::error::{Error, Result};
 use crate::fit::{Progress, Run};
+use crate::model::{CurvePoint, Training, Trial};
 use crate::models::boosting::config::BoostingConfig;
 use crate::models::boosting::features::{CategoryPlan, FeaturePipeline, RowSubset};
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::training_data::{PreparedRows, TrainingData};
 use crate::par::Pool;
-use crate::posterior::{CurvePoint, Training, Trial};
 use crate::trees::histogram::candidate::ColumnInfo;
 
 /// Fewest rows of which a part is held out.

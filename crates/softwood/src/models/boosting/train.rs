@@ -8,6 +8,7 @@ use crate::data::binning::binned::Binned;
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
+use crate::model::{Model, Training};
 use crate::models::boosting::config::BoostingConfig;
 use crate::models::boosting::features::RowSubset;
 use crate::models::boosting::fitted::Boosted;
@@ -18,13 +19,12 @@ use crate::models::boosting::selection::{ChosenSettings, WarmStart, choose};
 use crate::models::boosting::training_data::{LEAST_SCALE, PreparedRows, TrainingData};
 use crate::par::Pool;
 use crate::params::Checked;
-use crate::posterior::{Posterior, Training};
 use crate::rng::Key;
 use crate::store::record::Record;
 use crate::trees::histogram::candidate::ColumnInfo;
 
 impl Fit for SgbParams {
-    type Model = Boosted;
+    type Fitted = Boosted;
     const GOES_ON: bool = true;
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
@@ -34,7 +34,7 @@ impl Fit for SgbParams {
 }
 
 impl Fit for SglbParams {
-    type Model = Boosted;
+    type Fitted = Boosted;
     const GOES_ON: bool = true;
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {

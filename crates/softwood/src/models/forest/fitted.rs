@@ -9,8 +9,8 @@ use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
+use crate::model::{Model, Training};
 use crate::models::forest::noise_calibration::ForestNoise;
-use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::store::record::{Array, Record};
 use crate::trees::cart::CartTarget;
@@ -186,7 +186,7 @@ fn read_trees(record: &Record, kind: CartTarget, cuts: &Cuts) -> Result<Vec<Leav
     Ok(trees)
 }
 
-impl Posterior for Forest {
+impl Model for Forest {
     fn schema(&self) -> &Schema {
         &self.parts.schema
     }

@@ -3,13 +3,13 @@
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
+use crate::model::Training;
 use crate::models::forest::bootstrap::bag;
 use crate::models::forest::fitted::{Forest, ForestParts, Leaves};
 use crate::models::forest::noise_calibration::{ForestNoise, Residual};
 use crate::models::forest::params::ForestParams;
 use crate::par::Pool;
 use crate::params::Checked;
-use crate::posterior::Training;
 use crate::trees::cart::{Cart, CartLimits, CartTarget, grow};
 use crate::trees::routing::RowBins;
 use crate::trees::structure::TreeStructure;
@@ -23,7 +23,7 @@ const MOST_LEAVES: f64 = 50_000.0;
 const IN_BAG: u32 = u32::MAX;
 
 impl Fit for ForestParams {
-    type Model = Forest;
+    type Fitted = Forest;
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Forest> {
         let training_set = TreeTrainingSet::new(data, params.max_bins);

@@ -8,9 +8,9 @@ use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
 use crate::explain::tree_export::TreeExport;
+use crate::model::{Model, Training};
 use crate::models::tree::export::export;
 use crate::models::tree::leaf::{MOST, Smoothing};
-use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::store::record::{Array, Record};
@@ -147,7 +147,7 @@ fn is_sound(parts: &TreeParts, kind: CartTarget) -> bool {
         && n_values <= 1000 * MOST_CLASSES
 }
 
-impl Posterior for Tree {
+impl Model for Tree {
     fn schema(&self) -> &Schema {
         &self.parts.schema
     }

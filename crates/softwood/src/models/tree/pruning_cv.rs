@@ -2,9 +2,9 @@
 
 use crate::error::Result;
 use crate::fit::{Progress, Run};
+use crate::model::Trial;
 use crate::models::tree::leaf::{LeftOut, Smoothing};
 use crate::par::Pool;
-use crate::posterior::Trial;
 use crate::rng::shuffle;
 use crate::trees::cart::pruning::{NodeStatistics, PruningPath};
 use crate::trees::cart::{Cart, CartData, CartLimits, CartTarget, grow};

@@ -3,18 +3,18 @@
 use crate::data::dataset::Dataset;
 use crate::error::Result;
 use crate::fit::{Fit, Progress, Run};
+use crate::model::Training;
 use crate::models::tree::fitted::{Tree, TreeParts};
 use crate::models::tree::leaf::Smoothing;
 use crate::models::tree::params::TreeParams;
 use crate::models::tree::pruning_cv::{PruningCandidates, choose};
 use crate::params::Checked;
-use crate::posterior::Training;
 use crate::trees::cart::pruning::NodeStatistics;
 use crate::trees::cart::{CartLimits, grow};
 use crate::trees::training_set::TreeTrainingSet;
 
 impl Fit for TreeParams {
-    type Model = Tree;
+    type Fitted = Tree;
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Tree> {
         let training_set = TreeTrainingSet::new(data, params.max_bins);

@@ -6,9 +6,9 @@ use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
+use crate::model::{Model, Training};
 use crate::models::vsgbm::noise_calibration;
 use crate::models::vsgbm::params::{NoiseModel, VsgbmParams};
-use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::store::record::{Array, Record};
@@ -102,7 +102,7 @@ impl Vsgbm {
     }
 }
 
-impl Posterior for Vsgbm {
+impl Model for Vsgbm {
     fn schema(&self) -> &Schema {
         &self.schema
     }

@@ -9,13 +9,13 @@ use crate::data::encoding::Encoder;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Progress, Run};
 use crate::inference::schedule::TrainingSchedule;
+use crate::model::{CurvePoint, Model, Training, Trial};
 use crate::models::vsgbm::fitted::Vsgbm;
 use crate::models::vsgbm::noise;
 use crate::models::vsgbm::noise_calibration;
 use crate::models::vsgbm::params::{NoiseModel, VsgbmParams};
 use crate::models::vsgbm::stages::{AdditiveModel, Stage};
 use crate::params::Checked;
-use crate::posterior::{CurvePoint, Posterior, Training, Trial};
 use crate::rng::Key;
 use crate::soft::likelihood::SoftLikelihood;
 use crate::store::record::Record;
@@ -54,7 +54,7 @@ const FIXED: &[&str] = &[
 ];
 
 impl Fit for VsgbmParams {
-    type Model = Vsgbm;
+    type Fitted = Vsgbm;
     const GOES_ON: bool = true;
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vsgbm> {

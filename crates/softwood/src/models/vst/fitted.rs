@@ -6,8 +6,8 @@ use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
+use crate::model::{Model, Training};
 use crate::models::vst::params::VstParams;
-use crate::posterior::{Posterior, Training};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::store::record::Record;
@@ -80,7 +80,7 @@ impl Vst {
     }
 }
 
-impl Posterior for Vst {
+impl Model for Vst {
     fn schema(&self) -> &Schema {
         &self.schema
     }

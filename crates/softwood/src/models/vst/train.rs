@@ -5,10 +5,10 @@ use crate::data::encoding::Encoder;
 use crate::error::Result;
 use crate::fit::{Fit, Progress, Run};
 use crate::inference::schedule::TrainingSchedule;
+use crate::model::Training;
 use crate::models::vst::fitted::Vst;
 use crate::models::vst::params::VstParams;
 use crate::params::Checked;
-use crate::posterior::Training;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::TargetScale;
 use crate::variational::fitted::{FittedTrees, draws_key, members_of};
@@ -17,7 +17,7 @@ use crate::variational::spare::{n_raw_rows, set_aside};
 use crate::variational::train::{Trained, converged};
 
 impl Fit for VstParams {
-    type Model = Vst;
+    type Fitted = Vst;
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vst> {
         let whole = data.deduplicated();

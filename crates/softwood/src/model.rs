@@ -1,4 +1,4 @@
-//! The exit of every family: a posterior answers rows with its members' distributions, and one driver asks it
+//! The exit of every family: a model answers rows with its members' distributions, and one driver asks it
 //! block by block, so that memory does not grow with rows x members x components.
 
 use std::borrow::Cow;
@@ -104,12 +104,12 @@ pub struct OutputSpread {
     pub between_chains: Option<f64>,
     /// Mean variance of the members of a chain, where it has several.
     pub within_chains: Option<f64>,
-    /// Variance of all members over that of the posterior of a constant.
+    /// Variance of all members over that of the model of a constant.
     pub spread: f64,
 }
 
 /// A fitted model.
-pub trait Posterior: Debug + Send + Sync {
+pub trait Model: Debug + Send + Sync {
     /// The columns it wants and what it predicts.
     fn schema(&self) -> &Schema;
     /// The shape of its members' distributions.
@@ -136,9 +136,9 @@ pub trait Posterior: Debug + Send + Sync {
     }
 }
 
-/// A posterior's answer to a table: ask it for moments, quantiles, densities, samples.
+/// A model's answer to a table: ask it for moments, quantiles, densities, samples.
 pub struct Distribution<'a> {
-    posterior: &'a dyn Posterior,
+    model: &'a dyn Model,
     table: Cow<'a, Table>,
     pool: &'a Pool,
     watch: &'a dyn Watch,
@@ -147,7 +147,7 @@ pub struct Distribution<'a> {
 impl Debug for Distribution<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Distribution")
-            .field("posterior", &self.posterior)
+            .field("model", &self.model)
             .field("n_rows", &self.n_rows())
             .field("pool", &self.pool)
             .finish_non_exhaustive()
@@ -160,14 +160,14 @@ const BLOCK_VALUES: usize = 1 << 15;
 const BLOCKS_PER_TASK: usize = 16;
 
 impl<'a> Distribution<'a> {
-    /// The answer of `posterior` to the rows of `table`, columns matched by name.
+    /// The answer of `model` to the rows of `table`, columns matched by name.
     ///
     /// # Errors
     /// When a column is absent or of the wrong kind.
-    pub fn new(posterior: &'a dyn Posterior, table: &Table, pool: &'a Pool) -> Result<Self> {
+    pub fn new(model: &'a dyn Model, table: &Table, pool: &'a Pool) -> Result<Self> {
         Ok(Self {
-            posterior,
-            table: Cow::Owned(posterior.schema().align(table)?),
+            model,
+            table: Cow::Owned(model.schema().align(table)?),
             pool,
             watch: &Silent,
         })
@@ -177,19 +177,15 @@ impl<'a> Distribution<'a> {
     ///
     /// # Errors
     /// As [`Distribution::new`].
-    pub fn borrowing(
-        posterior: &'a dyn Posterior,
-        table: &'a Table,
-        pool: &'a Pool,
-    ) -> Result<Self> {
-        let schema = posterior.schema();
+    pub fn borrowing(model: &'a dyn Model, table: &'a Table, pool: &'a Pool) -> Result<Self> {
+        let schema = model.schema();
         let table = if schema.is_aligned(table) {
             Cow::Borrowed(table)
         } else {
             Cow::Owned(schema.align(table)?)
         };
         Ok(Self {
-            posterior,
+            model,
             table,
             pool,
             watch: &Silent,
@@ -210,7 +206,7 @@ impl<'a> Distribution<'a> {
 
     /// The columns and what is predicted.
     pub fn schema(&self) -> &Schema {
-        self.posterior.schema()
+        self.model.schema()
     }
 
     /// The rows, aligned with the schema.
@@ -229,7 +225,7 @@ impl<'a> Distribution<'a> {
     /// The same model's answer to other rows that are aligned already.
     pub(crate) fn of_rows<'b>(&'b self, table: Table, pool: &'b Pool) -> Distribution<'b> {
         Distribution {
-            posterior: self.posterior,
+            model: self.model,
             table: Cow::Owned(table),
             pool,
             watch: &Silent,
@@ -243,24 +239,24 @@ impl<'a> Distribution<'a> {
 
     /// The shape of the members' distributions.
     pub fn head(&self) -> Head {
-        self.posterior.head()
+        self.model.head()
     }
 
     /// Number of members.
     pub fn n_members(&self) -> usize {
-        self.posterior.n_members()
+        self.model.n_members()
     }
 
     /// Asks `question` of every block of rows; each row gets `width` numbers (row-major, rows x width).
     ///
     /// # Errors
-    /// As [`Posterior::members`].
+    /// As [`Model::members`].
     pub fn ask(
         &self,
         width: usize,
         question: impl Fn(&Block, Range<usize>, &mut [f64]) + Sync,
     ) -> Result<Vec<f64>> {
-        let values_per_row = self.posterior.n_members() * self.posterior.head().n_components();
+        let values_per_row = self.model.n_members() * self.model.head().n_components();
         let rows_per_block = (BLOCK_VALUES / values_per_row.max(1))
             .next_multiple_of(16)
             .clamp(16, 256);
@@ -283,7 +279,7 @@ impl<'a> Distribution<'a> {
         width: usize,
         question: impl Fn(&Block, Range<usize>, &mut [f64]),
     ) -> Result<Vec<f64>> {
-        let fresh = |n_rows| Block::new(self.posterior.head(), self.posterior.n_members(), n_rows);
+        let fresh = |n_rows| Block::new(self.model.head(), self.model.n_members(), n_rows);
         let mut answers = vec![0.0; rows.len() * width];
         let mut block = fresh(rows_per_block.min(rows.len()));
         let chunks = answers.chunks_mut((rows_per_block * width).max(1));
@@ -293,7 +289,7 @@ impl<'a> Distribution<'a> {
             if range.len() != block.n_rows {
                 block = fresh(range.len());
             }
-            self.posterior
+            self.model
                 .members(&self.table.rows(range.clone()), &mut block)?;
             question(&block, range, answers);
         }
@@ -318,7 +314,7 @@ impl<'a> Distribution<'a> {
 /// Answers in the target's units. Each asks the model anew, block by block.
 ///
 /// # Errors
-/// All fail as [`Posterior::members`] does; besides, where the question does not fit the task, where there is not
+/// All fail as [`Model::members`] does; besides, where the question does not fit the task, where there is not
 /// one target value for each row, and where a level is not a probability.
 #[allow(clippy::missing_errors_doc)]
 impl Distribution<'_> {
