@@ -1,11 +1,11 @@
-//! Progress bars on a terminal, and Ctrl-C: the program's side of `Watch`.
+//! Progress bars on a terminal, and Ctrl-C: the program's side of `Observer`.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use softwood::{Error, Progress, Result, Watch};
+use softwood::{Error, Observer, Progress, Result};
 
 /// Set by the first Ctrl-C.
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -109,7 +109,7 @@ impl Drop for Bar {
     }
 }
 
-impl Watch for Bar {
+impl Observer for Bar {
     fn step(&self, progress: &Progress<'_>) -> ControlFlow<()> {
         if !self.line.is_hidden() {
             self.show(progress);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::json;
 use softwood::{
-    Dataset, Distribution, Family, Key, Pool, Roles, Run, Silent, Target, Values, score,
+    Dataset, Distribution, Family, Key, NoObserver, Pool, Roles, Run, Target, Values, score,
 };
 use softwood_io::{ReadOptions, read_table};
 
@@ -48,7 +48,7 @@ fn vst(train: &Dataset, test: &Dataset) -> f64 {
     let run = Run {
         key: Key::from_seed(0),
         pool: &pool,
-        watch: &Silent,
+        observer: &NoObserver,
         held_out: None,
         base: None,
     };

@@ -49,10 +49,10 @@ impl PyDistribution {
                 )?)
             });
         }
-        stoppable(py, |watch| {
+        stoppable(py, |observer| {
             let pool = Pool::new(self.threads)?;
             let answer = Distribution::borrowing(&*self.posterior, &self.table, &pool)?;
-            question(&answer.watched_by(watch))
+            question(&answer.observed_by(observer))
         })
     }
 }

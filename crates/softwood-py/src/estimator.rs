@@ -116,11 +116,11 @@ pub(crate) fn fit(
     let held_out = held_out.map(Labelled::into_parts).transpose()?;
     let held_out = held_out.map(|parts| parts.to_more_rows(data.schema()));
     let held_out = held_out.transpose().map_err(to_python)?;
-    let posterior = stoppable(py, |watch| {
+    let posterior = stoppable(py, |observer| {
         let run = Run {
             key: Key::from_seed(seed),
             pool: &Pool::new(threads)?,
-            watch,
+            observer,
             held_out: held_out.as_ref(),
             base: record.as_ref(),
         };
@@ -209,12 +209,12 @@ impl PyModel {
         threads: usize,
     ) -> PyResult<String> {
         let (inside, outside) = (inside.into_table()?, outside.into_table()?);
-        let found = stoppable(py, |watch| {
+        let found = stoppable(py, |observer| {
             let pool = Pool::new(threads)?;
             let answer = |table| Distribution::new(&*self.posterior, table, &pool);
             ood(
-                &answer(&inside)?.watched_by(watch),
-                &answer(&outside)?.watched_by(watch),
+                &answer(&inside)?.observed_by(observer),
+                &answer(&outside)?.observed_by(observer),
             )
         })?;
         Ok(json!(found).to_string())
@@ -253,7 +253,7 @@ impl PyModel {
         let target = target.map(lone).transpose()?;
         let target = target.map(|target| target_of(self.posterior.schema(), &target));
         let target = target.transpose().map_err(to_python)?;
-        let found = stoppable(py, |watch| {
+        let found = stoppable(py, |observer| {
             let pool = Pool::new(threads)?;
             let answer = Distribution::new(&*self.posterior, &rows, &pool)?;
             let shuffling = PermutationOptions {
@@ -261,7 +261,7 @@ impl PyModel {
                 key: Key::from_seed(seed),
                 reference: reference.as_ref(),
             };
-            importances(&answer.watched_by(watch), target.as_ref(), &shuffling)
+            importances(&answer.observed_by(observer), target.as_ref(), &shuffling)
         })?;
         Ok(json!(found).to_string())
     }

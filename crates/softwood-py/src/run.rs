@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use softwood::{Progress, Result, Watch};
+use softwood::{Observer, Progress, Result};
 
 use crate::errors::to_python;
 
@@ -24,11 +24,11 @@ pub(crate) fn outside_gil<T: Send>(
 
 /// Runs `work` without the interpreter lock and asks it to stop when a signal handler raises.
 ///
-/// Python handles signals on its main thread alone, and a watch may be called from any thread: so the calling
+/// Python handles signals on its main thread alone, and a observer may be called from any thread: so the calling
 /// thread stays behind to look for signals while another does the work.
 pub(crate) fn stoppable<T: Send>(
     py: Python<'_>,
-    work: impl FnOnce(&dyn Watch) -> Result<T> + Send,
+    work: impl FnOnce(&dyn Observer) -> Result<T> + Send,
 ) -> PyResult<T> {
     let stop = Stop(AtomicBool::new(false));
     let (result, raised) = py.detach(|| beside(&stop, work));
@@ -40,7 +40,7 @@ pub(crate) fn stoppable<T: Send>(
 
 fn beside<T: Send>(
     stop: &Stop,
-    work: impl FnOnce(&dyn Watch) -> Result<T> + Send,
+    work: impl FnOnce(&dyn Observer) -> Result<T> + Send,
 ) -> (Result<T>, Option<PyErr>) {
     thread::scope(|scope| {
         let (running, ended) = channel::<()>();
@@ -66,7 +66,7 @@ fn beside<T: Send>(
 
 struct Stop(AtomicBool);
 
-impl Watch for Stop {
+impl Observer for Stop {
     fn step(&self, _: &Progress<'_>) -> ControlFlow<()> {
         if self.0.load(Ordering::Relaxed) {
             ControlFlow::Break(())

@@ -7,8 +7,8 @@
 use std::hint::black_box;
 
 use softwood::{
-    Column, Dataset, Distribution, Fit, Key, LeafMixing, Pool, ProbeShape, ProbeTrees, Roles,
-    Rotation, Run, Scaling, Silent, StepProbe, Table, VstParams,
+    Column, Dataset, Distribution, Fit, Key, LeafMixing, NoObserver, Pool, ProbeShape, ProbeTrees,
+    Roles, Rotation, Run, Scaling, StepProbe, Table, VstParams,
 };
 
 /// All parts, or those named on the command line: `cargo bench -p softwood --bench vst -- steps prediction`.
@@ -118,7 +118,7 @@ fn fit(params: &VstParams, data: &Dataset) -> softwood::Vst {
     let run = Run {
         key: Key::from_seed(0),
         pool: &pool,
-        watch: &Silent,
+        observer: &NoObserver,
         held_out: None,
         base: None,
     };

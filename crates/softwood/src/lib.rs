@@ -51,7 +51,7 @@
 //! - answers: [`Distribution`] for moments, quantiles, densities, samples, probabilities
 //! - scores: [`score()`] one answer, [`evaluate()`] families by a [`Protocol`], [`ood()`] out-of-domain alarms
 //! - explanations: [`importances()`] of columns, [`Model::gains`], [`Model::outline`] of a tree
-//! - progress, time limits and stopping: [`Watch`]
+//! - progress, time limits and stopping: [`Observer`]
 //! - model files: [`write_model`], [`read_model`], and the same in memory
 //!
 //! The same seed, data and version give the same bits on any number of threads.
@@ -65,6 +65,7 @@ mod inference;
 mod likelihood;
 mod models;
 mod numerics;
+mod observer;
 mod par;
 mod params;
 mod predictive;
@@ -90,7 +91,7 @@ pub use explain::permutation_importance::{
     ColumnImportance, Estimate, Importances, PermutationOptions, importances,
 };
 pub use explain::tree_export::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
-pub use fit::{Fit, Progress, Run, Silent, Watch};
+pub use fit::{Fit, Run};
 pub use model::{
     CurvePoint, Distribution, MemberReport, Model, OutputSpread, Step, Training, Trial,
 };
@@ -101,6 +102,7 @@ pub use models::forest::{Forest, ForestParams};
 pub use models::tree::{Tree, TreeParams};
 pub use models::vsgbm::{NoiseModel, NoiseUpdate, Residuals, Vsgbm, VsgbmParams};
 pub use models::vst::{Vst, VstParams};
+pub use observer::{NoObserver, Observer, Progress};
 pub use par::Pool;
 pub use params::{Checked, ClassWeight, Directions, Kind, Params, Spec, WeightRule};
 pub use predictive::block::{Block, Head, LANES};

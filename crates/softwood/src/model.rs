@@ -12,7 +12,7 @@ use crate::data::schema::Schema;
 use crate::data::table::{Rows, Table};
 use crate::error::{Error, Result};
 use crate::explain::tree_export::TreeExport;
-use crate::fit::{Progress, Silent, Watch};
+use crate::observer::{NoObserver, Observer, Progress};
 use crate::par::Pool;
 use crate::predictive::block::{Block, Head};
 use crate::predictive::moments::{Moments, Uncertainty};
@@ -141,7 +141,7 @@ pub struct Distribution<'a> {
     model: &'a dyn Model,
     table: Cow<'a, Table>,
     pool: &'a Pool,
-    watch: &'a dyn Watch,
+    observer: &'a dyn Observer,
 }
 
 impl Debug for Distribution<'_> {
@@ -169,7 +169,7 @@ impl<'a> Distribution<'a> {
             model,
             table: Cow::Owned(model.schema().align(table)?),
             pool,
-            watch: &Silent,
+            observer: &NoObserver,
         })
     }
 
@@ -188,15 +188,15 @@ impl<'a> Distribution<'a> {
             model,
             table,
             pool,
-            watch: &Silent,
+            observer: &NoObserver,
         })
     }
 
-    /// The same answer, with a watch that hears of every block of rows and may stop a question: it then ends in
+    /// The same answer, with a observer that hears of every block of rows and may stop a question: it then ends in
     /// [`Error::Cancelled`].
     #[must_use]
-    pub fn watched_by(self, watch: &'a dyn Watch) -> Self {
-        Self { watch, ..self }
+    pub fn observed_by(self, observer: &'a dyn Observer) -> Self {
+        Self { observer, ..self }
     }
 
     /// Number of rows.
@@ -218,8 +218,8 @@ impl<'a> Distribution<'a> {
         self.pool
     }
 
-    pub(crate) fn watch(&self) -> &dyn Watch {
-        self.watch
+    pub(crate) fn observer(&self) -> &dyn Observer {
+        self.observer
     }
 
     /// The same model's answer to other rows that are aligned already.
@@ -228,7 +228,7 @@ impl<'a> Distribution<'a> {
             model: self.model,
             table: Cow::Owned(table),
             pool,
-            watch: &Silent,
+            observer: &NoObserver,
         }
     }
 
@@ -304,7 +304,7 @@ impl<'a> Distribution<'a> {
             elbo: None,
             held_out: None,
         };
-        match self.watch.step(&progress) {
+        match self.observer.step(&progress) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Error::Cancelled),
         }

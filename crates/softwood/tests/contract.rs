@@ -12,8 +12,8 @@ use problems::{
     TARGETS, answers, categories, fit, mixed, normals, numbers, quick, replaced, with_target,
 };
 use softwood::{
-    Column, Dataset, Distribution, Error, Family, Key, Model, Pool, Progress, Roles, Run, Silent,
-    Table, Watch, read_model, write_model,
+    Column, Dataset, Distribution, Error, Family, Key, Model, NoObserver, Observer, Pool, Progress,
+    Roles, Run, Table, read_model, write_model,
 };
 
 /// The behaviour of each family on each target of the mixed table.
@@ -30,12 +30,12 @@ fn quick_fit(family: Family, data: &Dataset) -> Box<dyn Model> {
 }
 
 /// As [`quick_fit`], with the error.
-fn try_fit(family: Family, data: &Dataset, watch: &dyn Watch) -> Result<(), Error> {
+fn try_fit(family: Family, data: &Dataset, observer: &dyn Observer) -> Result<(), Error> {
     let pool = Pool::new(2).unwrap();
     let run = Run {
         key: Key::from_seed(0),
         pool: &pool,
-        watch,
+        observer,
         held_out: None,
         base: None,
     };
@@ -205,7 +205,7 @@ fn two_rows_are_enough_and_one_is_not() {
         answers(&*quick_fit(family, &pair), &table);
         let one = with_target(&table.take(&[0]), target);
         assert!(matches!(
-            try_fit(family, &one, &Silent),
+            try_fit(family, &one, &NoObserver),
             Err(Error::Table(_))
         ));
     });
@@ -215,10 +215,10 @@ fn two_rows_are_enough_and_one_is_not() {
 fn a_constant_target_is_refused_by_name() {
     for &family in Family::ALL {
         let table = replaced(&mixed(10, 50), Column::numeric("y", vec![2.5; 50]));
-        let error = try_fit(family, &with_target(&table, "y"), &Silent).unwrap_err();
+        let error = try_fit(family, &with_target(&table, "y"), &NoObserver).unwrap_err();
         assert!(error.to_string().contains("`y`"), "{error}");
         let table = replaced(&table, Column::categorical("two", &[Some("no"); 50]));
-        let error = try_fit(family, &with_target(&table, "two"), &Silent).unwrap_err();
+        let error = try_fit(family, &with_target(&table, "two"), &NoObserver).unwrap_err();
         assert!(error.to_string().contains("`two`"), "{error}");
     }
 }
@@ -277,11 +277,11 @@ fn what_only_rows_of_weight_zero_say_does_not_count() {
         let table = replaced(&table, Column::numeric("y", y));
         let mut weights = vec![1.0; 50];
         weights[49] = 0.0;
-        let error = try_fit(family, &weighted(&table, weights, "y"), &Silent).unwrap_err();
+        let error = try_fit(family, &weighted(&table, weights, "y"), &NoObserver).unwrap_err();
         assert!(error.to_string().contains("`y`"), "{error}");
         let mut weights = vec![0.0; 50];
         weights[49] = 1.0;
-        let error = try_fit(family, &weighted(&table, weights, "y"), &Silent).unwrap_err();
+        let error = try_fit(family, &weighted(&table, weights, "y"), &NoObserver).unwrap_err();
         assert!(matches!(error, Error::Table(_)), "{error}");
     }
 }
@@ -292,7 +292,7 @@ struct Stop {
     calls: AtomicUsize,
 }
 
-impl Watch for Stop {
+impl Observer for Stop {
     fn step(&self, _: &Progress<'_>) -> ControlFlow<()> {
         if self.calls.fetch_add(1, Ordering::Relaxed) < self.after {
             ControlFlow::Continue(())
@@ -307,11 +307,11 @@ fn a_fit_stops_when_it_is_asked_to() {
     each(|family, target| {
         let data = with_target(&mixed(14, 80), target);
         for after in [0, 1, 30] {
-            let watch = Stop {
+            let observer = Stop {
                 after,
                 calls: AtomicUsize::new(0),
             };
-            let result = try_fit(family, &data, &watch);
+            let result = try_fit(family, &data, &observer);
             assert!(
                 matches!(result, Err(Error::Cancelled)),
                 "after {after}: {result:?}"
@@ -432,7 +432,7 @@ fn a_held_out_row_beyond_all_others_leaves_a_model_that_can_be_read() {
     let run = Run {
         key: Key::from_seed(0),
         pool: &pool,
-        watch: &Silent,
+        observer: &NoObserver,
         held_out: Some(&held_out),
         base: None,
     };
@@ -472,7 +472,7 @@ fn a_class_for_every_row_is_refused_and_says_what_would_be_right() {
         let table = mixed(31, 60);
         let names: Vec<_> = (0..60).map(|row| Some(format!("row {row}"))).collect();
         let data = with_target(&replaced(&table, Column::categorical("two", &names)), "two");
-        let message = try_fit(family, &data, &Silent).unwrap_err().to_string();
+        let message = try_fit(family, &data, &NoObserver).unwrap_err().to_string();
         assert!(
             message.contains("`two`") && message.contains("values repeat"),
             "{message}"

@@ -6,7 +6,7 @@
 mod problems;
 
 use problems::{TARGETS, mixed, quick, with_target};
-use softwood::{Distribution, Family, Key, Pool, Run, Silent, Table, model_to_bytes};
+use softwood::{Distribution, Family, Key, NoObserver, Pool, Run, Table, model_to_bytes};
 
 /// The bytes of the model file of a quick fit, shape chosen on held-out rows.
 fn bytes(family: Family, table: &Table, target: &str, (seed, threads): (u64, usize)) -> Vec<u8> {
@@ -14,7 +14,7 @@ fn bytes(family: Family, table: &Table, target: &str, (seed, threads): (u64, usi
     let run = Run {
         key: Key::from_seed(seed),
         pool: &pool,
-        watch: &Silent,
+        observer: &NoObserver,
         held_out: None,
         base: None,
     };

@@ -12,7 +12,7 @@ mod problems;
 
 use problems::normals;
 use softwood::{
-    Column, Dataset, Fit, Key, LeafMixing, Pool, Prior, Roles, Rotation, Run, Scaling, Silent,
+    Column, Dataset, Fit, Key, LeafMixing, NoObserver, Pool, Prior, Roles, Rotation, Run, Scaling,
     Table, VstParams,
 };
 
@@ -149,7 +149,7 @@ fn fitted(rank: usize) -> (Vec<f64>, Vec<f64>) {
     let run = Run {
         key: Key::from_seed(0),
         pool: &pool,
-        watch: &Silent,
+        observer: &NoObserver,
         // with rows given, none is taken from the training rows; they decide nothing here
         held_out: Some(&data),
         base: None,

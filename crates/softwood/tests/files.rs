@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use softwood::{
-    Column, Dataset, Distribution, Error, Family, Key, Model, Pool, Record, Roles, Run, Silent,
+    Column, Dataset, Distribution, Error, Family, Key, Model, NoObserver, Pool, Record, Roles, Run,
     Table, model_from_bytes, model_to_bytes, read_model, write_model,
 };
 
@@ -54,7 +54,7 @@ fn fitted(family: Family, classify: bool) -> Box<dyn Model> {
     let run = Run {
         key: Key::from_seed(5),
         pool: &pool,
-        watch: &Silent,
+        observer: &NoObserver,
         held_out: None,
         base: None,
     };

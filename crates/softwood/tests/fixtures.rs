@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use softwood::{
-    Column, Dataset, Distribution, Family, Key, Model, Pool, Roles, Run, Silent, Table, read_model,
-    write_model,
+    Column, Dataset, Distribution, Family, Key, Model, NoObserver, Pool, Roles, Run, Table,
+    read_model, write_model,
 };
 
 /// Largest difference in units of the predicted standard deviation, or of probabilities.
@@ -131,7 +131,7 @@ fn write() {
         let run = Run {
             key: Key::from_seed(1),
             pool: &pool,
-            watch: &Silent,
+            observer: &NoObserver,
             held_out: None,
             base: None,
         };

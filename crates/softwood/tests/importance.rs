@@ -11,8 +11,8 @@ use problems::{fit, mixed, normals, numbers, quick, replaced, uniforms, with_tar
 use serde_json::Value;
 use softwood::{
     Block, Column, ColumnImportance, Dataset, Distribution, Error, Family, Head, Importances, Key,
-    Model, PermutationOptions, Pool, Progress, Record, Result, Roles, Rows, Schema, Table, Target,
-    Task, Training, Values, Watch, importances,
+    Model, Observer, PermutationOptions, Pool, Progress, Record, Result, Roles, Rows, Schema,
+    Table, Target, Task, Training, Values, importances,
 };
 use softwood_testkit::close;
 
@@ -389,7 +389,7 @@ fn what_cannot_be_measured_is_refused() {
 #[test]
 fn a_watch_can_stop_it() {
     struct Impatient;
-    impl Watch for Impatient {
+    impl Observer for Impatient {
         fn step(&self, progress: &Progress<'_>) -> ControlFlow<()> {
             if progress.stage == "shuffling" {
                 return ControlFlow::Break(());
@@ -401,7 +401,7 @@ fn a_watch_can_stop_it() {
     let model = Known::regression();
     let dist = Distribution::new(&model, &uniform(5), &pool)
         .unwrap()
-        .watched_by(&Impatient);
+        .observed_by(&Impatient);
     let stopped = importances(&dist, None, &shuffling(1));
     assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
 }

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use softwood::{
-    Column, Dataset, Error, Family, ModelSpec, Pool, Progress, Protocol, Roles, Silent, Split,
-    Table, Watch, evaluate,
+    Column, Dataset, Error, Family, ModelSpec, NoObserver, Observer, Pool, Progress, Protocol,
+    Roles, Split, Table, evaluate,
 };
 
 fn data(n_rows: usize) -> Dataset {
@@ -295,7 +295,15 @@ fn reports_do_not_depend_on_threads_and_sum_up_the_folds() {
     let splits = splits("paper:0.25,4", 80, 0);
     let run = |threads: usize| {
         let pool = Pool::new(threads).unwrap();
-        evaluate(&[entrant(), entrant()], &data, &splits, 7, &pool, &Silent).unwrap()
+        evaluate(
+            &[entrant(), entrant()],
+            &data,
+            &splits,
+            7,
+            &pool,
+            &NoObserver,
+        )
+        .unwrap()
     };
     let (one, three) = (run(1), run(3));
     assert_eq!(one.len(), 2);
@@ -344,7 +352,7 @@ fn one_fold_reports_no_spread() {
         &splits("holdout:0.2", 40, 0),
         0,
         &pool,
-        &Silent,
+        &NoObserver,
     )
     .unwrap();
     assert!(report[0].sd.values().all(|sd| *sd <= 0.0));
@@ -361,7 +369,7 @@ fn a_fold_that_cannot_be_fitted_is_named() {
     };
     let pool = Pool::new(1).unwrap();
     let good = splits("holdout:0.2", 40, 0).remove(0);
-    let message = evaluate(&[entrant()], &data, &[good, split], 0, &pool, &Silent)
+    let message = evaluate(&[entrant()], &data, &[good, split], 0, &pool, &NoObserver)
         .unwrap_err()
         .to_string();
     assert!(
@@ -373,13 +381,13 @@ fn a_fold_that_cannot_be_fitted_is_named() {
         held_out: Vec::new(),
         test: vec![2],
     };
-    assert!(evaluate(&[entrant()], &data, &[beyond], 0, &pool, &Silent).is_err());
+    assert!(evaluate(&[entrant()], &data, &[beyond], 0, &pool, &NoObserver).is_err());
 }
 
 /// Asks to stop at once.
 struct Stop;
 
-impl Watch for Stop {
+impl Observer for Stop {
     fn step(&self, _: &Progress<'_>) -> ControlFlow<()> {
         ControlFlow::Break(())
     }

@@ -12,7 +12,7 @@ use problems::{answers, fit, mixed, normals, numbers, uniforms, with_target};
 use serde_json::{Value, json};
 use softwood::{
     Column, Dataset, Distribution, Family, Fit, Key, LeafMixing, Model, NoiseModel, NoiseUpdate,
-    Pool, Progress, Residuals, Roles, Run, Table, VsgbmParams, Watch, score,
+    Observer, Pool, Progress, Residuals, Roles, Run, Table, VsgbmParams, score,
 };
 
 /// One shape, with nothing to choose and nothing held out.
@@ -242,7 +242,7 @@ fn intervals_are_right_where_the_noise_is_small_and_where_it_is_large() {
 #[derive(Debug, Default)]
 struct Count(AtomicUsize);
 
-impl Watch for Count {
+impl Observer for Count {
     fn step(&self, _: &Progress<'_>) -> ControlFlow<()> {
         self.0.fetch_add(1, Ordering::Relaxed);
         ControlFlow::Continue(())
@@ -264,7 +264,7 @@ fn going_on_with_some_rows_more_is_cheap_and_loses_nothing() {
     let fit = |data: &Table, base: Option<&softwood::Record>| {
         let count = Count::default();
         let mut run = Run::new(Key::from_seed(6), &pool);
-        run.watch = &count;
+        run.observer = &count;
         run.base = base;
         let model = learn(&params, &dataset(data), &run);
         (model, count.0.load(Ordering::Relaxed))

@@ -149,7 +149,7 @@ fn shuffled(
         key: Key::from_seed(args.run.seed.unwrap_or(0)),
         reference: reference.as_ref(),
     };
-    let found = importances(&answer.watched_by(&bar), target.as_ref(), &shuffling);
+    let found = importances(&answer.observed_by(&bar), target.as_ref(), &shuffling);
     bar.finish()?;
     found.map_err(within)
 }

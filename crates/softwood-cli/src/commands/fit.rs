@@ -72,7 +72,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
     let run = Run {
         key: Key::from_seed(seed),
         pool: &pool,
-        watch: &bar,
+        observer: &bar,
         held_out: held_out.as_ref(),
         base: base.as_ref().map(|base| &base.record),
     };

@@ -97,14 +97,14 @@ pub(crate) struct TrainedChain {
     pub(crate) dispersion: f64,
 }
 
-/// Grows a chain, from the best constant or from `base`. `watch` hears of every round: trees so far, the last held-out score.
+/// Grows a chain, from the best constant or from `base`. `observer` hears of every round: trees so far, the last held-out score.
 pub(crate) fn grow<const L: usize>(
     likelihood: &impl Likelihood<L>,
     data: &BoostingData<'_>,
     settings: &BoostingSettings,
     base: Option<&Chain>,
     key: Key,
-    watch: &mut dyn FnMut(usize, Option<f64>) -> ControlFlow<()>,
+    observer: &mut dyn FnMut(usize, Option<f64>) -> ControlFlow<()>,
 ) -> Result<TrainedChain> {
     let mut trainer = ChainTrainer::new(likelihood, data, *settings, base, key);
     let mut parallel_chains: Vec<(BoostingData<'_>, ChainTrainer<L>)> = (0..)
@@ -135,7 +135,7 @@ pub(crate) fn grow<const L: usize>(
                 break;
             }
         }
-        if watch(n_trees, curve.last().map(|point| point.held_out)).is_break() {
+        if observer(n_trees, curve.last().map(|point| point.held_out)).is_break() {
             return Err(Error::Cancelled);
         }
     }

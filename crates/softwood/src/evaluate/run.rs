@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::evaluate::protocol::{Split, check};
 use crate::evaluate::report::{FoldReport, ModelReport};
 use crate::evaluate::scores::score;
-use crate::fit::{Progress, Run, Watch};
+use crate::fit::{Observer, Progress, Run};
 use crate::model::Distribution;
 use crate::models::any::Family;
 use crate::par::Pool;
@@ -39,7 +39,7 @@ pub fn evaluate(
     splits: &[Split],
     seed: u64,
     pool: &Pool,
-    watch: &dyn Watch,
+    observer: &dyn Observer,
 ) -> Result<Vec<ModelReport>> {
     check(splits, data.n_rows())?;
     let n_jobs = entrants.len() * splits.len();
@@ -48,7 +48,7 @@ pub fn evaluate(
         data,
         key: Key::from_seed(seed),
         pool: if n_jobs == 1 { pool } else { &own },
-        watch,
+        observer,
         n_jobs,
         n_done: AtomicUsize::new(0),
         is_over: AtomicBool::new(false),
@@ -89,7 +89,7 @@ struct FoldJob<'a> {
     data: &'a Dataset,
     key: Key,
     pool: &'a Pool,
-    watch: &'a dyn Watch,
+    observer: &'a dyn Observer,
     n_jobs: usize,
     n_done: AtomicUsize,
     /// Set by the first failure, so that folds not yet begun are not.
@@ -112,14 +112,14 @@ impl FoldJob<'_> {
         let train = self.data.take(&split.train);
         let held_out = (!split.held_out.is_empty()).then(|| self.data.take(&split.held_out));
         let test = self.data.take(&split.test);
-        let watch = FoldObserver {
-            outer: self.watch,
+        let observer = FoldObserver {
+            outer: self.observer,
             name: format!("{} fold {fold}", entrant.family.name()),
         };
         let run = Run {
             key: self.key.child(fold as u64),
             pool: self.pool,
-            watch: &watch,
+            observer: &observer,
             held_out: held_out.as_ref(),
             base: None,
         };
@@ -151,7 +151,7 @@ impl FoldJob<'_> {
             elbo: None,
             held_out: None,
         };
-        match self.watch.step(&progress) {
+        match self.observer.step(&progress) {
             ControlFlow::Break(()) if progress.done < progress.total => Err(Error::Cancelled),
             _ => Ok(()),
         }
@@ -177,11 +177,11 @@ fn in_fold(error: Error, fold: usize) -> Error {
 
 /// Passes a fold's progress on under its name.
 struct FoldObserver<'a> {
-    outer: &'a dyn Watch,
+    outer: &'a dyn Observer,
     name: String,
 }
 
-impl Watch for FoldObserver<'_> {
+impl Observer for FoldObserver<'_> {
     fn step(&self, progress: &Progress<'_>) -> ControlFlow<()> {
         let stage = format!("{}: {}", self.name, progress.stage);
         self.outer.step(&Progress {

@@ -93,7 +93,7 @@ pub struct Importances {
 ///
 /// # Errors
 /// When there are fewer than two rows to shuffle, no rows to lend cells, no repeats, targets that do not fit the model or
-/// the number of rows, a reference without the model's columns, or the watch asked to stop.
+/// the number of rows, a reference without the model's columns, or the observer asked to stop.
 pub fn importances(
     distribution: &Distribution<'_>,
     target: Option<&Target>,
@@ -313,7 +313,7 @@ impl PermutationRun<'_> {
             elbo: None,
             held_out: None,
         };
-        match self.distribution.watch().step(&progress) {
+        match self.distribution.observer().step(&progress) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Error::Cancelled),
         }

@@ -164,7 +164,7 @@ impl Family {
     /// Fits the family to data with parameters given as a JSON object (absent names keep their defaults).
     ///
     /// # Errors
-    /// When a parameter or the data cannot be used, the watch asked to stop, or training diverged.
+    /// When a parameter or the data cannot be used, the observer asked to stop, or training diverged.
     pub fn fit(self, params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Model>> {
         with_params!(self, P => fit_as::<P>(params, data, run))
     }

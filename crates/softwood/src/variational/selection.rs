@@ -5,10 +5,11 @@ use std::ops::ControlFlow;
 use crate::data::dataset::Dataset;
 use crate::data::encoding::{Encoder, Encoding, Rotation, Scaling};
 use crate::error::{Error, Result};
-use crate::fit::{Progress, Run};
+use crate::fit::Run;
 use crate::inference::lowrank_gaussian::LowRank;
 use crate::inference::schedule::TrainingSchedule;
 use crate::model::{CurvePoint, Trial};
+use crate::observer::Progress;
 use crate::rng::Key;
 use crate::soft::additive::AdditiveLayout;
 use crate::soft::kernel::SoftTreeSpec;
@@ -393,10 +394,10 @@ fn attempt(
     let schedule = context.schedule.part(share);
     // all candidates of a stage share their random numbers: differences are then due to the candidates
     let key = context.run.key.child(10);
-    let watch = context.run.watch;
+    let observer = context.run.observer;
     let mut on_epoch = |epoch: usize, point: &CurvePoint| -> ControlFlow<()> {
         let done = at * schedule.n_epochs + epoch;
-        watch.step(&Progress {
+        observer.step(&Progress {
             stage,
             done,
             total: n * schedule.n_epochs,

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 use softwood::{
-    Column, Dataset, Distribution, Family, Key, Model, Pool, Roles, Run, Silent, Table, Values,
+    Column, Dataset, Distribution, Family, Key, Model, NoObserver, Pool, Roles, Run, Table, Values,
 };
 
 /// `n` independent standard Normal numbers, by Box and Muller's transform.
@@ -121,7 +121,7 @@ pub(crate) fn fit(family: Family, params: &Value, data: &Dataset, seed: u64) -> 
     let run = Run {
         key: Key::from_seed(seed),
         pool: &pool,
-        watch: &Silent,
+        observer: &NoObserver,
         held_out: None,
         base: None,
     };

@@ -72,7 +72,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     let run = Run {
         key: Key::from_seed(args.run.seed.unwrap_or(0)),
         pool: &pool,
-        watch: &bar,
+        observer: &bar,
         held_out: None,
         base: None,
     };

@@ -47,22 +47,22 @@ impl BoostingLikelihood {
         settings: &BoostingSettings,
         base: Option<&Chain>,
         key: Key,
-        watch: &mut dyn FnMut(usize, Option<f64>) -> ControlFlow<()>,
+        observer: &mut dyn FnMut(usize, Option<f64>) -> ControlFlow<()>,
     ) -> Result<TrainedChain> {
         match self {
             Self::Normal { floor } => {
-                grow::<4>(&Normal { floor }, ground, settings, base, key, watch)
+                grow::<4>(&Normal { floor }, ground, settings, base, key, observer)
             }
-            Self::Squared { .. } => grow::<2>(&Squared, ground, settings, base, key, watch),
-            Self::Binary => grow::<2>(&Binary, ground, settings, base, key, watch),
+            Self::Squared { .. } => grow::<2>(&Squared, ground, settings, base, key, observer),
+            Self::Binary => grow::<2>(&Binary, ground, settings, base, key, observer),
             Self::Multiclass { classes } => {
                 let likelihood = Multiclass::new(classes);
                 match classes {
-                    ..=3 => grow::<8>(&likelihood, ground, settings, base, key, watch),
-                    4..=7 => grow::<16>(&likelihood, ground, settings, base, key, watch),
-                    8..=15 => grow::<32>(&likelihood, ground, settings, base, key, watch),
+                    ..=3 => grow::<8>(&likelihood, ground, settings, base, key, observer),
+                    4..=7 => grow::<16>(&likelihood, ground, settings, base, key, observer),
+                    8..=15 => grow::<32>(&likelihood, ground, settings, base, key, observer),
                     16..=MOST_CLASSES => {
-                        grow::<64>(&likelihood, ground, settings, base, key, watch)
+                        grow::<64>(&likelihood, ground, settings, base, key, observer)
                     }
                     _ => Err(Error::Table(format!(
                         "the target has {classes} classes; boosted trees take at most {MOST_CLASSES}"

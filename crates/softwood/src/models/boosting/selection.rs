@@ -7,12 +7,13 @@ use crate::boosting::learner::{
 use crate::data::binning::binned::Binned;
 use crate::data::dedup::Deduplicated;
 use crate::error::{Error, Result};
-use crate::fit::{Progress, Run};
+use crate::fit::Run;
 use crate::model::{CurvePoint, Training, Trial};
 use crate::models::boosting::config::BoostingConfig;
 use crate::models::boosting::features::{CategoryPlan, FeaturePipeline, RowSubset};
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::training_data::{PreparedRows, TrainingData};
+use crate::observer::Progress;
 use crate::par::Pool;
 use crate::trees::histogram::candidate::ColumnInfo;
 
@@ -269,7 +270,7 @@ impl Tournament<'_> {
             let base = self.before.map(|before| before.chain);
             let key = self.run.key.child(10);
             likelihood.grow(&ground, &settings, base, key, &mut |done, held_out| {
-                self.run.watch.step(&Progress {
+                self.run.observer.step(&Progress {
                     stage: "choosing",
                     done: at * settings.n_trees + done,
                     total: n * settings.n_trees,

@@ -7,7 +7,7 @@ use crate::boosting::learner::{BoostingData, Sampling, TrainedChain};
 use crate::data::binning::binned::Binned;
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::fit::{Fit, Progress, Run};
+use crate::fit::{Fit, Run};
 use crate::model::{Model, Training};
 use crate::models::boosting::config::BoostingConfig;
 use crate::models::boosting::features::RowSubset;
@@ -17,6 +17,7 @@ use crate::models::boosting::member_diagnostics::MemberDiagnostics;
 use crate::models::boosting::params::{SgbParams, SglbParams};
 use crate::models::boosting::selection::{ChosenSettings, WarmStart, choose};
 use crate::models::boosting::training_data::{LEAST_SCALE, PreparedRows, TrainingData};
+use crate::observer::Progress;
 use crate::par::Pool;
 use crate::params::Checked;
 use crate::rng::Key;
@@ -216,7 +217,7 @@ fn chains(
         };
         let base = earlier.map(|chains| &chains[at]);
         likelihood.grow(&ground, &settings, base, key, &mut |done, held_out| {
-            run.watch.step(&Progress {
+            run.observer.step(&Progress {
                 stage: "fitting",
                 done: at * settings.n_trees + done,
                 total: n * settings.n_trees,

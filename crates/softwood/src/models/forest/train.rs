@@ -2,12 +2,13 @@
 
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::fit::{Fit, Progress, Run};
+use crate::fit::{Fit, Run};
 use crate::model::Training;
 use crate::models::forest::bootstrap::bag;
 use crate::models::forest::fitted::{Forest, ForestParts, Leaves};
 use crate::models::forest::noise_calibration::{ForestNoise, Residual};
 use crate::models::forest::params::ForestParams;
+use crate::observer::Progress;
 use crate::par::Pool;
 use crate::params::Checked;
 use crate::trees::cart::{Cart, CartLimits, CartTarget, grow};
@@ -135,7 +136,7 @@ fn grow_batch(
     let grown = run.pool.map(n, |at| {
         let key = run.key.child((first + at) as u64);
         let step = || {
-            run.watch.step(&Progress {
+            run.observer.step(&Progress {
                 stage: "growing",
                 done: first + at,
                 total,

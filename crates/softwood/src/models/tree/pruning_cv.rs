@@ -1,9 +1,10 @@
 //! How far to prune, and how much to smooth: cross-validation over the trees of the cost-complexity path.
 
 use crate::error::Result;
-use crate::fit::{Progress, Run};
+use crate::fit::Run;
 use crate::model::Trial;
 use crate::models::tree::leaf::{LeftOut, Smoothing};
+use crate::observer::Progress;
 use crate::par::Pool;
 use crate::rng::shuffle;
 use crate::trees::cart::pruning::{NodeStatistics, PruningPath};
@@ -118,8 +119,8 @@ fn folds(
     let alone = Pool::new(1)?;
     let field = training_set.cart_data(&alone);
     let folds = run.pool.map(FOLDS, |fold| {
-        let watch = || {
-            run.watch.step(&Progress {
+        let observer = || {
+            run.observer.step(&Progress {
                 stage: "cross-validating",
                 done: fold,
                 total: FOLDS,
@@ -134,7 +135,7 @@ fn folds(
             .map(|(&weight, &of)| if of == fold { 0.0 } else { weight })
             .collect();
         let key = run.key.child(2).child(fold as u64);
-        let cart = grow(&field, &weight, limits, key, &watch)?;
+        let cart = grow(&field, &weight, limits, key, &observer)?;
         let rows = (0..n_rows).filter(|&row| fold_of[row] == fold);
         Ok(CvFold::new(&field, &cart, &bins, rows))
     });

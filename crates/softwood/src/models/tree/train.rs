@@ -2,12 +2,13 @@
 
 use crate::data::dataset::Dataset;
 use crate::error::Result;
-use crate::fit::{Fit, Progress, Run};
+use crate::fit::{Fit, Run};
 use crate::model::Training;
 use crate::models::tree::fitted::{Tree, TreeParts};
 use crate::models::tree::leaf::Smoothing;
 use crate::models::tree::params::TreeParams;
 use crate::models::tree::pruning_cv::{PruningCandidates, choose};
+use crate::observer::Progress;
 use crate::params::Checked;
 use crate::trees::cart::pruning::NodeStatistics;
 use crate::trees::cart::{CartLimits, grow};
@@ -23,8 +24,8 @@ impl Fit for TreeParams {
             min_weight: params.min_child_weight,
             n_tried: None,
         };
-        let watch = || {
-            run.watch.step(&Progress {
+        let observer = || {
+            run.observer.step(&Progress {
                 stage: "growing",
                 done: 0,
                 total: 1,
@@ -38,7 +39,7 @@ impl Fit for TreeParams {
             &training_set.weight,
             &limits,
             run.key.child(0),
-            &watch,
+            &observer,
         )?;
         let tree = NodeStatistics::new(training_set.kind, &full.structure, &full.leaves);
         let path = tree.path();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::data::dataset::Dataset;
 use crate::data::encoding::Encoder;
 use crate::error::{Error, Result};
-use crate::fit::{Fit, Progress, Run};
+use crate::fit::{Fit, Run};
 use crate::inference::schedule::TrainingSchedule;
 use crate::model::{CurvePoint, Model, Training, Trial};
 use crate::models::vsgbm::fitted::Vsgbm;
@@ -15,6 +15,7 @@ use crate::models::vsgbm::noise;
 use crate::models::vsgbm::noise_calibration;
 use crate::models::vsgbm::params::{NoiseModel, VsgbmParams};
 use crate::models::vsgbm::stages::{AdditiveModel, Stage};
+use crate::observer::Progress;
 use crate::params::Checked;
 use crate::rng::Key;
 use crate::soft::likelihood::SoftLikelihood;
@@ -201,12 +202,12 @@ fn one_fit(
     })
 }
 
-/// Tells the run's watch of a stage.
+/// Tells the run's observer of a stage.
 fn listener<'a>(
     run: &'a Run<'a>,
 ) -> impl Fn(&str, usize, usize, &CurvePoint) -> ControlFlow<()> + 'a {
     |stage, done, total, point| {
-        run.watch.step(&Progress {
+        run.observer.step(&Progress {
             stage,
             done,
             total,

@@ -3,11 +3,12 @@
 use crate::data::dataset::Dataset;
 use crate::data::encoding::Encoder;
 use crate::error::Result;
-use crate::fit::{Fit, Progress, Run};
+use crate::fit::{Fit, Run};
 use crate::inference::schedule::TrainingSchedule;
 use crate::model::Training;
 use crate::models::vst::fitted::Vst;
 use crate::models::vst::params::VstParams;
+use crate::observer::Progress;
 use crate::params::Checked;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::TargetScale;
@@ -61,7 +62,7 @@ fn fit(params: &VstParams, context: &SelectionContext<'_>, data: &Dataset) -> Re
             run.key.child(20).child(at as u64),
             &mut |epoch, point| {
                 let (done, total) = (at * schedule.n_epochs + epoch, n_fits * schedule.n_epochs);
-                run.watch.step(&Progress {
+                run.observer.step(&Progress {
                     stage: "fitting",
                     done,
                     total,

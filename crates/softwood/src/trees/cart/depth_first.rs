@@ -23,7 +23,7 @@ use crate::trees::histogram::splitter::GainSpec;
 const FEW: usize = 64;
 /// Rows from which on a node is shared out among threads.
 const MANY: usize = 10_000;
-/// The watch hears of nodes above this depth.
+/// The observer hears of nodes above this depth.
 const WATCHED_DEPTH: usize = 6;
 
 /// What a options tree needs besides its task.
@@ -36,14 +36,14 @@ pub(crate) struct DepthFirstOptions<'a> {
     pub(crate) n_tried: Option<usize>,
     pub(crate) key: Key,
     /// Hears of the first levels.
-    pub(crate) watch: &'a (dyn Fn() -> ControlFlow<()> + Sync),
+    pub(crate) observer: &'a (dyn Fn() -> ControlFlow<()> + Sync),
 }
 
 impl<const L: usize> Grower<L> {
     /// Grows a tree on some rows (ascending); of the task's limits only the depth counts.
     ///
     /// # Errors
-    /// When the watch asks to stop.
+    /// When the observer asks to stop.
     pub(crate) fn grow_depth_first(
         &mut self,
         task: &GrowTask<'_, L>,
@@ -65,7 +65,7 @@ impl<const L: usize> Grower<L> {
         }
         let mut waiting = vec![(0, options.key)];
         while let Some((node, key)) = waiting.pop() {
-            if self.nodes[node].depth < WATCHED_DEPTH && (options.watch)().is_break() {
+            if self.nodes[node].depth < WATCHED_DEPTH && (options.observer)().is_break() {
                 return Err(Error::Cancelled);
             }
             let Some(best) = self.find(task, options, &mut small, (node, key)) else {

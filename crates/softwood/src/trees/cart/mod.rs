@@ -129,23 +129,25 @@ pub(crate) struct Cart {
 /// Grows a tree on the rows of positive weight.
 ///
 /// # Errors
-/// When the watch asks to stop, or there are too many classes.
+/// When the observer asks to stop, or there are too many classes.
 pub(crate) fn grow(
     data: &CartData<'_>,
     weight: &[f32],
     limits: &CartLimits,
     key: Key,
-    watch: &(dyn Fn() -> ControlFlow<()> + Sync),
+    observer: &(dyn Fn() -> ControlFlow<()> + Sync),
 ) -> Result<Cart> {
     match data.kind {
         CartTarget::Number | CartTarget::Classes(..=2) => {
-            grow_with::<2>(data, weight, limits, key, watch)
+            grow_with::<2>(data, weight, limits, key, observer)
         }
-        CartTarget::Classes(3) => grow_with::<4>(data, weight, limits, key, watch),
-        CartTarget::Classes(4..=7) => grow_with::<8>(data, weight, limits, key, watch),
-        CartTarget::Classes(8..=15) => grow_with::<16>(data, weight, limits, key, watch),
-        CartTarget::Classes(16..=31) => grow_with::<32>(data, weight, limits, key, watch),
-        CartTarget::Classes(32..=MOST_CLASSES) => grow_with::<64>(data, weight, limits, key, watch),
+        CartTarget::Classes(3) => grow_with::<4>(data, weight, limits, key, observer),
+        CartTarget::Classes(4..=7) => grow_with::<8>(data, weight, limits, key, observer),
+        CartTarget::Classes(8..=15) => grow_with::<16>(data, weight, limits, key, observer),
+        CartTarget::Classes(16..=31) => grow_with::<32>(data, weight, limits, key, observer),
+        CartTarget::Classes(32..=MOST_CLASSES) => {
+            grow_with::<64>(data, weight, limits, key, observer)
+        }
         CartTarget::Classes(n) => Err(Error::Table(format!(
             "the target has {n} classes; a tree takes at most {MOST_CLASSES}"
         ))),
@@ -157,7 +159,7 @@ fn grow_with<const L: usize>(
     weight: &[f32],
     limits: &CartLimits,
     key: Key,
-    watch: &(dyn Fn() -> ControlFlow<()> + Sync),
+    observer: &(dyn Fn() -> ControlFlow<()> + Sync),
 ) -> Result<Cart> {
     let n_rows = data.binned.n_rows();
     let rows: Vec<u32> = (0..n_rows as u32)
@@ -205,7 +207,7 @@ fn grow_with<const L: usize>(
         target: data.target,
         n_tried: limits.n_tried,
         key: key.child(1),
-        watch,
+        observer,
     };
     let mut grower = Grower::new(data.binned);
     let grown = grower.grow_depth_first(&task, &options, rows)?;
@@ -300,13 +302,13 @@ mod tests {
             kind,
             pool: &pool,
         };
-        let watch = || ControlFlow::Continue(());
+        let observer = || ControlFlow::Continue(());
         let cart = grow(
             &data,
             &vec![1.0; cells.len()],
             limits,
             Key::from_seed(0),
-            &watch,
+            &observer,
         )
         .unwrap();
         let leaves = (0..cells.len())
