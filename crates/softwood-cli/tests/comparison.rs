@@ -50,7 +50,7 @@ fn vst(train: &Dataset, test: &Dataset) -> f64 {
         pool: &pool,
         observer: &NoObserver,
         held_out: None,
-        base: None,
+        warm_start: None,
     };
     let model = Family::Vst.fit(&params, train, &run).unwrap();
     let answer = Distribution::new(model.as_ref(), test.features(), &pool).unwrap();

@@ -24,7 +24,7 @@ use crate::run::{outside_gil, stoppable};
 pub(crate) fn families() -> String {
     let all = Family::ALL.iter().map(|family| {
         json!({"name": family.name(), "summary": family.summary(), "params": family.table(),
-               "goes_on": family.goes_on()})
+               "supports_warm_start": family.supports_warm_start()})
     });
     Value::Array(all.collect()).to_string()
 }

@@ -120,7 +120,7 @@ fn fit(params: &VstParams, data: &Dataset) -> softwood::Vst {
         pool: &pool,
         observer: &NoObserver,
         held_out: None,
-        base: None,
+        warm_start: None,
     };
     params
         .fit(data, &run)

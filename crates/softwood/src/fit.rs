@@ -21,7 +21,7 @@ pub struct Run<'a> {
     /// Rows for early stopping and choices; a part of the training rows is set aside where `None`.
     pub held_out: Option<&'a Dataset>,
     /// A fitted model of the same family to go on from; a family that cannot go on says so.
-    pub base: Option<&'a Record>,
+    pub warm_start: Option<&'a Record>,
 }
 
 impl<'a> Run<'a> {
@@ -32,7 +32,7 @@ impl<'a> Run<'a> {
             pool,
             observer: &NoObserver,
             held_out: None,
-            base: None,
+            warm_start: None,
         }
     }
 }
@@ -51,7 +51,7 @@ pub trait Fit: Params {
     /// What comes out.
     type Fitted: Model;
     /// Whether it can go on from a fitted model.
-    const GOES_ON: bool = false;
+    const SUPPORTS_WARM_START: bool = false;
 
     /// Fits with checked parameters.
     ///
@@ -66,15 +66,15 @@ pub trait Fit: Params {
     fn fit(&self, data: &Dataset, run: &Run<'_>) -> Result<Self::Fitted> {
         let params = self.clone().check()?;
         data.check_fit()?;
-        if let (Some(base), false) = (run.base, Self::GOES_ON) {
-            return Err(cannot_go_on(&base.family));
+        if let (Some(base), false) = (run.warm_start, Self::SUPPORTS_WARM_START) {
+            return Err(no_warm_start(&base.family));
         }
         Self::learn(&params, data, run)
     }
 }
 
 /// What to say of a family that cannot go on from a fitted model.
-pub(crate) fn cannot_go_on(family: &str) -> Error {
+pub(crate) fn no_warm_start(family: &str) -> Error {
     Error::Parameters(vec![format!(
         "a `{family}` model cannot be trained further; fit it to all rows"
     )])

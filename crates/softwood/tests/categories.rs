@@ -150,7 +150,7 @@ fn training_that_goes_on_is_training_that_never_stopped() {
             let pool = Pool::new(2).unwrap();
             let record = half.record();
             let run = Run {
-                base: Some(&record),
+                warm_start: Some(&record),
                 ..Run::new(Key::from_seed(7), &pool)
             };
             let twice = family.fit(&params, &data, &run).unwrap();
@@ -179,7 +179,7 @@ fn going_on_adds_what_new_rows_say_and_refuses_what_does_not_fit() {
     let model = fit(Family::Sglb, &params, &data, 2);
     let record = model.record();
     let run = Run {
-        base: Some(&record),
+        warm_start: Some(&record),
         ..Run::new(Key::from_seed(1), &pool)
     };
     let all = rows(4000, 1, false);

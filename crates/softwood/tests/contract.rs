@@ -37,7 +37,7 @@ fn try_fit(family: Family, data: &Dataset, observer: &dyn Observer) -> Result<()
         pool: &pool,
         observer,
         held_out: None,
-        base: None,
+        warm_start: None,
     };
     family.fit(&quick(family), data, &run).map(|_| ())
 }
@@ -434,7 +434,7 @@ fn a_held_out_row_beyond_all_others_leaves_a_model_that_can_be_read() {
         pool: &pool,
         observer: &NoObserver,
         held_out: Some(&held_out),
-        base: None,
+        warm_start: None,
     };
     for &family in Family::ALL {
         let model = family.fit(&quick(family), &data, &run).unwrap();

@@ -16,7 +16,7 @@ fn bytes(family: Family, table: &Table, target: &str, (seed, threads): (u64, usi
         pool: &pool,
         observer: &NoObserver,
         held_out: None,
-        base: None,
+        warm_start: None,
     };
     let data = with_target(table, target);
     model_to_bytes(&family.fit(&quick(family), &data, &run).unwrap().record())

@@ -152,7 +152,7 @@ fn fitted(rank: usize) -> (Vec<f64>, Vec<f64>) {
         observer: &NoObserver,
         // with rows given, none is taken from the training rows; they decide nothing here
         held_out: Some(&data),
-        base: None,
+        warm_start: None,
     };
     let (mean, covariance) = params.fit(&data, &run).unwrap().weights(0).unwrap();
     assert_eq!(mean.len(), 2 * N);

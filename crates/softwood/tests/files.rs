@@ -56,7 +56,7 @@ fn fitted(family: Family, classify: bool) -> Box<dyn Model> {
         pool: &pool,
         observer: &NoObserver,
         held_out: None,
-        base: None,
+        warm_start: None,
     };
     family
         .fit(&quick(family), &labelled(classify), &run)

@@ -133,7 +133,7 @@ fn write() {
             pool: &pool,
             observer: &NoObserver,
             held_out: None,
-            base: None,
+            warm_start: None,
         };
         let model = family.fit(params, &training(classify), &run).unwrap();
         write_model(&fixture(&format!("{name}.softwood")), &model.record()).unwrap();

@@ -87,7 +87,7 @@ fn going_on_is_as_if_there_had_been_no_stop() {
     for family in FAMILIES {
         let half = fit_on(2, family, 20, &data).record();
         let run = Run {
-            base: Some(&half),
+            warm_start: Some(&half),
             ..Run::new(Key::from_seed(7), &pool)
         };
         let twice = family.fit(&params(20), &data, &run).unwrap();

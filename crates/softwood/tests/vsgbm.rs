@@ -265,7 +265,7 @@ fn going_on_with_some_rows_more_is_cheap_and_loses_nothing() {
         let count = Count::default();
         let mut run = Run::new(Key::from_seed(6), &pool);
         run.observer = &count;
-        run.base = base;
+        run.warm_start = base;
         let model = learn(&params, &dataset(data), &run);
         (model, count.0.load(Ordering::Relaxed))
     };
@@ -316,7 +316,7 @@ fn going_on_with_a_tree_more_keeps_the_noise() {
     };
     let record = first.record();
     let mut run = Run::new(Key::from_seed(13), &pool);
-    run.base = Some(&record);
+    run.warm_start = Some(&record);
     let second = learn(&more, &all, &run);
     let test = waves(Key::from_seed(14), 4000, sd);
     let noise = |model: &softwood::Vsgbm| {
@@ -339,7 +339,7 @@ fn more_trees_can_be_added_and_no_others_taken() {
             params[name] = value.clone();
         }
         let mut run = Run::new(Key::from_seed(2), &pool);
-        run.base = Some(&record);
+        run.warm_start = Some(&record);
         Family::Vsgbm.fit(&params, &data, &run)
     };
     let more = go_on(json!({"n_trees": 4})).unwrap();

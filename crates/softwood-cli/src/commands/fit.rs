@@ -74,7 +74,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         pool: &pool,
         observer: &bar,
         held_out: held_out.as_ref(),
-        base: base.as_ref().map(|base| &base.record),
+        warm_start: base.as_ref().map(|base| &base.record),
     };
     let posterior = family
         .fit(&params, &data, &run)
@@ -124,7 +124,7 @@ fn family_of(name: Option<&String>, base: Option<&Base>) -> softwood::Result<Fam
             base.record.family
         )])),
         _ => {
-            family.check_goes_on()?;
+            family.check_warm_start()?;
             Ok(family)
         }
     }

@@ -24,7 +24,7 @@ pub(crate) struct ParametersReport {
     pub(crate) summary: &'static str,
     pub(crate) parameters: Vec<Spec>,
     /// Whether a fitted model can be trained further.
-    pub(crate) goes_on: bool,
+    pub(crate) supports_warm_start: bool,
 }
 
 /// A saved model.
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<()> {
                 model: family.name(),
                 summary: family.summary(),
                 parameters: family.table(),
-                goes_on: family.goes_on(),
+                supports_warm_start: family.supports_warm_start(),
             };
             print::emit(args.json, false, &report, || text::parameters(&report))
         }

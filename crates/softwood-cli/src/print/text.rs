@@ -190,7 +190,7 @@ pub(crate) fn parameters(report: &ParametersReport) -> String {
         );
         let _ = writeln!(out, "      {}", spec.doc);
     }
-    if report.goes_on {
+    if report.supports_warm_start {
         out +=
             "\nA fitted model can be trained further: softwood fit --resume MODEL DATA -o MODEL.\n";
     }

@@ -10,9 +10,12 @@ fn families(folder: &Folder) -> Vec<(String, bool)> {
     let list = folder.json(&["models", "--json"]);
     let names = list.as_array().unwrap().iter();
     let names = names.map(|family| family["model"].as_str().unwrap().to_owned());
-    let goes_on =
-        |name: &String| folder.json(&["models", name, "--json"])["goes_on"] == Value::Bool(true);
-    names.map(|name| (name.clone(), goes_on(&name))).collect()
+    let supports_warm_start = |name: &String| {
+        folder.json(&["models", name, "--json"])["supports_warm_start"] == Value::Bool(true)
+    };
+    names
+        .map(|name| (name.clone(), supports_warm_start(&name)))
+        .collect()
 }
 
 /// A small model of `data.csv` in `base.softwood`.
@@ -62,9 +65,9 @@ fn every_family_goes_on_or_says_that_it_cannot() {
     for (table, target) in [(regression(60), "y"), (classification(60), "kind")] {
         let folder = Folder::new();
         folder.write("data.csv", &table);
-        for (family, goes_on) in families(&folder) {
+        for (family, supports_warm_start) in families(&folder) {
             fit(&folder, &family, target);
-            if !goes_on {
+            if !supports_warm_start {
                 let message = format!("a `{family}` model cannot be trained further");
                 folder.refused(&RESUME, &[&message, "fit it to all rows"]);
                 continue;
@@ -96,7 +99,7 @@ fn every_family_goes_on_or_says_that_it_cannot() {
 fn going_on(folder: &Folder) -> Option<String> {
     let found = families(folder)
         .into_iter()
-        .find(|(family, goes_on)| *goes_on && family.starts_with("sg"));
+        .find(|(family, supports_warm_start)| *supports_warm_start && family.starts_with("sg"));
     found.map(|(family, _)| family)
 }
 

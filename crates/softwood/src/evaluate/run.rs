@@ -121,7 +121,7 @@ impl FoldJob<'_> {
             pool: self.pool,
             observer: &observer,
             held_out: held_out.as_ref(),
-            base: None,
+            warm_start: None,
         };
         let start = Instant::now();
         let model = entrant.family.fit(&entrant.params, &train, &run)?;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::fit::{Fit, Run, cannot_go_on};
+use crate::fit::{Fit, Run, no_warm_start};
 use crate::model::Model;
 use crate::models::boosting::{Boosted, SgbParams, SglbParams};
 use crate::models::forest::{Forest, ForestParams};
@@ -146,19 +146,19 @@ impl Family {
     }
 
     /// Whether it can go on from a fitted model.
-    pub fn goes_on(self) -> bool {
-        with_params!(self, P => P::GOES_ON)
+    pub fn supports_warm_start(self) -> bool {
+        with_params!(self, P => P::SUPPORTS_WARM_START)
     }
 
     /// Refuses a family that cannot go on from a fitted model, before any data are read.
     ///
     /// # Errors
     /// When it cannot.
-    pub fn check_goes_on(self) -> Result<()> {
-        if self.goes_on() {
+    pub fn check_warm_start(self) -> Result<()> {
+        if self.supports_warm_start() {
             return Ok(());
         }
-        Err(cannot_go_on(self.name()))
+        Err(no_warm_start(self.name()))
     }
 
     /// Fits the family to data with parameters given as a JSON object (absent names keep their defaults).

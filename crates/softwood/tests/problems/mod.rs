@@ -123,7 +123,7 @@ pub(crate) fn fit(family: Family, params: &Value, data: &Dataset, seed: u64) -> 
         pool: &pool,
         observer: &NoObserver,
         held_out: None,
-        base: None,
+        warm_start: None,
     };
     family.fit(params, data, &run).unwrap()
 }

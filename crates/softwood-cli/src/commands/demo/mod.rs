@@ -74,7 +74,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
         pool: &pool,
         observer: &bar,
         held_out: None,
-        base: None,
+        warm_start: None,
     };
     let posterior = family.fit(&params, &data, &run)?;
     let seconds = start.elapsed().as_secs_f64();

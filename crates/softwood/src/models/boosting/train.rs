@@ -26,7 +26,7 @@ use crate::trees::histogram::candidate::ColumnInfo;
 
 impl Fit for SgbParams {
     type Fitted = Boosted;
-    const GOES_ON: bool = true;
+    const SUPPORTS_WARM_START: bool = true;
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
         let json = serde_json::to_value(&**params).unwrap_or_default();
@@ -36,7 +36,7 @@ impl Fit for SgbParams {
 
 impl Fit for SglbParams {
     type Fitted = Boosted;
-    const GOES_ON: bool = true;
+    const SUPPORTS_WARM_START: bool = true;
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
         let json = serde_json::to_value(&**params).unwrap_or_default();

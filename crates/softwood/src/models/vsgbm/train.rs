@@ -56,12 +56,12 @@ const FIXED: &[&str] = &[
 
 impl Fit for VsgbmParams {
     type Fitted = Vsgbm;
-    const GOES_ON: bool = true;
+    const SUPPORTS_WARM_START: bool = true;
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vsgbm> {
         let whole = data.deduplicated();
         let config = params.config();
-        if let Some(record) = run.base {
+        if let Some(record) = run.warm_start {
             return go_on(params, &config, record, (data, &whole), run);
         }
         let split = if run.held_out.is_none() {
