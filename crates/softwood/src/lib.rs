@@ -95,10 +95,10 @@ pub use fit::{Fit, Run};
 pub use model::{
     CurvePoint, Distribution, MemberReport, Model, OutputSpread, Step, Training, Trial,
 };
-pub use models::any::Family;
 pub use models::boosting::{Boosted, NoiseMode, RegressionHead, SgbParams, SglbParams, TreeGrowth};
 pub use models::file::{model_from_bytes, model_to_bytes, read_model, write_model};
 pub use models::forest::{Forest, ForestParams};
+pub use models::registry::Family;
 pub use models::tree::{Tree, TreeParams};
 pub use models::vsgbm::{NoiseModel, NoiseUpdate, Residuals, Vsgbm, VsgbmParams};
 pub use models::vst::{Vst, VstParams};

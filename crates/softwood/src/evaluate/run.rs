@@ -13,7 +13,7 @@ use crate::evaluate::report::{FoldReport, ModelReport};
 use crate::evaluate::scores::score;
 use crate::fit::{Observer, Progress, Run};
 use crate::model::Distribution;
-use crate::models::any::Family;
+use crate::models::registry::Family;
 use crate::par::Pool;
 use crate::predictive::block::Head;
 use crate::rng::Key;

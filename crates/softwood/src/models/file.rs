@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::model::Model;
-use crate::models::any::Family;
+use crate::models::registry::Family;
 use crate::store::record::Record;
 use crate::store::{container, file};
 
