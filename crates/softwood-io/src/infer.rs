@@ -10,7 +10,7 @@ use crate::levels::Levels;
 use crate::options::Rule;
 
 /// Distinct numbers beyond which a column of almost only numbers is no set of categories.
-const MOST_NUMBER_CATEGORIES: usize = 20;
+const MAX_NUMBER_CATEGORIES: usize = 20;
 
 /// Where a cell stands.
 #[derive(Debug, Clone, Copy)]
@@ -168,7 +168,7 @@ impl Tally {
             Cell::Words => {}
             Cell::Number(number) => {
                 self.n_numbers += 1;
-                if self.distinct.len() <= MOST_NUMBER_CATEGORIES {
+                if self.distinct.len() <= MAX_NUMBER_CATEGORIES {
                     self.distinct.insert(number.to_bits());
                 }
             }
@@ -181,7 +181,7 @@ impl Tally {
             return;
         }
         self.n_dressed += 1;
-        if self.distinct_dressed.len() <= MOST_NUMBER_CATEGORIES {
+        if self.distinct_dressed.len() <= MAX_NUMBER_CATEGORIES {
             self.distinct_dressed.insert(text.to_owned());
         }
         if self.first_dressed.is_none() {
@@ -198,7 +198,7 @@ impl Tally {
         let n_distinct = self.distinct.len() + self.distinct_dressed.len();
         if let Some((place, text)) = &self.first_dressed
             && are_most(self.n_numbers + self.n_dressed)
-            && n_distinct > MOST_NUMBER_CATEGORIES
+            && n_distinct > MAX_NUMBER_CATEGORIES
         {
             let problem = format!(
                 "{} (line {}) is a number only to people; write it as 1234.5 is written, without other marks, or \
@@ -208,7 +208,7 @@ impl Tally {
             );
             return Err(Error::cell(name, place.row, problem));
         }
-        if !are_most(self.n_numbers) || self.distinct.len() <= MOST_NUMBER_CATEGORIES {
+        if !are_most(self.n_numbers) || self.distinct.len() <= MAX_NUMBER_CATEGORIES {
             return Ok(());
         }
         let problem = format!(

@@ -4,7 +4,7 @@
 use softwood::{Dataset, FieldKind, Model, Training};
 
 /// Rows below which a category a row says nothing.
-const FEWEST_ROWS: usize = 20;
+const MIN_ROWS: usize = 20;
 
 /// One sentence for each text column that looks like identifiers or dates, and what training warns of.
 pub(crate) fn of(data: &Dataset, training: &Training) -> Vec<String> {
@@ -36,7 +36,7 @@ fn oddity(levels: &[String], n_rows: usize) -> Option<String> {
     if !levels.is_empty() && levels.iter().all(|level| is_date(level)) {
         return Some("holds dates, which are taken as categories".to_owned());
     }
-    let is_odd = n_rows >= FEWEST_ROWS && 2 * levels.len() > n_rows;
+    let is_odd = n_rows >= MIN_ROWS && 2 * levels.len() > n_rows;
     is_odd.then(|| {
         format!(
             "has {} different texts in {n_rows} rows, each taken as a category",

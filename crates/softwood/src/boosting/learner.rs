@@ -72,7 +72,7 @@ pub(crate) struct BoostingData<'a> {
 /// Rounds between two points at the held-out rows.
 const VALIDATE_EVERY: usize = 5;
 /// Rounds that a Langevin chain is given at least to do better on the held-out rows.
-const LEAST_PATIENCE: usize = 200;
+const MIN_PATIENCE: usize = 200;
 
 /// Streams of the chains parallel_chains the first one, after those of its rounds.
 const PARALLEL_CHAINS: u64 = 1 << 32;
@@ -156,7 +156,7 @@ fn is_stale(curve: &[ValidationPoint], settings: &BoostingSettings) -> bool {
     };
     let patience = settings.patience.or_else(|| {
         let is_chain = settings.sampling != Sampling::Off;
-        is_chain.then_some(best.n_trees + LEAST_PATIENCE)
+        is_chain.then_some(best.n_trees + MIN_PATIENCE)
     });
     patience.is_some_and(|patience| last.n_trees >= best.n_trees + patience)
 }

@@ -3,7 +3,7 @@
 use crate::boosting::chain::Chain;
 use crate::boosting::predict::BinSource;
 use crate::data::binning::bin_lookup::BinLookup;
-use crate::data::binning::binned::{Cut, Cuts, MISSING_BIN, MOST_BINS, guessed_bin};
+use crate::data::binning::binned::{Cut, Cuts, MAX_BINS, MISSING_BIN, guessed_bin};
 use crate::data::column::{UNSEEN, Values};
 use crate::data::table::Rows;
 use crate::trees::condition::RightBins;
@@ -32,7 +32,7 @@ impl UsedThresholds {
             .iter()
             .flat_map(|tree| tree.structure.conditions())
         {
-            let of_column = edges[condition.column].get_or_insert([false; MOST_BINS]);
+            let of_column = edges[condition.column].get_or_insert([false; MAX_BINS]);
             // bins above `bin` begin at this edge; that of missing cells is told apart by having no edge below
             if let RightBins::Above { bin, .. } = condition.right_bins
                 && let Some(edge) = usize::from(bin).checked_sub(1)
@@ -43,7 +43,7 @@ impl UsedThresholds {
         let columns = cuts.columns.iter().zip(edges).enumerate();
         let question = |(column, (cut, used_thresholds)): (
             usize,
-            (&Cut, Option<[bool; MOST_BINS]>),
+            (&Cut, Option<[bool; MAX_BINS]>),
         )| match (cut, used_thresholds) {
             (_, None) => ColumnThresholds::Nothing,
             (Cut::Number { edges, .. }, Some(used_thresholds)) => {

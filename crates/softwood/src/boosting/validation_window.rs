@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::boosting::learner::Sampling;
 
 /// Most log-likelihoods that are remembered; where there are more rows, fewer points go into the mixture.
-const MOST_NUMBERS: usize = 4_000_000;
+const MAX_NUMBERS: usize = 4_000_000;
 
 /// Log-likelihoods of the held-out rows at the last points.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl ValidationWindow {
     /// Adds a point and forgets those of the first half; without noise only the last counts.
     pub(crate) fn push(&mut self, log_densities: Vec<f64>) {
         self.n_seen += 1;
-        let most = (MOST_NUMBERS / log_densities.len().max(1)).max(1);
+        let most = (MAX_NUMBERS / log_densities.len().max(1)).max(1);
         let n_kept = if self.is_chain {
             self.n_seen.div_ceil(2).min(most)
         } else {

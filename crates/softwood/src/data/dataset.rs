@@ -12,13 +12,13 @@ use crate::error::{Error, Result};
 pub const MIN_ROWS: usize = 2;
 
 /// Classes up to which a table may have fewer than two rows a class.
-const MOST_RARE_CLASSES: usize = 20;
+const MAX_RARE_CLASSES: usize = 20;
 
 /// Sums of weights that single precision can carry.
 const TOTAL_WEIGHT: RangeInclusive<f64> = 1e-6..=1e15;
 
 /// Targets beyond this leave no room for an interval around them.
-const LARGEST_TARGET: f64 = 1e305;
+const MAX_TARGET: f64 = 1e305;
 
 /// Target values, one per row.
 #[derive(Debug, Clone, PartialEq)]
@@ -315,12 +315,12 @@ impl Dataset {
         let Target::Numeric(values) = &self.target else {
             return Ok(());
         };
-        let is_beyond = |row: &&usize| values[**row].abs() > LARGEST_TARGET;
+        let is_beyond = |row: &&usize| values[**row].abs() > MAX_TARGET;
         let Some(&row) = rows.iter().find(is_beyond) else {
             return Ok(());
         };
         let problem = format!(
-            "{:e} leaves no room for an interval around it; divide the column so that its numbers are below {LARGEST_TARGET:e}",
+            "{:e} leaves no room for an interval around it; divide the column so that its numbers are below {MAX_TARGET:e}",
             values[row]
         );
         Err(Error::cell(&self.schema.target, row + 1, problem))
@@ -337,7 +337,7 @@ impl Dataset {
         let weight = |row: &usize| self.weights.as_ref().map_or(1.0, |weights| weights[*row]);
         let total: f64 = rows.iter().map(weight).sum();
         let (n_classes, n_rows) = (found.len(), rows.len().max(total as usize));
-        if n_classes <= MOST_RARE_CLASSES || 2 * n_classes <= n_rows {
+        if n_classes <= MAX_RARE_CLASSES || 2 * n_classes <= n_rows {
             return Ok(());
         }
         let problem = format!(

@@ -11,7 +11,7 @@ pub(crate) struct TargetUnits {
 const ROWS_PER_VALUE: usize = 8;
 /// ... and there are at most this many values. A finer grid (a measurement rounded to three digits) resolves more than
 /// any model and needs no floor.
-const MOST_VALUES: usize = 32;
+const MAX_VALUES: usize = 32;
 
 impl TargetUnits {
     /// The weighted mean and standard deviation of `values`.
@@ -55,7 +55,7 @@ pub(crate) fn resolution(values: &[f64], weights: Option<&[f64]>) -> Option<f64>
     let n_values = gaps.len() + 1;
     // repeated rows may arrive as one row of their summed weight
     let n_rows = weights.map_or(values.len() as f64, |weights| weights.iter().sum());
-    let is_coarse = n_values <= MOST_VALUES && n_rows >= (ROWS_PER_VALUE * n_values) as f64;
+    let is_coarse = n_values <= MAX_VALUES && n_rows >= (ROWS_PER_VALUE * n_values) as f64;
     if gaps.is_empty() || !is_coarse {
         return None;
     }

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::evaluate::protocol::Split;
 
 /// More runs than this are a random order, not folds set end to end.
-const MOST_RUNS: usize = 32;
+const MAX_RUNS: usize = 32;
 
 /// The splits of a table of a known kind.
 ///
@@ -125,7 +125,7 @@ fn infer_train(order: &[usize], several: bool) -> usize {
     let ends: Vec<usize> = (1..order.len())
         .filter(|&at| order[at] < order[at - 1])
         .collect();
-    if ends.len() >= MOST_RUNS {
+    if ends.len() >= MAX_RUNS {
         return part(0.8);
     }
     ends.into_iter()

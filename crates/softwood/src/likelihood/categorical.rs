@@ -9,13 +9,13 @@ use crate::rng::{Key, shuffle};
 use crate::trees::histogram::splitter::Output;
 
 /// Hessians are held above this part of the weight, so that sure rows cannot make steps endless.
-const LEAST_CURVATURE: f32 = 1e-3;
+const MIN_CURVATURE: f32 = 1e-3;
 /// Largest step of a logit in one leaf.
 const STEP: f64 = 4.0;
 /// Hessian of a typical row, by which `l2` counts.
 const TYPICAL: f64 = 0.25;
 /// Probabilities are held this far from 0 in scores.
-const LEAST_PROBABILITY: f64 = 1e-12;
+const MIN_PROBABILITY: f64 = 1e-12;
 
 /// Two classes; grad_hess are gradient and hessian.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +43,7 @@ impl Likelihood<2> for Binary {
     fn grad_hess(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; 2]]) {
         for (((out, &logit), &y), &w) in out.iter_mut().zip(raw).zip(target).zip(weight) {
             let p = 1.0 / (1.0 + (-logit).exp());
-            *out = [w * (y - p), w * (p * (1.0 - p)).max(LEAST_CURVATURE)];
+            *out = [w * (y - p), w * (p * (1.0 - p)).max(MIN_CURVATURE)];
         }
     }
 
@@ -61,7 +61,7 @@ impl Likelihood<2> for Binary {
 }
 
 /// Most classes that one tree moves.
-pub(crate) const MOST_SHOWN: usize = 31;
+pub(crate) const MAX_SHOWN: usize = 31;
 
 /// Several classes; grad_hess are the gradients of those shown, their hessians, and last the weight. Of very many a tree moves
 /// some, drawn anew in every round.
@@ -101,10 +101,10 @@ impl<const L: usize> Likelihood<L> for Multiclass {
     }
 
     fn for_round(&self, key: Key) -> Option<Self> {
-        (self.n_classes > MOST_SHOWN).then(|| {
+        (self.n_classes > MAX_SHOWN).then(|| {
             let mut classes: Vec<u16> = (0..self.n_classes as u16).collect();
             shuffle(&mut key.rng(), &mut classes);
-            classes.truncate(MOST_SHOWN);
+            classes.truncate(MAX_SHOWN);
             classes.sort_unstable();
             Self {
                 shown: classes,
@@ -144,7 +144,7 @@ impl<const L: usize> Likelihood<L> for Multiclass {
                 let hit = f32::from(u8::from(y as usize == class));
                 let hessian = factor * p[class] * (1.0 - p[class]);
                 out[at] = w * (hit - p[class]);
-                out[classes.len() + at] = w * hessian.max(LEAST_CURVATURE);
+                out[classes.len() + at] = w * hessian.max(MIN_CURVATURE);
             }
             out[L - 1] = w;
         }
@@ -162,7 +162,7 @@ impl<const L: usize> Likelihood<L> for Multiclass {
             .zip(target)
         {
             softmax(raw, &mut p);
-            *out = f64::from(p[y as usize]).max(LEAST_PROBABILITY).ln();
+            *out = f64::from(p[y as usize]).max(MIN_PROBABILITY).ln();
         }
     }
 }

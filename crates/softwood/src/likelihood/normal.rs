@@ -26,7 +26,7 @@ const Z_LIMIT: f32 = 8.0;
 /// Largest step of the log scale.
 const SCALE_STEP: f64 = 1.0;
 /// Log scales are read no higher: targets are standardised.
-const MOST_LOG_SCALE: f32 = 8.0;
+const MAX_LOG_SCALE: f32 = 8.0;
 
 /// A Normal likelihood; grad_hess are `z`, `e^{-s}`, the natural gradient of the log scale, and 1, each times the row's weight.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,7 @@ pub(crate) struct Normal {
 impl Normal {
     /// The log scale as it is read.
     pub(crate) fn log_scale(self, raw: f64) -> f64 {
-        raw.clamp(self.floor.ln(), f64::from(MOST_LOG_SCALE))
+        raw.clamp(self.floor.ln(), f64::from(MAX_LOG_SCALE))
     }
 
     /// TargetUnits deviations of rows from their raw log scales.
@@ -50,7 +50,7 @@ impl Normal {
 #[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
 fn scales(least: f64, raw: &[f64], out: &mut [f64]) {
     for (out, &raw) in out.iter_mut().zip(raw) {
-        *out = exp(raw.clamp(least, f64::from(MOST_LOG_SCALE)));
+        *out = exp(raw.clamp(least, f64::from(MAX_LOG_SCALE)));
     }
 }
 
@@ -190,7 +190,7 @@ fn lanes_of_chunk(
     let mut found = [[0.0_f32; CHUNK]; 3];
     for at in 0..CHUNK {
         let (mean, raw_scale, y, w) = (cells[0][at], cells[1][at], target[at], weight[at]);
-        let log_scale = raw_scale.clamp(least, MOST_LOG_SCALE);
+        let log_scale = raw_scale.clamp(least, MAX_LOG_SCALE);
         let precision = Real::exp(-log_scale);
         let z = ((y - mean) * precision).clamp(-Z_LIMIT, Z_LIMIT);
         let push = 0.5 * (z * z - 1.0);

@@ -8,7 +8,7 @@
 //! Several quantities, such as the rows of a table, may be added up: moments are then means over them.
 
 /// Most lags that are looked at: draws that are still alike so far apart are worth next to nothing.
-const MOST_LAGS: usize = 100;
+const MAX_LAGS: usize = 100;
 
 /// Moments of chains, summed over some quantities.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ impl Draws {
             n_added: 0,
             within: 0.0,
             between: 0.0,
-            covariance: vec![0.0; n_draws.min(MOST_LAGS)],
+            covariance: vec![0.0; n_draws.min(MAX_LAGS)],
         }
     }
 

@@ -17,7 +17,7 @@ const FINEST: f64 = 1.25;
 /// Points per sd on a coarser cdf_grid, at least: interpolation is then exact to 1e-7.
 const COARSER: f64 = 1.4;
 /// Points of the finest cdf_grid beyond which the pairs are summed instead, whatever that costs: 8 MiB of them.
-const MOST_POINTS: f64 = 1_048_576.0;
+const MAX_POINTS: f64 = 1_048_576.0;
 /// Pairs that are summed in the time of one point, where there are many points.
 const PAIRS_PER_POINT: f64 = 4.0;
 /// Error, in units of the mixture's sd, allowed for taking very narrow components of little weight as wider.
@@ -78,7 +78,7 @@ impl CdfGrid {
         let least_sd = least_sd(mixture);
         let step = least_sd / FINEST;
         let n_pairs = 0.5 * (mixture.len * mixture.len) as f64;
-        let most_points = (n_pairs / PAIRS_PER_POINT).min(MOST_POINTS);
+        let most_points = (n_pairs / PAIRS_PER_POINT).min(MAX_POINTS);
         let has_room = (high - low) / step <= most_points;
         if !has_room {
             return None;

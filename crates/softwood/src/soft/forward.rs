@@ -10,7 +10,7 @@ use crate::soft::layout::Layout;
 use crate::soft::likelihood::SoftLikelihood;
 
 /// Least weight of a component, before its logarithm.
-const LEAST_REACH: f32 = 1e-30;
+const MIN_REACH: f32 = 1e-30;
 
 /// Room for one chunk of lanes.
 #[derive(Debug, Clone)]
@@ -125,7 +125,7 @@ pub(crate) fn offset(
             let reach = scratch.reach[node];
             let place = &mut out[component * n_rows + start..][..LANES];
             for lane in 0..LANES {
-                place[lane] = Real::ln(reach[lane].largest(LEAST_REACH));
+                place[lane] = Real::ln(reach[lane].largest(MIN_REACH));
             }
             for channel in 0..n_channels {
                 let at = n_components + component * n_channels + channel;

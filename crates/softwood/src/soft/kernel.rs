@@ -22,7 +22,7 @@ use crate::soft::layout::Layout;
 use crate::soft::likelihood::SoftLikelihood;
 
 /// Reach probabilities are held above this, so that their products with gradients stay normal numbers.
-const LEAST_REACH: f64 = 1e-12;
+const MIN_REACH: f64 = 1e-12;
 
 /// What a spec needs to know of the model.
 #[derive(Debug, Clone, Copy)]
@@ -301,8 +301,8 @@ fn descend<T: Real>(layout: &Layout, beta: T, view: &BlockView<'_, T>, tree: &mu
         for lane in 0..LANES {
             let value = sigmoid(beta * a[lane]);
             g[lane] = value;
-            right[lane] = (up[lane] * value).largest(T::of(LEAST_REACH));
-            left[lane] = (up[lane] - up[lane] * value).largest(T::of(LEAST_REACH));
+            right[lane] = (up[lane] * value).largest(T::of(MIN_REACH));
+            left[lane] = (up[lane] - up[lane] * value).largest(T::of(MIN_REACH));
         }
         tree.gates[node] = g;
         tree.reach[2 * node + 1] = left;

@@ -10,7 +10,7 @@ use crate::trees::cart::{CartData, CartTarget};
 use crate::trees::histogram::candidate::ColumnInfo;
 
 /// Least standard deviation in units of the target's, where the target is no grid.
-const LEAST_SCALE: f64 = 1e-3;
+const MIN_SCALE: f64 = 1e-3;
 
 /// Deduplicated rows, ready for growing trees.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl TreeTrainingSet {
                     target,
                     CartTarget::Number,
                     standard,
-                    LEAST_SCALE.max(half_step),
+                    MIN_SCALE.max(half_step),
                 )
             }
             Target::Classes(codes) => {
@@ -52,12 +52,7 @@ impl TreeTrainingSet {
                     shift: 0.0,
                     scale: 1.0,
                 };
-                (
-                    target,
-                    CartTarget::Classes(n_classes),
-                    standard,
-                    LEAST_SCALE,
-                )
+                (target, CartTarget::Classes(n_classes), standard, MIN_SCALE)
             }
         };
         Self {

@@ -41,7 +41,7 @@ pub(crate) struct TargetScale {
 }
 
 /// Least leaf scale in units of the target's, where the target is no grid.
-const LEAST_SCALE: f64 = 1e-3;
+const MIN_SCALE: f64 = 1e-3;
 
 impl TargetScale {
     /// TargetUnits units of the training target and the likelihood that suits it.
@@ -59,7 +59,7 @@ impl TargetScale {
                 let standard = TargetUnits::fit(values, data.weights());
                 let half_step = resolution(values, data.weights())
                     .map_or(0.0, |step| 0.5 * step / standard.scale);
-                let floor = config.min_scale.unwrap_or(LEAST_SCALE.max(half_step));
+                let floor = config.min_scale.unwrap_or(MIN_SCALE.max(half_step));
                 let (likelihood, n_channels) = match config.noise {
                     NoiseSpec::Known(sd) => {
                         let sd = sd / standard.scale;

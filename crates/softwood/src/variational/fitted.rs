@@ -19,9 +19,9 @@ use crate::store::record::{Array, Record};
 use crate::variational::optimizer_state::draws_of;
 
 /// Deepest tree that a file may hold.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 /// Most trees of a sum that a file may hold.
-const MOST_TREES: usize = 10_000;
+const MAX_TREES: usize = 10_000;
 
 /// One posterior over the weights of a sum of trees, and its draws.
 #[derive(Debug, Clone)]
@@ -239,7 +239,7 @@ impl FittedHeader {
             (None, _) => 2,
         };
         let is_tree = |layout: &Layout| {
-            layout.depth <= DEEPEST
+            layout.depth <= MAX_DEPTH
                 && layout.mixing_levels <= layout.depth
                 && layout.n_channels == n_channels
                 && layout.n_inputs == self.encoder.n_inputs()
@@ -248,7 +248,7 @@ impl FittedHeader {
             && is_tree(&first)
             && is_tree(&added)
             && (self.stack.n_added == 0 || added.mixing_levels == 0)
-            && self.stack.n_added <= MOST_TREES
+            && self.stack.n_added <= MAX_TREES
             && !self.stack.has_offset
             && (self.likelihood == SoftLikelihood::Categorical) == schema.classes().is_some()
             && self.beta.is_finite();
@@ -258,7 +258,7 @@ impl FittedHeader {
         let n_added = added.checked_n_weights()?.checked_mul(self.stack.n_added)?;
         let n_weights = first.checked_n_weights()?.checked_add(n_added)?;
         let mut left = n_weights;
-        let mut sizes = Vec::with_capacity(self.blocks.len().min(MOST_TREES));
+        let mut sizes = Vec::with_capacity(self.blocks.len().min(MAX_TREES));
         for &(n, rank) in &self.blocks {
             left = left.checked_sub(n)?;
             sizes.push(n.checked_mul(rank.checked_add(2)?)?);

@@ -23,7 +23,7 @@ const START_SD: f64 = 0.05;
 /// Spread of the low-rank part at the start, relative to the diagonal; zero would be a saddle.
 const START_CORRELATION: f64 = 0.1;
 /// Least scale above its floor when it is set free: a softplus is flat below.
-const LEAST_FREE_SCALE: f64 = 1e-3;
+const MIN_FREE_SCALE: f64 = 1e-3;
 /// Part of a run over which the KL term grows to its full weight. At full weight from the start, weights that have not
 /// found their use yet are pressed to zero, and the learned prior keeps them there.
 pub(crate) const KL_ANNEALING: f64 = 0.5;
@@ -55,7 +55,7 @@ impl HomoscedasticNoise {
                 Some(Self {
                     shape: 0.0,
                     scale: 0.0,
-                    least: floor + LEAST_FREE_SCALE,
+                    least: floor + MIN_FREE_SCALE,
                 })
             }
             _ => None,
@@ -212,7 +212,7 @@ impl OptimizerState {
         };
         self.spec.likelihood = likelihood;
         let layout = self.spec.stack.first;
-        let raw = inverse_softplus((sd - floor).max(LEAST_FREE_SCALE)) as f32;
+        let raw = inverse_softplus((sd - floor).max(MIN_FREE_SCALE)) as f32;
         let (means, spreads) = self.posterior.values.split_at_mut(layout.n_weights());
         for leaf in 0..layout.n_leaves() {
             let range = layout.leaf(1, leaf);

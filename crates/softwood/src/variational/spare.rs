@@ -5,9 +5,9 @@ use crate::rng::{Key, shuffle};
 use crate::variational::config::SoftTreeConfig;
 
 /// Fewest rows of which a part is held out.
-const LEAST_ROWS_TO_SPLIT: usize = 40;
+const MIN_ROWS_TO_SPLIT: usize = 40;
 /// Most copies of one row that are set aside one by one.
-const MOST_COPIES: usize = 64;
+const MAX_COPIES: usize = 64;
 
 /// Splits off the held-out part; `None` where there are too few rows to spare any, or nothing to use it for.
 pub(crate) fn set_aside(
@@ -22,7 +22,7 @@ pub(crate) fn set_aside(
         && config.scaling.is_some()
         && config.rotation.is_some()
         && config.squares.is_some();
-    if n_raw_rows(data) < LEAST_ROWS_TO_SPLIT || nothing_to_choose {
+    if n_raw_rows(data) < MIN_ROWS_TO_SPLIT || nothing_to_choose {
         return None;
     }
     let copies = copies_of(data);
@@ -50,10 +50,10 @@ pub(crate) fn n_raw_rows(data: &Dataset) -> usize {
 /// rows that stand for many none can be spared whole.
 fn copies_of(data: &Dataset) -> Vec<usize> {
     let n_rows = data.n_rows();
-    let Some(weights) = data.weights().filter(|_| n_rows < LEAST_ROWS_TO_SPLIT) else {
+    let Some(weights) = data.weights().filter(|_| n_rows < MIN_ROWS_TO_SPLIT) else {
         return (0..n_rows).collect();
     };
-    let times = |row: usize| (weights[row] as usize).clamp(1, MOST_COPIES);
+    let times = |row: usize| (weights[row] as usize).clamp(1, MAX_COPIES);
     (0..n_rows)
         .flat_map(|row| std::iter::repeat_n(row, times(row)))
         .collect()

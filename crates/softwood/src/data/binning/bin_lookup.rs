@@ -2,7 +2,7 @@
 
 use multiversion::multiversion;
 
-use crate::data::binning::binned::{MISSING_BIN, MOST_BINS};
+use crate::data::binning::binned::{MAX_BINS, MISSING_BIN};
 
 /// Most edges that a value is compared with one by one; a search in steps has to fetch edges from places that differ by value.
 const FEW: usize = 48;
@@ -17,7 +17,7 @@ pub(crate) enum BinLookup {
     /// Each edge, and by how much the bin is higher above it.
     Few(Vec<(f64, u32)>),
     /// All edges; the rest is infinite.
-    Many(Box<[f64; MOST_BINS + 1]>),
+    Many(Box<[f64; MAX_BINS + 1]>),
 }
 
 impl BinLookup {
@@ -26,7 +26,7 @@ impl BinLookup {
         if edges.len() <= FEW {
             return Self::Few(edges.iter().map(|&edge| (edge, 1)).collect());
         }
-        let mut all = [f64::INFINITY; MOST_BINS + 1];
+        let mut all = [f64::INFINITY; MAX_BINS + 1];
         all[..edges.len()].copy_from_slice(edges);
         Self::Many(Box::new(all))
     }
@@ -80,7 +80,7 @@ fn pass(edges: &[(f64, u32)], values: &[f64], bins: &mut [u8]) {
     "x86_64+avx2",
     "aarch64+neon"
 ))]
-fn climb(edges: &[f64; MOST_BINS + 1], values: &[f64], bins: &mut [u8]) {
+fn climb(edges: &[f64; MAX_BINS + 1], values: &[f64], bins: &mut [u8]) {
     for_chunks(values, bins, |values| {
         let mut below = [0_u64; LANES];
         for &mark in edges.iter().skip(STRIDE - 1).step_by(STRIDE) {
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_bin_counts_the_edges_below_a_value() {
-        for n_edges in 0..MOST_BINS {
+        for n_edges in 0..MAX_BINS {
             let edges = edges(n_edges);
             let values = values(&edges);
             let mut bins = vec![77; values.len()];

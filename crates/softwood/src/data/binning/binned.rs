@@ -19,7 +19,7 @@ pub(crate) const GROUP: usize = 8;
 /// Bin of a missing cell.
 pub(crate) const MISSING_BIN: u8 = 0;
 /// Most bins of a column besides the one for missing cells.
-pub(crate) const MOST_BINS: usize = 255;
+pub(crate) const MAX_BINS: usize = 255;
 /// Rows that the edges are read off.
 const SAMPLE: usize = 200_000;
 
@@ -260,7 +260,7 @@ impl Cuts {
     pub(crate) fn check(&self, kinds: &[Option<usize>]) -> Result<()> {
         let fits = |(cut, kind): (&Cut, &Option<usize>)| match (cut, kind) {
             (Cut::Number { edges, slack }, None) => {
-                edges.len() < MOST_BINS
+                edges.len() < MAX_BINS
                     && edges.iter().all(|edge| edge.is_finite())
                     && edges.windows(2).all(|pair| pair[0] < pair[1])
                     && (slack.is_empty() || slack.len() == edges.len())

@@ -11,16 +11,16 @@ use crate::data::column::{Column, Values};
 use crate::par::Pool;
 
 /// Most sets that are kept.
-const MOST_SETS: usize = 24;
+const MAX_SETS: usize = 24;
 /// Rows that are looked at, and cells in all.
-const MOST_ROWS: usize = 50_000;
-const MOST_CELLS: usize = 10_000_000;
+const MAX_ROWS: usize = 50_000;
+const MAX_CELLS: usize = 10_000_000;
 /// Rows below which nothing could be told: where there are so many pairs, none is looked at.
-const FEWEST_ROWS: usize = 500;
+const MIN_ROWS: usize = 500;
 /// Rows of no residual that every group starts with.
 const CAUTION: f64 = 5.0;
 /// TargetUnits errors that a gain must lie above nothing.
-const LEAST_Z: f64 = 4.0;
+const MIN_Z: f64 = 4.0;
 /// Times that each column and set is taken off, since columns overlap and means of few rows are drawn towards zero.
 const SWEEPS: usize = 2;
 /// Numeric columns of so many whole numbers stand beside categories: a month may say with a place what neither says alone.
@@ -35,10 +35,10 @@ pub(crate) fn category_crosses(
 ) -> Vec<Vec<usize>> {
     let categories = categories(sample);
     let n_pairs = categories.len() * categories.len().saturating_sub(1) / 2;
-    if n_pairs == 0 || n_pairs > MOST_CELLS / FEWEST_ROWS {
+    if n_pairs == 0 || n_pairs > MAX_CELLS / MIN_ROWS {
         return Vec::new();
     }
-    let n_rows = sample.rows.len().min(MOST_ROWS).min(MOST_CELLS / n_pairs);
+    let n_rows = sample.rows.len().min(MAX_ROWS).min(MAX_CELLS / n_pairs);
     let sample = EncodingSample {
         rows: &sample.rows[..n_rows],
         weights: &sample.weights[..n_rows],
@@ -57,7 +57,7 @@ pub(crate) fn category_crosses(
     let pairs = pairs.filter(|pair| pair.iter().any(|column| many.contains(column)));
     let mut line = left.line(pairs.collect(), 0, pool);
     let mut found: Vec<Vec<usize>> = Vec::new();
-    while found.len() < MOST_SETS {
+    while found.len() < MAX_SETS {
         let Some(set) = left.next(&mut line, found.len()) else {
             break;
         };
@@ -176,7 +176,7 @@ impl<'a> CrossResiduals<'a> {
     /// What a set gains, where it is beyond chance.
     fn gain(&self, set: &[usize]) -> Option<f64> {
         let foretold = self.gain_of(set)?;
-        (foretold.z > LEAST_Z).then_some(foretold.gain)
+        (foretold.z > MIN_Z).then_some(foretold.gain)
     }
 
     fn take_off(&mut self, set: &[usize]) {

@@ -229,7 +229,7 @@ impl TargetEncoder {
             _ => (2..=3).contains(&columns.len()) && columns.iter().all(|&c| c < levels.len()),
         };
         let is_sound = spec.columns.iter().all(is_set)
-            && (1..=MOST_TARGETS).contains(&spec.priors.len())
+            && (1..=MAX_TARGETS).contains(&spec.priors.len())
             && spec.priors.iter().all(|prior| prior.is_finite())
             && spec.strength > 0.0
             && spec.strength.is_finite();
@@ -271,7 +271,7 @@ impl TargetEncoder {
 }
 
 /// Most targets that statistics are of: where there are more classes, categories are not turned into numbers.
-pub(crate) const MOST_TARGETS: usize = 8;
+pub(crate) const MAX_TARGETS: usize = 8;
 
 impl EncodedGroup {
     /// Adds the groups of `before` that are not there.

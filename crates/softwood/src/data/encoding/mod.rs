@@ -79,7 +79,7 @@ pub(crate) struct UnseenInput {
 /// Inputs are held inside this many standard deviations, so that no cell can overflow a product.
 const LIMIT: f64 = 1e3;
 /// Principal components below this part of the largest are rounding noise.
-const LEAST_EIGENVALUE: f64 = 1e-9;
+const MIN_EIGENVALUE: f64 = 1e-9;
 impl Encoder {
     /// Learns the encoding of a training table with row weights.
     pub(crate) fn fit(table: &Table, weights: &[f64], encoding: Encoding) -> Self {
@@ -281,7 +281,7 @@ impl Encoder {
             }
         }
         let (values, vectors) = eigen::symmetric(&covariance, d);
-        let floor = LEAST_EIGENVALUE * values.first().copied().unwrap_or(0.0);
+        let floor = MIN_EIGENVALUE * values.first().copied().unwrap_or(0.0);
         let kept = values
             .iter()
             .zip(vectors.chunks_exact(d))

@@ -7,7 +7,7 @@ use crate::data::encoding::LIMIT;
 /// Squares are taken of inputs within this many standard deviations: an outlier would outweigh all other rows.
 const SQUARE_LIMIT: f64 = 4.0;
 /// Least standard deviation of a square's part that is not linear; a column of two values has none.
-const LEAST_CURVE: f64 = 1e-4;
+const MIN_CURVE: f64 = 1e-4;
 
 /// The square of a numeric input `x`, without what is linear in it: `(x^2 - slope x - shift) / scale`.
 ///
@@ -46,7 +46,7 @@ impl SquaredInput {
         let slope = mean(&|x| (x - first) * (x * x - second)) / variance;
         let shift = second - slope * first;
         let scale = mean(&|x| (x * x - slope * x - shift).powi(2)).sqrt();
-        let is_curved = slope.is_finite() && scale > LEAST_CURVE;
+        let is_curved = slope.is_finite() && scale > MIN_CURVE;
         is_curved.then_some(Self {
             input,
             low,

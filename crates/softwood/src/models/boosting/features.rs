@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::data::binning::binned::{Binned, Cuts};
 use crate::data::categories::crosses::category_crosses;
-use crate::data::categories::target_encoding::{EncodingSample, MOST_TARGETS, TargetEncoder};
+use crate::data::categories::target_encoding::{EncodingSample, MAX_TARGETS, TargetEncoder};
 use crate::data::column::{Column, Values};
 use crate::data::dataset::{Dataset, Target};
 use crate::data::table::{self, Table};
@@ -15,7 +15,7 @@ use crate::rng::{Key, shuffle};
 use crate::store::record::{Array, Record};
 
 /// Most levels of a column that is split into sets of categories; where there are more, it becomes a statistic.
-const MOST_LEVELS: usize = 12;
+const MAX_LEVELS: usize = 12;
 
 /// Some rows of a dataset and their weights.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +41,7 @@ pub(super) struct EncodingTargets(Vec<Vec<f64>>);
 
 fn has_many_levels(column: &Column) -> bool {
     match &column.values {
-        Values::Categorical { levels, .. } => levels.len() > MOST_LEVELS,
+        Values::Categorical { levels, .. } => levels.len() > MAX_LEVELS,
         Values::Numeric(_) => false,
     }
 }
@@ -65,7 +65,7 @@ impl EncodingTargets {
             Target::Classes(codes) => {
                 match data.schema().classes().map_or(0, <[String]>::len) as u32 {
                     2 => vec![indicator(codes, 1)],
-                    n if n as usize <= MOST_TARGETS => {
+                    n if n as usize <= MAX_TARGETS => {
                         (0..n).map(|class| indicator(codes, class)).collect()
                     }
                     _ => Vec::new(),

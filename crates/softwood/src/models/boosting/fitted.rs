@@ -21,7 +21,7 @@ use crate::store::record::Record;
 /// Seed of the edges that chains draw.
 const EDGES: u64 = 1;
 /// Most levels of a tree, as the parameters have it.
-const MOST_LEVELS: usize = 16;
+const MAX_LEVELS: usize = 16;
 
 /// A fitted boosted model.
 #[derive(Debug, Clone)]
@@ -93,7 +93,7 @@ impl Boosted {
         let is_sound = is_sound
             && settings.0 > 0.0
             && settings.0 <= 1.0
-            && settings.1 <= MOST_LEVELS
+            && settings.1 <= MAX_LEVELS
             && (1..=members.total).contains(&n)
             && members.total <= 1000
             && (0.0..1.0).contains(&members.burn_in)

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use crate::boosting::chain::Chain;
 use crate::boosting::learner::{BoostingData, BoostingSettings, TrainedChain, grow};
 use crate::error::{Error, Result};
-use crate::likelihood::categorical::{Binary, MOST_SHOWN, Multiclass};
+use crate::likelihood::categorical::{Binary, MAX_SHOWN, Multiclass};
 use crate::likelihood::normal::Normal;
 use crate::likelihood::squared::Squared;
 use crate::rng::Key;
@@ -29,7 +29,7 @@ pub(super) enum BoostingLikelihood {
 }
 
 /// Most classes.
-const MOST_CLASSES: usize = 1000;
+const MAX_CLASSES: usize = 1000;
 
 impl BoostingLikelihood {
     pub(super) fn n_outputs(self) -> usize {
@@ -61,11 +61,11 @@ impl BoostingLikelihood {
                     ..=3 => grow::<8>(&likelihood, ground, settings, base, key, observer),
                     4..=7 => grow::<16>(&likelihood, ground, settings, base, key, observer),
                     8..=15 => grow::<32>(&likelihood, ground, settings, base, key, observer),
-                    16..=MOST_CLASSES => {
+                    16..=MAX_CLASSES => {
                         grow::<64>(&likelihood, ground, settings, base, key, observer)
                     }
                     _ => Err(Error::Table(format!(
-                        "the target has {classes} classes; boosted trees take at most {MOST_CLASSES}"
+                        "the target has {classes} classes; boosted trees take at most {MAX_CLASSES}"
                     ))),
                 }
             }
@@ -86,7 +86,7 @@ impl BoostingLikelihood {
 
     /// Part of the rounds that move an output.
     pub(super) fn part_moved(self) -> f64 {
-        (MOST_SHOWN as f64 / self.n_outputs() as f64).min(1.0)
+        (MAX_SHOWN as f64 / self.n_outputs() as f64).min(1.0)
     }
 
     /// Log scale of a Normal member as it is read.

@@ -20,7 +20,7 @@ use crate::par::Pool;
 /// Rows that members are compared on: as many as are routed at once.
 const ROWS: usize = 64;
 /// Effective members below which a variance says little: its relative error is then above one.
-const FEWEST: f64 = 3.0;
+const MIN_EFFECTIVE: f64 = 3.0;
 /// TargetUnits deviations below the expected variance at which members are too alike: a false alarm in a hundred, were a
 /// constant all that is unknown, and fewer for any other model.
 const ALARM: f64 = 2.326;
@@ -232,7 +232,7 @@ impl<'a> MemberDiagnostics<'a> {
             format!(
                 "chains of {n_trees} trees are too short for {total} virtual members, so that some are the same"
             )
-        } else if effective < FEWEST.min(0.5 * total as f64) {
+        } else if effective < MIN_EFFECTIVE.min(0.5 * total as f64) {
             format!(
                 "the {total} members are so alike that they count as {effective:.1} independent ones, too few to tell \
                  knowledge uncertainty"

@@ -18,12 +18,12 @@ use crate::par::Pool;
 use crate::trees::histogram::candidate::ColumnInfo;
 
 /// Fewest rows of which a part is held out.
-const LEAST_ROWS_TO_SPLIT: usize = 40;
+const MIN_ROWS_TO_SPLIT: usize = 40;
 /// Step sizes and depths that are tried.
 const RATES: [f64; 2] = [0.03, 0.1];
 const DEPTHS: [usize; 3] = [3, 4, 6];
 /// Most chains that are grown to judge one of them.
-const MOST_CHAINS: usize = 3;
+const MAX_CHAINS: usize = 3;
 /// Where nothing is held out to choose by.
 const SAFE: (f64, usize) = (0.03, 4);
 
@@ -165,7 +165,7 @@ fn promising(candidates: &[(f64, usize)], scores: &[f64]) -> Vec<(f64, usize)> {
 fn spare_rows(config: &BoostingConfig<'_>, run: &Run<'_>, n_rows: usize) -> usize {
     let is_choosing =
         config.learning_rate.is_none() || config.max_depth.is_none() || config.patience.is_some();
-    if !is_choosing || run.held_out.is_some() || n_rows < LEAST_ROWS_TO_SPLIT {
+    if !is_choosing || run.held_out.is_some() || n_rows < MIN_ROWS_TO_SPLIT {
         return 0;
     }
     ((n_rows as f64 * config.validation_fraction).round() as usize).max(1)
@@ -192,7 +192,7 @@ impl Tournament<'_> {
             BoostingLikelihood::Binary | BoostingLikelihood::Multiclass { .. }
         );
         if is_of_classes && self.config.sampling != Sampling::Off {
-            self.config.members.chains.min(MOST_CHAINS)
+            self.config.members.chains.min(MAX_CHAINS)
         } else {
             1
         }

@@ -6,7 +6,7 @@
 use crate::boosting::chain::{BoostedTree, Chain};
 use crate::data::binning::binned::Cuts;
 use crate::error::{Error, Result};
-use crate::likelihood::categorical::MOST_SHOWN;
+use crate::likelihood::categorical::MAX_SHOWN;
 use crate::store::record::{Array, Record};
 use crate::trees::serialize::WordReader;
 use crate::trees::structure::TreeStructure;
@@ -108,7 +108,7 @@ fn moved_outputs(
     n_trees: usize,
     n_outputs: usize,
 ) -> Result<Vec<Vec<u16>>> {
-    if n_outputs <= MOST_SHOWN {
+    if n_outputs <= MAX_SHOWN {
         return Ok(vec![Vec::new(); n_trees]);
     }
     let all = record.u32s(&format!("chain{at}.outputs"))?;
@@ -116,14 +116,14 @@ fn moved_outputs(
         let ascend = some.windows(2).all(|pair| pair[0] < pair[1]);
         ascend && some.iter().all(|&output| (output as usize) < n_outputs)
     };
-    if n_trees.checked_mul(MOST_SHOWN) != Some(all.len())
+    if n_trees.checked_mul(MAX_SHOWN) != Some(all.len())
         || n_outputs > u16::MAX.into()
-        || !all.chunks(MOST_SHOWN).all(is_sound)
+        || !all.chunks(MAX_SHOWN).all(is_sound)
     {
         return Err(Error::Format(format!(
             "the outputs that the trees of chain {at} move are not to be made out"
         )));
     }
     let narrow = |some: &[u32]| some.iter().map(|&output| output as u16).collect();
-    Ok(all.chunks(MOST_SHOWN).map(narrow).collect())
+    Ok(all.chunks(MAX_SHOWN).map(narrow).collect())
 }

@@ -16,7 +16,7 @@ use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::member_diagnostics::MemberDiagnostics;
 use crate::models::boosting::params::{SgbParams, SglbParams};
 use crate::models::boosting::selection::{ChosenSettings, WarmStart, choose};
-use crate::models::boosting::training_data::{LEAST_SCALE, PreparedRows, TrainingData};
+use crate::models::boosting::training_data::{MIN_SCALE, PreparedRows, TrainingData};
 use crate::observer::Progress;
 use crate::par::Pool;
 use crate::params::Checked;
@@ -143,7 +143,7 @@ fn with_dispersion(
                 .held_out
                 .map_or(dispersion, |score| -2.0 * score)
                 .sqrt()
-                .max(LEAST_SCALE),
+                .max(MIN_SCALE),
         },
         other => other,
     }

@@ -18,7 +18,7 @@ use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::monotone::directions::orders;
 
 /// Least standard deviation in units of the target's, where the target is no grid.
-pub(super) const LEAST_SCALE: f64 = 1e-3;
+pub(super) const MIN_SCALE: f64 = 1e-3;
 
 /// RowSubset in bins, ready for boosting.
 #[derive(Debug)]
@@ -208,6 +208,6 @@ fn likelihood(
     let half_step =
         resolution(&values, Some(&dedup.weights)).map_or(0.0, |step| 0.5 * step / standard.scale);
     BoostingLikelihood::Normal {
-        floor: config.min_scale.unwrap_or(LEAST_SCALE.max(half_step)),
+        floor: config.min_scale.unwrap_or(MIN_SCALE.max(half_step)),
     }
 }

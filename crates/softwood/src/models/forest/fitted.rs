@@ -48,7 +48,7 @@ pub struct Forest {
 }
 
 /// Largest mean or variance that a file may hold.
-const MOST_VALUE: f32 = 1e30;
+const MAX_VALUE: f32 = 1e30;
 
 fn n_values(kind: CartTarget) -> usize {
     match kind {
@@ -168,7 +168,7 @@ fn read_trees(record: &Record, kind: CartTarget, cuts: &Cuts) -> Result<Vec<Leav
             structure,
         };
         let is_value = |value: &f32| match kind {
-            CartTarget::Number => value.abs() <= MOST_VALUE,
+            CartTarget::Number => value.abs() <= MAX_VALUE,
             CartTarget::Classes(_) => (0.0..=1.0).contains(value),
         };
         if tree.values.len() != n_values || !tree.values.iter().all(is_value) {

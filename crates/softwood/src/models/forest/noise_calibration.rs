@@ -8,9 +8,9 @@
 use serde::{Deserialize, Serialize};
 
 /// Rows that are looked at.
-const MOST_ROWS: usize = 50_000;
+const MAX_ROWS: usize = 50_000;
 /// Fewest rows to look at.
-const LEAST_ROWS: usize = 10;
+const MIN_ROWS: usize = 10;
 /// Steps towards the best variances.
 const STEPS: usize = 200;
 /// Steps towards the best split into narrow and wide, and rows of variance one that each is given besides.
@@ -21,7 +21,7 @@ const SHARES: [f64; 9] = [1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.02, 0.05, 0.1, 0.2];
 const POWERS: [f64; 12] = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5];
 
 /// Largest number that a file may hold: far beyond any that a fit gives, far from overflow.
-const MOST: f64 = 1e30;
+const MAX: f64 = 1e30;
 
 /// How leaves become a law.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -116,9 +116,9 @@ impl ForestNoise {
 
     /// The variances of most likelihood; `has_spread` says whether a member has more than one tree.
     pub(super) fn fit_number(rows: &[Residual], floor: f64, has_spread: bool) -> Self {
-        let rows = &rows[..rows.len().min(MOST_ROWS)];
+        let rows = &rows[..rows.len().min(MAX_ROWS)];
         let floor = floor * floor;
-        if rows.len() < LEAST_ROWS {
+        if rows.len() < MIN_ROWS {
             return Self::plain_number(floor.sqrt());
         }
         let total: f64 = rows.iter().map(|row| row.weight).sum();
@@ -191,11 +191,11 @@ impl ForestNoise {
 
     /// The part and power of most likelihood. Rows are probabilities of all classes, the class, and the weight.
     pub(super) fn fit_classes(self, rows: &[(Vec<f64>, usize, f64)]) -> Self {
-        let rows = &rows[..rows.len().min(MOST_ROWS / 5)];
+        let rows = &rows[..rows.len().min(MAX_ROWS / 5)];
         let Self::Classes { whole, .. } = &self else {
             return self;
         };
-        if rows.len() < LEAST_ROWS {
+        if rows.len() < MIN_ROWS {
             return self;
         }
         let mut best = (f64::NEG_INFINITY, self.clone());
@@ -265,10 +265,10 @@ impl ForestNoise {
                     && tails.part < 1.0
                     && tails.narrow > 0.0
                     && tails.wide > 0.0
-                    && tails.narrow.max(tails.wide) <= MOST
-                    && parts.iter().all(|part| (0.0..=MOST).contains(part))
+                    && tails.narrow.max(tails.wide) <= MAX
+                    && parts.iter().all(|part| (0.0..=MAX).contains(part))
                     && *floor > 0.0
-                    && *floor <= MOST
+                    && *floor <= MAX
             }
             Self::Classes { part, whole, power } => {
                 classes == Some(whole.len())

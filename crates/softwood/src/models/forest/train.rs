@@ -19,7 +19,7 @@ use crate::trees::training_set::TreeTrainingSet;
 /// Trees that are grown before their rows out of bag are looked at.
 const BATCH: usize = 32;
 /// Most leaves of a tree, where nothing else is asked for.
-const MOST_LEAVES: f64 = 50_000.0;
+const MAX_LEAVES: f64 = 50_000.0;
 /// Leaf of a row that is in the bag.
 const IN_BAG: u32 = u32::MAX;
 
@@ -102,7 +102,7 @@ fn least_weight(training_set: &TreeTrainingSet) -> f64 {
         .iter()
         .map(|&weight| f64::from(weight))
         .sum();
-    (total / MOST_LEAVES).max(1.0)
+    (total / MAX_LEAVES).max(1.0)
 }
 
 /// Columns that each split is chosen from.

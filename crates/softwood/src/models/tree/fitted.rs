@@ -10,12 +10,12 @@ use crate::error::{Error, Result};
 use crate::explain::tree_export::TreeExport;
 use crate::model::{Model, Training};
 use crate::models::tree::export::export;
-use crate::models::tree::leaf::{MOST, Smoothing};
+use crate::models::tree::leaf::{MAX, Smoothing};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::store::record::{Array, Record};
 use crate::trees::cart::pruning::NodeStatistics;
-use crate::trees::cart::{CartTarget, MOST_CLASSES};
+use crate::trees::cart::{CartTarget, MAX_CLASSES};
 use crate::trees::routing::RowBins;
 use crate::trees::serialize::WordReader;
 use crate::trees::structure::TreeStructure;
@@ -137,14 +137,14 @@ fn is_sound(parts: &TreeParts, kind: CartTarget) -> bool {
     };
     !matches!(parts.structure, TreeStructure::Symmetric(_))
         && kind != CartTarget::Classes(0)
-        && kind.n_stats() <= MOST_CLASSES
-        && parts.leaves.iter().all(|value| value.abs() <= MOST)
+        && kind.n_stats() <= MAX_CLASSES
+        && parts.leaves.iter().all(|value| value.abs() <= MAX)
         && parts.leaves.chunks_exact(kind.n_stats()).all(are_stats)
         && parts.smoothing.is_sound(kind)
         && parts.standard.shift.is_finite()
         && parts.standard.scale > 0.0
         && (1..=1000).contains(&parts.n_members)
-        && n_values <= 1000 * MOST_CLASSES
+        && n_values <= 1000 * MAX_CLASSES
 }
 
 impl Model for Tree {

@@ -31,10 +31,10 @@ const SAFE_ROWS: f64 = 4.0;
 /// Rounds of matching the mean of the draws.
 const ROUNDS: usize = 30;
 /// Least number drawn from a Gamma law.
-const LEAST_DRAW: f64 = 1e-12;
+const MIN_DRAW: f64 = 1e-12;
 
 /// Largest number that a file may hold: far beyond any that a fit gives, far from overflow.
-pub(super) const MOST: f64 = 1e60;
+pub(super) const MAX: f64 = 1e60;
 
 /// A row that was left out: the stats of the leaf that it came to, its target and its weight.
 pub(super) type LeftOut<'a> = (&'a [f64], f32, f64);
@@ -123,7 +123,7 @@ impl Smoothing {
             CartTarget::Number => 1,
             CartTarget::Classes(n) => n,
         };
-        let positive = |value: f64| value > 0.0 && value <= MOST;
+        let positive = |value: f64| value > 0.0 && value <= MAX;
         self.whole.len() == n
             && self.whole.iter().copied().all(positive)
             && [self.rows, self.factor, self.floor]
@@ -167,7 +167,7 @@ impl Smoothing {
             *draw = laws[class]
                 .as_ref()
                 .map_or(center[class], |law| law.sample(&mut rng))
-                .max(LEAST_DRAW);
+                .max(MIN_DRAW);
         }
         for _ in 0..ROUNDS {
             let mut mean = vec![0.0; n];

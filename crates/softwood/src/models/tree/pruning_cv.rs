@@ -15,7 +15,7 @@ use crate::trees::training_set::TreeTrainingSet;
 /// Folds.
 const FOLDS: usize = 10;
 /// Most trials that are kept for the reader.
-const MOST_TRIALS: usize = 12;
+const MAX_TRIALS: usize = 12;
 
 /// The full tree and the values of alpha that may be chosen.
 #[derive(Debug)]
@@ -300,7 +300,7 @@ fn trials(
     best: usize,
 ) -> Vec<Trial> {
     let n = scores.len();
-    let step = n.div_ceil(MOST_TRIALS).max(1);
+    let step = n.div_ceil(MAX_TRIALS).max(1);
     (0..n)
         .filter(|&at| at == best || at % step == 0 || at + 1 == n)
         .map(|at| {

@@ -13,8 +13,8 @@ use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::fitted::FittedTrees;
 
 /// Most held-out rows of a fit that are looked at, and most draws of the fit by which they are with_validation_score.
-const MOST_ROWS: usize = 500;
-const MOST_DRAWS: usize = 32;
+const MAX_ROWS: usize = 500;
+const MAX_DRAWS: usize = 32;
 /// Rows by which the factor of each fit by itself leans to one.
 const PULL: f64 = 100.0;
 /// Greatest logarithm of that factor, up or down.
@@ -23,7 +23,7 @@ const MAX_LOG_FACTOR: f64 = 0.5;
 const N_STEPS: usize = 12;
 /// Least part of a noise variance that averaging leaves: where fits disagree by more than their noise, that is not what each of them
 /// took for noise.
-const LEAST_LEFT: f64 = 0.5;
+const MIN_LEFT: f64 = 0.5;
 
 /// The factor of all standard deviations that suits each fit by itself; one where nothing is held out. `spare` has the rows held out from each
 /// fit, `share` what a row counts: rows that are held out from all fits are seen once for each.
@@ -119,7 +119,7 @@ fn left(noise: f64, between: f64) -> f64 {
     if part.is_nan() {
         1.0
     } else {
-        part.max(LEAST_LEFT)
+        part.max(MIN_LEFT)
     }
 }
 
@@ -146,10 +146,10 @@ fn moments(block: &Block, member: usize) -> (Vec<f64>, Vec<f64>) {
     (mean, square)
 }
 
-/// At most [`MOST_ROWS`] rows, evenly over all.
+/// At most [`MAX_ROWS`] rows, evenly over all.
 fn some_of(rows: &Dataset) -> Dataset {
     let n = rows.n_rows();
-    let n_kept = n.min(MOST_ROWS);
+    let n_kept = n.min(MAX_ROWS);
     let kept: Vec<usize> = (0..n_kept).map(|at| at * n / n_kept).collect();
     rows.take(&kept)
 }
@@ -168,7 +168,7 @@ struct Deviations {
 
 impl FitPredictions {
     fn new(fit: &FittedTrees, rows: &Dataset, key: Key) -> Self {
-        let n_draws = fit.n_draws().min(MOST_DRAWS);
+        let n_draws = fit.n_draws().min(MAX_DRAWS);
         let some = FittedTrees::new(
             fit.encoder.clone(),
             fit.spec,
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn averaging_takes_twice_the_variance_between_fits() {
         let found = [0.0, 0.01, 100.0].map(|between| left(1.0, between));
-        close(&found, &[1.0, 0.98, LEAST_LEFT], 5e-4);
+        close(&found, &[1.0, 0.98, MIN_LEFT], 5e-4);
     }
 
     /// Two narrow components far apart are noise, however narrow they are.

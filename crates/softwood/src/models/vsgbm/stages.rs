@@ -23,7 +23,7 @@ use crate::variational::optimizer_state::start_posterior;
 use crate::variational::train::{Trained, TrainingRun, train};
 
 /// Most trees where their number is left open.
-const MOST_TREES: usize = 10;
+const MAX_TREES: usize = 10;
 /// Trees without a better held-out score after which no more are added.
 const PATIENCE: usize = 3;
 /// Levels of the trees that are added, where that is left open.
@@ -127,7 +127,7 @@ impl AdditiveModel {
 
 impl Stage<'_> {
     fn n_trees(&self) -> usize {
-        self.params.n_trees.unwrap_or(MOST_TREES)
+        self.params.n_trees.unwrap_or(MAX_TREES)
     }
 
     /// Adds trees: as many as asked for, or as long as held-out rows gain.

@@ -8,7 +8,7 @@ use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 use crate::trees::histogram::splitter::{GainSpec, Output};
 
 /// Part of a node's score below which a gain is no more than rounding.
-const LEAST_GAIN: f64 = 1e-9;
+const MIN_GAIN: f64 = 1e-9;
 /// Part of the least weight that rounding may take away.
 const ROUNDING: f64 = 1e-6;
 
@@ -76,7 +76,7 @@ impl<const L: usize> ExactSearch<L> {
         }
         let best = best?;
         let gain = best.score - unsplit;
-        if gain <= LEAST_GAIN * unsplit.abs() {
+        if gain <= MIN_GAIN * unsplit.abs() {
             return None;
         }
         let right_bins = if is_category {

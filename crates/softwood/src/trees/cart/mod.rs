@@ -28,7 +28,7 @@ pub(crate) enum CartTarget {
 }
 
 /// Most classes.
-pub(crate) const MOST_CLASSES: usize = 63;
+pub(crate) const MAX_CLASSES: usize = 63;
 
 impl CartTarget {
     /// Array that describe the rows of a node: weight, mean and sum of squared deviations; or the weight of each class.
@@ -145,11 +145,11 @@ pub(crate) fn grow(
         CartTarget::Classes(4..=7) => grow_with::<8>(data, weight, limits, key, observer),
         CartTarget::Classes(8..=15) => grow_with::<16>(data, weight, limits, key, observer),
         CartTarget::Classes(16..=31) => grow_with::<32>(data, weight, limits, key, observer),
-        CartTarget::Classes(32..=MOST_CLASSES) => {
+        CartTarget::Classes(32..=MAX_CLASSES) => {
             grow_with::<64>(data, weight, limits, key, observer)
         }
         CartTarget::Classes(n) => Err(Error::Table(format!(
-            "the target has {n} classes; a tree takes at most {MOST_CLASSES}"
+            "the target has {n} classes; a tree takes at most {MAX_CLASSES}"
         ))),
     }
 }

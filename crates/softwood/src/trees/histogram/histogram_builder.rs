@@ -294,7 +294,7 @@ impl<const L: usize> HistogramBuilder<L> {
             Some(noise) => score.max(0.0).sqrt() + noise.next(),
             None => gain,
         };
-        if noise.is_none() && gain <= LEAST_GAIN * unsplit.abs() {
+        if noise.is_none() && gain <= MIN_GAIN * unsplit.abs() {
             return None;
         }
         let right_bins = if is_category {
@@ -351,7 +351,7 @@ impl<const L: usize> HistogramBuilder<L> {
 }
 
 /// Part of a node's score below which a gain is no more than rounding.
-const LEAST_GAIN: f32 = 1e-5;
+const MIN_GAIN: f32 = 1e-5;
 const KEPT: &str = "a node keeps its histogram until it is split";
 
 /// A column, its place in the group, and the node (or level) in question.

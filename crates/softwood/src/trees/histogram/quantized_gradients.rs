@@ -13,7 +13,7 @@ use crate::rng::mix;
 /// Bits of the largest wide number, its sign apart.
 const WIDE_BITS: i32 = 30;
 /// Fewest bits to leave out of a wide number, so that the rest stays well within 16 bits.
-const LEAST_SHIFT: u32 = 16;
+const MIN_SHIFT: u32 = 16;
 /// Rows that are rounded at a time: they stay in the first-level cache from one step to the next.
 const CHUNK: usize = 256;
 
@@ -38,7 +38,7 @@ impl<const L: usize> QuantizedGradients<L> {
             narrow: vec![[0; L]; n_rows],
             unit: [1.0; L],
             // n_rows (2^(30 - shift) + 1) stays below 2^31
-            shift: n_rows.next_power_of_two().ilog2().max(LEAST_SHIFT),
+            shift: n_rows.next_power_of_two().ilog2().max(MIN_SHIFT),
             totals: [0.0; L],
         }
     }
