@@ -11,7 +11,7 @@ use softwood::{Column, Error, Result, Table, Values};
 
 use crate::cell::{Cell, read_cell, shown};
 use crate::levels::Levels;
-use crate::options::{ReadOptions, Rule};
+use crate::options::{KindRule, ReadOptions};
 use crate::read::{check_header, no_rows};
 
 /// Rows of one written batch: small enough for 32-bit text offsets.
@@ -62,26 +62,26 @@ fn ticks_per_second(unit: TimeUnit) -> f64 {
 
 /// A table in the making, batch by batch.
 #[derive(Debug)]
-pub(crate) struct Gather {
-    columns: Vec<Gathered>,
+pub(crate) struct TableGatherer {
+    columns: Vec<GatheredColumn>,
     n_rows: usize,
 }
 
 #[derive(Debug)]
-struct Gathered {
+struct GatheredColumn {
     name: String,
-    rule: Rule,
+    rule: KindRule,
     reading: Option<Reading>,
-    cells: Cells,
+    cells: ArrowCells,
 }
 
 #[derive(Debug)]
-enum Cells {
+enum ArrowCells {
     Array(Vec<f64>),
     Names(Levels),
 }
 
-impl Gather {
+impl TableGatherer {
     /// An empty table with the columns of a schema.
     pub(crate) fn new(schema: &Schema, options: &ReadOptions) -> Result<Self> {
         let names: Vec<String> = schema.fields.iter().map(|f| f.name().clone()).collect();
@@ -89,7 +89,7 @@ impl Gather {
             return Err(Error::Table("the table has no columns".to_owned()));
         }
         check_header(&names)?;
-        let gathered = |field: &Arc<Field>| Gathered::new(field, options.rule(field.name()));
+        let gathered = |field: &Arc<Field>| GatheredColumn::new(field, options.rule(field.name()));
         let columns = schema.fields.iter().map(gathered).collect::<Result<_>>()?;
         Ok(Self { columns, n_rows: 0 })
     }
@@ -108,16 +108,21 @@ impl Gather {
         if self.n_rows == 0 {
             return Err(no_rows());
         }
-        Table::new(self.columns.into_iter().map(Gathered::finish).collect())
+        Table::new(
+            self.columns
+                .into_iter()
+                .map(GatheredColumn::finish)
+                .collect(),
+        )
     }
 }
 
-impl Gathered {
-    fn new(field: &Field, rule: Rule) -> Result<Self> {
+impl GatheredColumn {
+    fn new(field: &Field, rule: KindRule) -> Result<Self> {
         let reading = reading_of(field.data_type());
         let cells = match (rule, reading) {
-            (Rule::Lenient, None) | (Rule::Numeric | Rule::Trained, Some(_)) => {
-                Cells::Array(Vec::new())
+            (KindRule::Lenient, None) | (KindRule::Numeric | KindRule::Trained, Some(_)) => {
+                ArrowCells::Array(Vec::new())
             }
             (_, None) => {
                 let problem = format!(
@@ -126,8 +131,10 @@ impl Gathered {
                 );
                 return Err(Error::column(field.name(), problem));
             }
-            (Rule::Categorical, _) | (_, Some(Reading::Words)) => Cells::Names(Levels::default()),
-            _ => Cells::Array(Vec::new()),
+            (KindRule::Categorical, _) | (_, Some(Reading::Words)) => {
+                ArrowCells::Names(Levels::default())
+            }
+            _ => ArrowCells::Array(Vec::new()),
         };
         Ok(Self {
             name: field.name().clone(),
@@ -139,21 +146,21 @@ impl Gathered {
 
     fn push(&mut self, array: &ArrayRef, rows_before: usize) -> Result<()> {
         let Some(reading) = self.reading else {
-            if let Cells::Array(numbers) = &mut self.cells {
+            if let ArrowCells::Array(numbers) = &mut self.cells {
                 numbers.resize(numbers.len() + array.len(), f64::NAN);
             }
             return Ok(());
         };
         let array = unpacked(array).map_err(|error| odd(&self.name, &error))?;
         match &mut self.cells {
-            Cells::Names(levels) => {
+            ArrowCells::Names(levels) => {
                 push_names(levels, &array, reading).map_err(|error| odd(&self.name, &error))
             }
-            Cells::Array(numbers) if reading == Reading::Words => {
+            ArrowCells::Array(numbers) if reading == Reading::Words => {
                 let texts = texts_of(&array).map_err(|error| odd(&self.name, &error))?;
                 parse_numbers(numbers, &texts, (&self.name, self.rule), rows_before)
             }
-            Cells::Array(numbers) => {
+            ArrowCells::Array(numbers) => {
                 push_numbers(numbers, &array, reading).map_err(|error| odd(&self.name, &error))
             }
         }
@@ -161,15 +168,15 @@ impl Gathered {
 
     fn finish(self) -> Column {
         let values = match self.cells {
-            Cells::Names(levels) => levels.finish(),
-            Cells::Array(numbers)
-                if self.rule == Rule::Lenient && numbers.iter().any(|n| n.is_infinite()) =>
+            ArrowCells::Names(levels) => levels.finish(),
+            ArrowCells::Array(numbers)
+                if self.rule == KindRule::Lenient && numbers.iter().any(|n| n.is_infinite()) =>
             {
                 let text = |n: &f64| Some(n.to_string()).filter(|_| !n.is_nan());
                 let texts: Vec<Option<String>> = numbers.iter().map(text).collect();
                 Column::categorical("", &texts).values
             }
-            Cells::Array(numbers) => Values::Numeric(numbers),
+            ArrowCells::Array(numbers) => Values::Numeric(numbers),
         };
         Column {
             name: self.name,
@@ -246,7 +253,7 @@ fn counts_of(array: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
 fn parse_numbers(
     numbers: &mut Vec<f64>,
     texts: &LargeStringArray,
-    (column, rule): (&str, Rule),
+    (column, rule): (&str, KindRule),
     rows_before: usize,
 ) -> Result<()> {
     for (at, text) in texts.iter().enumerate() {
@@ -319,7 +326,7 @@ mod tests {
 
     fn gathered(array: impl Array + 'static, options: &ReadOptions) -> Result<Values> {
         let batch = RecordBatch::try_from_iter([("x", Arc::new(array) as ArrayRef)]).unwrap();
-        let mut gather = Gather::new(&batch.schema(), options)?;
+        let mut gather = TableGatherer::new(&batch.schema(), options)?;
         gather.push(&batch)?;
         Ok(gather.finish()?.columns()[0].values.clone())
     }

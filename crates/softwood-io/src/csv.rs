@@ -6,21 +6,25 @@ use csv::{ByteRecord, Reader, ReaderBuilder, WriterBuilder};
 use softwood::{Column, Error, Result, Table, Values};
 
 use crate::cell::shown;
-use crate::infer::{Builder, Outcome, Place};
-use crate::options::{ReadOptions, Rule};
+use crate::column_builder::{CellPlace, ColumnBuilder, ColumnOutcome};
+use crate::options::{KindRule, ReadOptions};
 use crate::read::{check_header, no_rows};
-use crate::source::{Source, reading_problem};
+use crate::source::{InputSource, reading_problem};
 
 const BUFFER: usize = 1 << 16;
 
 /// Reads a table. The rows are parsed once; a second time only for columns that begin with numbers and turn out to hold
 /// categories, so that those numbers keep their spelling without every spelling having been kept.
-pub(crate) fn read(source: &Source<'_>, delimiter: u8, options: &ReadOptions) -> Result<Table> {
+pub(crate) fn read(
+    source: &InputSource<'_>,
+    delimiter: u8,
+    options: &ReadOptions,
+) -> Result<Table> {
     let names = Records::open(source, delimiter)?.header()?;
     if options.delimiter.is_none() {
         check_delimiter(&names, delimiter)?;
     }
-    let builder = |name: &String| Builder::new(name, options.rule(name));
+    let builder = |name: &String| ColumnBuilder::new(name, options.rule(name));
     let mut open: Vec<_> = names.iter().map(builder).enumerate().collect();
     let mut columns: Vec<(usize, Column)> = Vec::with_capacity(open.len());
     while !open.is_empty() {
@@ -49,15 +53,15 @@ fn check_delimiter(names: &[String], delimiter: u8) -> Result<()> {
 
 /// Moves finished columns over; gives builders of those that are to be read again, now as categories.
 fn settle(
-    open: Vec<(usize, Builder)>,
+    open: Vec<(usize, ColumnBuilder)>,
     columns: &mut Vec<(usize, Column)>,
-) -> Result<Vec<(usize, Builder)>> {
+) -> Result<Vec<(usize, ColumnBuilder)>> {
     let mut again = Vec::new();
     for (field, builder) in open {
         match builder.finish()? {
-            Outcome::Ready(column) => columns.push((field, column)),
-            Outcome::ReadAgain(name) => {
-                again.push((field, Builder::new(&name, Rule::Categorical)));
+            ColumnOutcome::Ready(column) => columns.push((field, column)),
+            ColumnOutcome::ReadAgain(name) => {
+                again.push((field, ColumnBuilder::new(&name, KindRule::Categorical)));
             }
         }
     }
@@ -74,7 +78,7 @@ struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    fn open(source: &'a Source<'_>, delimiter: u8) -> Result<Self> {
+    fn open(source: &'a InputSource<'_>, delimiter: u8) -> Result<Self> {
         let text = source.text()?;
         let reader = ReaderBuilder::new()
             .has_headers(false)
@@ -120,12 +124,12 @@ impl<'a> Records<'a> {
     }
 
     /// Hands every row's cells to the builders of their columns.
-    fn fill(&mut self, n_fields: usize, open: &mut [(usize, Builder)]) -> Result<()> {
+    fn fill(&mut self, n_fields: usize, open: &mut [(usize, ColumnBuilder)]) -> Result<()> {
         let mut row = 0;
         while self.advance()? {
             row += 1;
             let line = self.record.position().map_or(0, csv::Position::line) + self.lag;
-            let place = Place { row, line };
+            let place = CellPlace { row, line };
             if self.record.len() != n_fields {
                 return Err(ragged(self.record.len(), n_fields, place));
             }
@@ -141,14 +145,14 @@ impl<'a> Records<'a> {
     }
 }
 
-fn ragged(found: usize, wanted: usize, place: Place) -> Error {
+fn ragged(found: usize, wanted: usize, place: CellPlace) -> Error {
     Error::Table(format!(
         "row {} (line {}) has {found} fields where the header has {wanted}; check its delimiters and quotes",
         place.row, place.line
     ))
 }
 
-fn not_utf8(column: &str, bytes: &[u8], place: Place) -> Error {
+fn not_utf8(column: &str, bytes: &[u8], place: CellPlace) -> Error {
     let text = shown(&String::from_utf8_lossy(bytes));
     let problem = format!(
         "{text} (line {}) is not UTF-8 text; save the file as UTF-8",
@@ -215,7 +219,7 @@ mod tests {
     use super::*;
 
     fn table_of(text: &str) -> Result<Table> {
-        let source = Source::Memory(text.as_bytes().into());
+        let source = InputSource::Memory(text.as_bytes().into());
         read(&source, b',', &ReadOptions::default())
     }
 

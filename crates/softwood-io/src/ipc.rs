@@ -9,7 +9,7 @@ use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, SchemaRef};
 use softwood::{Error, Result, Table};
 
-use crate::arrow::{Gather, batches_of, schema_of};
+use crate::arrow::{TableGatherer, batches_of, schema_of};
 use crate::ipc_check::{check_file, check_stream};
 use crate::options::ReadOptions;
 use crate::source::problem_of;
@@ -41,7 +41,7 @@ fn gather(
     batches: impl Iterator<Item = std::result::Result<RecordBatch, ArrowError>>,
     options: &ReadOptions,
 ) -> Result<Table> {
-    let mut gather = Gather::new(schema, options)?;
+    let mut gather = TableGatherer::new(schema, options)?;
     for batch in batches {
         gather.push(&batch.map_err(damaged)?)?;
     }

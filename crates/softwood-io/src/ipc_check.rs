@@ -7,7 +7,7 @@ use arrow_ipc::reader::read_footer_length;
 use arrow_ipc::{Block, Message, root_as_footer, root_as_message};
 use arrow_schema::ArrowError;
 
-type Checked<T> = std::result::Result<T, ArrowError>;
+type IpcChecked<T> = std::result::Result<T, ArrowError>;
 
 const CONTINUATION: [u8; 4] = [0xff; 4];
 /// Neither zstd nor LZ4 packs better than this.
@@ -18,7 +18,7 @@ fn bad(what: &str) -> ArrowError {
 }
 
 /// Checks the lengths that a file's footer and its blocks state; leaves the reader at the beginning.
-pub(crate) fn check_file(file: &mut (impl Read + Seek)) -> Checked<()> {
+pub(crate) fn check_file(file: &mut (impl Read + Seek)) -> IpcChecked<()> {
     let len = file.seek(SeekFrom::End(0))?;
     let mut end = [0; 10];
     if len < end.len() as u64 {
@@ -43,7 +43,7 @@ pub(crate) fn check_file(file: &mut (impl Read + Seek)) -> Checked<()> {
     Ok(())
 }
 
-fn check_block(file: &mut (impl Read + Seek), block: &Block, len: u64) -> Checked<()> {
+fn check_block(file: &mut (impl Read + Seek), block: &Block, len: u64) -> IpcChecked<()> {
     let stated = (
         u64::try_from(block.offset()),
         u64::try_from(block.metaDataLength()),
@@ -63,7 +63,7 @@ fn check_block(file: &mut (impl Read + Seek), block: &Block, len: u64) -> Checke
 }
 
 /// Checks the lengths that the messages of a stream state; leaves the reader at the beginning.
-pub(crate) fn check_stream(file: &mut (impl Read + Seek)) -> Checked<()> {
+pub(crate) fn check_stream(file: &mut (impl Read + Seek)) -> IpcChecked<()> {
     let len = file.seek(SeekFrom::End(0))?;
     let mut at = 0;
     while at + 4 <= len {
@@ -101,7 +101,7 @@ fn check_buffers(
     message: &Message<'_>,
     body: u64,
     body_len: u64,
-) -> Checked<()> {
+) -> IpcChecked<()> {
     let dictionary = message.header_as_dictionary_batch();
     let batch = message
         .header_as_record_batch()
@@ -125,7 +125,7 @@ fn check_buffers(
 }
 
 /// A packed buffer begins with its unpacked length; -1 says that it is not packed after all.
-fn check_unpacked(file: &mut (impl Read + Seek), at: u64, len: u64) -> Checked<()> {
+fn check_unpacked(file: &mut (impl Read + Seek), at: u64, len: u64) -> IpcChecked<()> {
     if len < 8 {
         return Err(bad("a packed buffer lacks its length"));
     }
@@ -138,11 +138,11 @@ fn check_unpacked(file: &mut (impl Read + Seek), at: u64, len: u64) -> Checked<(
     }
 }
 
-fn message_of(bytes: &[u8]) -> Checked<Message<'_>> {
+fn message_of(bytes: &[u8]) -> IpcChecked<Message<'_>> {
     root_as_message(bytes).map_err(|error| bad(&format!("message: {error}")))
 }
 
-fn word_at<const N: usize>(file: &mut (impl Read + Seek), at: u64) -> Checked<[u8; N]> {
+fn word_at<const N: usize>(file: &mut (impl Read + Seek), at: u64) -> IpcChecked<[u8; N]> {
     let mut word = [0; N];
     file.seek(SeekFrom::Start(at))?;
     file.read_exact(&mut word)?;
@@ -150,7 +150,7 @@ fn word_at<const N: usize>(file: &mut (impl Read + Seek), at: u64) -> Checked<[u
 }
 
 /// Bytes whose length has been held against the file's.
-fn bytes_at(file: &mut (impl Read + Seek), at: u64, len: u64) -> Checked<Vec<u8>> {
+fn bytes_at(file: &mut (impl Read + Seek), at: u64, len: u64) -> IpcChecked<Vec<u8>> {
     let mut bytes = vec![0; len as usize];
     file.seek(SeekFrom::Start(at))?;
     file.read_exact(&mut bytes)?;

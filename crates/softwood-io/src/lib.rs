@@ -35,11 +35,11 @@
 #[cfg(any(feature = "parquet", feature = "ipc"))]
 mod arrow;
 mod cell;
+mod column_builder;
 mod csv;
-mod dressed;
+mod formatted_number;
 #[cfg(any(feature = "parquet", feature = "ipc"))]
 mod guard;
-mod infer;
 #[cfg(feature = "ipc")]
 mod ipc;
 #[cfg(feature = "ipc")]

@@ -19,7 +19,7 @@ pub struct ReadOptions {
 
 /// How the cells of one column are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rule {
+pub(crate) enum KindRule {
     /// Array; other text is an error.
     Numeric,
     /// Array, since a model was trained on them; other text is an error.
@@ -32,7 +32,7 @@ pub(crate) enum Rule {
     Lenient,
 }
 
-impl Rule {
+impl KindRule {
     /// Where only numbers will do: what a message about other text ends with.
     pub(crate) fn otherwise(self) -> Option<&'static str> {
         match self {
@@ -99,20 +99,20 @@ impl ReadOptions {
     }
 
     /// The rule of the column of this name.
-    pub(crate) fn rule(&self, name: &str) -> Rule {
+    pub(crate) fn rule(&self, name: &str) -> KindRule {
         let has = |names: &[String]| names.iter().any(|known| known == name);
         if has(&self.ignore) {
-            Rule::Lenient
+            KindRule::Lenient
         } else if has(&self.categorical) {
-            Rule::Categorical
+            KindRule::Categorical
         } else if has(&self.numeric) && self.lenient {
-            Rule::Trained
+            KindRule::Trained
         } else if has(&self.numeric) {
-            Rule::Numeric
+            KindRule::Numeric
         } else if self.lenient {
-            Rule::Lenient
+            KindRule::Lenient
         } else {
-            Rule::Infer
+            KindRule::Infer
         }
     }
 }
@@ -131,14 +131,14 @@ mod tests {
     fn schema_forces_fields_and_regression_target() {
         let schema = Schema::of(&table(), "price", Task::Regression);
         let options = ReadOptions::for_schema(&schema);
-        assert_eq!(options.rule("age"), Rule::Trained);
-        assert_eq!(options.rule("city"), Rule::Categorical);
-        assert_eq!(options.rule("price"), Rule::Trained);
-        assert_eq!(options.rule("comment"), Rule::Lenient);
+        assert_eq!(options.rule("age"), KindRule::Trained);
+        assert_eq!(options.rule("city"), KindRule::Categorical);
+        assert_eq!(options.rule("price"), KindRule::Trained);
+        assert_eq!(options.rule("comment"), KindRule::Lenient);
         let classes = vec!["no".to_owned(), "yes".to_owned()];
         let schema = Schema::of(&table(), "price", Task::Classification { classes });
         let options = ReadOptions::for_schema(&schema);
-        assert_eq!(options.rule("price"), Rule::Lenient);
+        assert_eq!(options.rule("price"), KindRule::Lenient);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use softwood::{Error, Result, Table};
 
-use crate::arrow::{Gather, batches_of, schema_of};
+use crate::arrow::{TableGatherer, batches_of, schema_of};
 use crate::options::ReadOptions;
 use crate::source::problem_of;
 
@@ -20,7 +20,7 @@ const MARK: [u8; 4] = *b"PAR1";
 pub(crate) fn read(mut file: File, options: &ReadOptions) -> Result<Table> {
     check_marks(&mut file)?;
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| damaged(&e))?;
-    let mut gather = Gather::new(builder.schema(), options)?;
+    let mut gather = TableGatherer::new(builder.schema(), options)?;
     for batch in builder.build().map_err(|e| damaged(&e))? {
         let batch = batch.map_err(|e| damaged(&e))?;
         gather.push(&batch)?;

@@ -13,12 +13,12 @@ use crate::ipc;
 use crate::options::ReadOptions;
 #[cfg(feature = "parquet")]
 use crate::parquet;
-use crate::sniff::Format;
+use crate::sniff::FileFormat;
 #[cfg(any(feature = "parquet", feature = "ipc"))]
 use crate::source::open;
-use crate::source::{Source, input_name, problem_of};
+use crate::source::{InputSource, input_name, problem_of};
 
-/// Reads the table at `path`: CSV, TSV, Parquet or Arrow IPC by suffix; `-` is CSV on standard input. Text may be packed
+/// Reads the table at `path`: CSV, TSV, Parquet or Arrow IPC by suffix; `-` is CSV on standard input. TextSource may be packed
 /// by gzip.
 ///
 /// # Errors
@@ -33,19 +33,19 @@ pub fn read_table(path: &Path, options: &ReadOptions) -> Result<Table> {
         ));
     }
     let within = |error: Error| error.within(input_name(path));
-    match Format::of(path)? {
+    match FileFormat::of(path)? {
         #[cfg(feature = "parquet")]
-        Format::Parquet => {
+        FileFormat::Parquet => {
             let file = open(path)?;
             guarded(|| parquet::read(file, options)).map_err(within)
         }
         #[cfg(feature = "ipc")]
-        Format::Ipc => {
+        FileFormat::Ipc => {
             let file = open(path)?;
             guarded(|| ipc::read(file, options)).map_err(within)
         }
-        Format::Text { delimiter, gzip } => {
-            let source = Source::at(path)?;
+        FileFormat::TextSource { delimiter, gzip } => {
+            let source = InputSource::at(path)?;
             let packed = check_packed(&source, gzip);
             let delimiter = options.delimiter.unwrap_or(delimiter);
             let table = packed.and_then(|()| csv::read(&source, delimiter, options));
@@ -61,11 +61,11 @@ pub fn read_table(path: &Path, options: &ReadOptions) -> Result<Table> {
 pub fn read_csv(bytes: &[u8], options: &ReadOptions) -> Result<Table> {
     options.check()?;
     let delimiter = options.delimiter.unwrap_or(b',');
-    csv::read(&Source::Memory(bytes.into()), delimiter, options)
+    csv::read(&InputSource::Memory(bytes.into()), delimiter, options)
 }
 
 /// Refuses what a suffix calls gzip and is not.
-fn check_packed(source: &Source<'_>, gzip: bool) -> Result<()> {
+fn check_packed(source: &InputSource<'_>, gzip: bool) -> Result<()> {
     let text = source.text()?;
     if gzip && !text.gzip && !text.is_empty {
         let problem = "it is not gzip, though its suffix says so";

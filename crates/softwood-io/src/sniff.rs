@@ -9,11 +9,11 @@ pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 const KNOWN: &str = ".csv, .csv.gz, .tsv, .tsv.gz, .parquet, .pq, .arrow, .ipc, .feather";
 
-/// Format of a table on disk.
+/// FileFormat of a table on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum FileFormat {
     /// Delimited text.
-    Text {
+    TextSource {
         /// Between the cells.
         delimiter: u8,
         /// Whether the suffix promises gzip.
@@ -28,7 +28,7 @@ pub(crate) enum Format {
 }
 
 /// CSV on a standard stream.
-pub(crate) const PLAIN_CSV: Format = Format::Text {
+pub(crate) const PLAIN_CSV: FileFormat = FileFormat::TextSource {
     delimiter: b',',
     gzip: false,
 };
@@ -38,7 +38,7 @@ pub(crate) fn is_stream(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-impl Format {
+impl FileFormat {
     /// The format the suffix tells, without regard to case; `-` is CSV.
     pub(crate) fn of(path: &Path) -> Result<Self> {
         if is_stream(path) {
@@ -52,11 +52,11 @@ impl Format {
         };
         let suffix = stem.rsplit_once('.').map(|(_, suffix)| suffix);
         match (suffix, gzip) {
-            (Some("csv"), _) => Ok(Self::Text {
+            (Some("csv"), _) => Ok(Self::TextSource {
                 delimiter: b',',
                 gzip,
             }),
-            (Some("tsv"), _) => Ok(Self::Text {
+            (Some("tsv"), _) => Ok(Self::TextSource {
                 delimiter: b'\t',
                 gzip,
             }),
@@ -92,28 +92,28 @@ mod tests {
 
     #[test]
     fn suffixes_tell_the_format_in_any_case() {
-        let of = |name: &str| Format::of(Path::new(name)).unwrap();
+        let of = |name: &str| FileFormat::of(Path::new(name)).unwrap();
         assert_eq!(of("-"), PLAIN_CSV);
         assert_eq!(of("dir.x/a.b.CSV"), PLAIN_CSV);
-        let tsv = Format::Text {
+        let tsv = FileFormat::TextSource {
             delimiter: b'\t',
             gzip: true,
         };
         assert_eq!(of("a.Tsv.GZ"), tsv);
         #[cfg(feature = "parquet")]
         for name in ["a.parquet", "a.PQ"] {
-            assert_eq!(of(name), Format::Parquet);
+            assert_eq!(of(name), FileFormat::Parquet);
         }
         #[cfg(feature = "ipc")]
         for name in ["a.arrow", "a.ipc", "a.Feather"] {
-            assert_eq!(of(name), Format::Ipc);
+            assert_eq!(of(name), FileFormat::Ipc);
         }
     }
 
     #[test]
     fn other_suffixes_are_refused_with_the_known_ones() {
         for name in ["a", "a.xlsx", "csv", "a.parquet.gz", "a.gz", ".."] {
-            let message = Format::of(Path::new(name)).unwrap_err().to_string();
+            let message = FileFormat::of(Path::new(name)).unwrap_err().to_string();
             assert!(message.contains(".feather"), "{message}");
         }
     }

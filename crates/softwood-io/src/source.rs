@@ -15,7 +15,7 @@ const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
 /// Bytes that can be read more than once.
 #[derive(Debug)]
-pub(crate) enum Source<'a> {
+pub(crate) enum InputSource<'a> {
     /// A regular file.
     File(&'a Path),
     /// All the bytes.
@@ -65,7 +65,7 @@ pub(crate) fn open(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-impl<'a> Source<'a> {
+impl<'a> InputSource<'a> {
     /// The source a path names. Pipes and standard input are read into memory.
     pub(crate) fn at(path: &'a Path) -> Result<Self> {
         let told = |error: &io::Error| Error::file(input_name(path), problem_of(error, "read"));
@@ -86,7 +86,7 @@ impl<'a> Source<'a> {
     }
 
     /// A reader from the beginning, unpacked where the bytes are gzip.
-    pub(crate) fn text(&self) -> Result<Text<'_>> {
+    pub(crate) fn text(&self) -> Result<TextSource<'_>> {
         let mut raw: Box<dyn Read + '_> = match self {
             Self::File(path) => Box::new(BufReader::with_capacity(1 << 16, open(path)?)),
             Self::Memory(bytes) => Box::new(&bytes[..]),
@@ -106,7 +106,7 @@ impl<'a> Source<'a> {
             start.clear();
         }
         let reader = Box::new(Cursor::new(start).chain(reader));
-        Ok(Text {
+        Ok(TextSource {
             reader,
             gzip,
             is_empty,
@@ -114,8 +114,8 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Text to be parsed.
-pub(crate) struct Text<'a> {
+/// TextSource to be parsed.
+pub(crate) struct TextSource<'a> {
     /// The unpacked bytes, without a byte order mark.
     pub reader: Box<dyn Read + 'a>,
     /// Whether they were packed by gzip.

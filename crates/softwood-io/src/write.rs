@@ -14,7 +14,7 @@ use crate::csv;
 use crate::ipc;
 #[cfg(feature = "parquet")]
 use crate::parquet;
-use crate::sniff::{Format, is_stream};
+use crate::sniff::{FileFormat, is_stream};
 use crate::source::problem_of;
 
 /// Writes the table to `path`: CSV, TSV, Parquet or Arrow IPC by suffix, text packed by gzip where it ends in `.gz`;
@@ -26,7 +26,7 @@ use crate::source::problem_of;
 /// When the suffix is unknown, the folder is not there, the target is a directory, or the system refuses. Messages name
 /// the file.
 pub fn write_table(path: &Path, table: &Table) -> Result<()> {
-    let format = Format::of(path)?;
+    let format = FileFormat::of(path)?;
     if table.columns().is_empty() {
         return Err(Error::file(path, "there are no columns to write"));
     }
@@ -53,17 +53,17 @@ fn forgive_closed(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-fn put(out: &mut (dyn Write + Send), format: Format, table: &Table) -> io::Result<()> {
+fn put(out: &mut (dyn Write + Send), format: FileFormat, table: &Table) -> io::Result<()> {
     match format {
         #[cfg(feature = "parquet")]
-        Format::Parquet => parquet::write(out, table)?,
+        FileFormat::Parquet => parquet::write(out, table)?,
         #[cfg(feature = "ipc")]
-        Format::Ipc => ipc::write(out, table)?,
-        Format::Text {
+        FileFormat::Ipc => ipc::write(out, table)?,
+        FileFormat::Text {
             delimiter,
             gzip: false,
         } => csv::write(out, delimiter, table)?,
-        Format::Text {
+        FileFormat::Text {
             delimiter,
             gzip: true,
         } => {
@@ -115,7 +115,7 @@ fn folder_of(path: &Path) -> &Path {
 /// A file under a name of its own in the same folder, with the permissions of the file it will replace, or those that
 /// any new file gets. It is removed when dropped.
 fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
+    let mut builder = tempfile::ColumnBuilder::new();
     builder.prefix(".softwood-");
     let before = fs::metadata(target).map(|about| about.permissions());
     #[cfg(unix)]
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_closed_pipe_is_success_and_a_full_disk_is_not() {
-        let format = Format::of(Path::new("-")).unwrap();
+        let format = FileFormat::of(Path::new("-")).unwrap();
         // few rows fail when the buffer is flushed, many while it is filled
         for n_rows in [100, 100_000] {
             let table = Table::new(vec![Column::numeric("a", vec![1.0; n_rows])]).unwrap();
@@ -171,7 +171,7 @@ mod tests {
     fn every_format_tells_a_failing_disk() {
         let table = Table::new(vec![Column::numeric("a", vec![1.0; 100])]).unwrap();
         for name in ["a.csv", "a.tsv.gz", "a.parquet", "a.arrow"] {
-            let format = Format::of(Path::new(name)).unwrap();
+            let format = FileFormat::of(Path::new(name)).unwrap();
             let written = put(&mut Failing(ErrorKind::StorageFull, 3), format, &table);
             assert!(written.is_err(), "{name}");
         }

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use softwood::{Column, Error, Result};
 
 use crate::cell::{Cell, category, is_missing, read_cell, shown};
-use crate::dressed::is_dressed;
+use crate::formatted_number::is_dressed;
 use crate::levels::Levels;
-use crate::options::Rule;
+use crate::options::KindRule;
 
 /// Distinct numbers beyond which a column of almost only numbers is no set of categories.
 const MAX_NUMBER_CATEGORIES: usize = 20;
 
 /// Where a cell stands.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct CellPlace {
     /// Data row, from 1.
     pub row: usize,
     /// Line of the file, from 1.
@@ -23,16 +23,16 @@ pub(crate) struct Place {
 
 /// A column in the making.
 #[derive(Debug)]
-pub(crate) struct Builder {
+pub(crate) struct ColumnBuilder {
     name: String,
-    rule: Rule,
-    cells: Cells,
+    rule: KindRule,
+    cells: BuilderCells,
     tally: Tally,
 }
 
 /// What has been kept of the cells.
 #[derive(Debug)]
-enum Cells {
+enum BuilderCells {
     /// No words so far.
     Array(Vec<f64>),
     /// Categories; words came before any number.
@@ -49,25 +49,25 @@ struct Tally {
     n_dressed: usize,
     distinct: BTreeSet<u64>,
     distinct_dressed: BTreeSet<String>,
-    first_words: Option<(Place, String)>,
-    first_dressed: Option<(Place, String)>,
+    first_words: Option<(CellPlace, String)>,
+    first_dressed: Option<(CellPlace, String)>,
 }
 
 /// What became of a column.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum ColumnOutcome {
     /// It is whole.
     Ready(Column),
     /// It holds categories, and its texts have to be read again.
     ReadAgain(String),
 }
 
-impl Builder {
+impl ColumnBuilder {
     /// A column without cells.
-    pub(crate) fn new(name: &str, rule: Rule) -> Self {
+    pub(crate) fn new(name: &str, rule: KindRule) -> Self {
         let cells = match rule {
-            Rule::Categorical => Cells::Names(Levels::default()),
-            _ => Cells::Array(Vec::new()),
+            KindRule::Categorical => BuilderCells::Names(Levels::default()),
+            _ => BuilderCells::Array(Vec::new()),
         };
         Self {
             name: name.to_owned(),
@@ -83,13 +83,13 @@ impl Builder {
     }
 
     /// Adds a cell.
-    pub(crate) fn push(&mut self, text: &str, place: Place) -> Result<()> {
-        if self.rule == Rule::Categorical {
+    pub(crate) fn push(&mut self, text: &str, place: CellPlace) -> Result<()> {
+        if self.rule == KindRule::Categorical {
             self.push_name(text);
             return Ok(());
         }
         let cell = read_cell(text);
-        if let Cells::Array(numbers) = &mut self.cells {
+        if let BuilderCells::Array(numbers) = &mut self.cells {
             match cell {
                 Cell::Number(number) => numbers.push(number),
                 Cell::Missing => numbers.push(f64::NAN),
@@ -103,20 +103,20 @@ impl Builder {
         Ok(())
     }
 
-    fn note(&mut self, cell: Cell, text: &str, place: Place) {
-        if self.rule == Rule::Infer && cell == Cell::Words {
+    fn note(&mut self, cell: Cell, text: &str, place: CellPlace) {
+        if self.rule == KindRule::Infer && cell == Cell::Words {
             self.tally.note_words(text, place);
         }
     }
 
     fn push_name(&mut self, text: &str) {
-        if let Cells::Names(levels) = &mut self.cells {
+        if let BuilderCells::Names(levels) = &mut self.cells {
             levels.push(Some(text).filter(|text| !is_missing(text)).map(category));
         }
     }
 
     /// The first words in what may have been a column of numbers.
-    fn first_words(&mut self, text: &str, place: Place) -> Result<()> {
+    fn first_words(&mut self, text: &str, place: CellPlace) -> Result<()> {
         if let Some(otherwise) = self.rule.otherwise() {
             let problem = format!(
                 "{} (line {}) is not a number; leave the cell empty if it is missing{otherwise}",
@@ -125,14 +125,15 @@ impl Builder {
             );
             return Err(Error::cell(&self.name, place.row, problem));
         }
-        let Cells::Array(numbers) = std::mem::replace(&mut self.cells, Cells::Lost) else {
+        let BuilderCells::Array(numbers) = std::mem::replace(&mut self.cells, BuilderCells::Lost)
+        else {
             return Ok(());
         };
         for &number in numbers.iter().filter(|number| !number.is_nan()) {
             self.tally.add(Cell::Number(number));
         }
         if self.tally.n_numbers == 0 {
-            self.cells = Cells::Names(Levels::after_missing(numbers.len()));
+            self.cells = BuilderCells::Names(Levels::after_missing(numbers.len()));
         }
         self.tally.add(Cell::Words);
         self.tally.first_words = Some((place, text.to_owned()));
@@ -142,21 +143,23 @@ impl Builder {
     }
 
     /// Settles what the column is.
-    pub(crate) fn finish(self) -> Result<Outcome> {
-        if self.rule == Rule::Infer {
+    pub(crate) fn finish(self) -> Result<ColumnOutcome> {
+        if self.rule == KindRule::Infer {
             self.tally.check(&self.name)?;
         }
-        let lenient = self.rule == Rule::Lenient;
+        let lenient = self.rule == KindRule::Lenient;
         Ok(match self.cells {
-            Cells::Array(numbers) if lenient && numbers.iter().any(|n| n.is_infinite()) => {
-                Outcome::ReadAgain(self.name)
+            BuilderCells::Array(numbers) if lenient && numbers.iter().any(|n| n.is_infinite()) => {
+                ColumnOutcome::ReadAgain(self.name)
             }
-            Cells::Array(numbers) => Outcome::Ready(Column::numeric(self.name, numbers)),
-            Cells::Names(levels) => Outcome::Ready(Column {
+            BuilderCells::Array(numbers) => {
+                ColumnOutcome::Ready(Column::numeric(self.name, numbers))
+            }
+            BuilderCells::Names(levels) => ColumnOutcome::Ready(Column {
                 name: self.name,
                 values: levels.finish(),
             }),
-            Cells::Lost => Outcome::ReadAgain(self.name),
+            BuilderCells::Lost => ColumnOutcome::ReadAgain(self.name),
         })
     }
 }
@@ -176,7 +179,7 @@ impl Tally {
         self.n_present += 1;
     }
 
-    fn note_words(&mut self, text: &str, place: Place) {
+    fn note_words(&mut self, text: &str, place: CellPlace) {
         if !is_dressed(text) {
             return;
         }
@@ -228,19 +231,19 @@ mod tests {
     use super::*;
     use softwood::Values;
 
-    fn build(rule: Rule, texts: &[&str]) -> Result<Outcome> {
-        let mut builder = Builder::new("x", rule);
+    fn build(rule: KindRule, texts: &[&str]) -> Result<ColumnOutcome> {
+        let mut builder = ColumnBuilder::new("x", rule);
         for (at, text) in texts.iter().enumerate() {
             let line = at as u64 + 2;
-            builder.push(text, Place { row: at + 1, line })?;
+            builder.push(text, CellPlace { row: at + 1, line })?;
         }
         builder.finish()
     }
 
-    fn ready(rule: Rule, texts: &[&str]) -> Values {
+    fn ready(rule: KindRule, texts: &[&str]) -> Values {
         match build(rule, texts).unwrap() {
-            Outcome::Ready(column) => column.values,
-            Outcome::ReadAgain(_) => panic!("the column should be whole"),
+            ColumnOutcome::Ready(column) => column.values,
+            ColumnOutcome::ReadAgain(_) => panic!("the column should be whole"),
         }
     }
 
@@ -250,7 +253,7 @@ mod tests {
 
     #[test]
     fn numbers_and_missing_cells_are_numeric() {
-        let Values::Numeric(numbers) = ready(Rule::Infer, &["1", "NA", " 2.5"]) else {
+        let Values::Numeric(numbers) = ready(KindRule::Infer, &["1", "NA", " 2.5"]) else {
             panic!("numbers expected")
         };
         assert!(numbers[1].is_nan());
@@ -259,7 +262,7 @@ mod tests {
 
     #[test]
     fn all_missing_is_numeric() {
-        let values = ready(Rule::Infer, &["", "?", "null"]);
+        let values = ready(KindRule::Infer, &["", "?", "null"]);
         assert!(
             matches!(values, Values::Numeric(n) if n.len() == 3 && n.iter().all(|n| n.is_nan()))
         );
@@ -267,20 +270,20 @@ mod tests {
 
     #[test]
     fn words_first_keep_every_spelling() {
-        let found = ready(Rule::Infer, &["", "a", "007", "True", "na", "a"]);
+        let found = ready(KindRule::Infer, &["", "a", "007", "True", "na", "a"]);
         let wanted = names(&[None, Some("a"), Some("007"), Some("true"), None, Some("a")]);
         assert_eq!(found, wanted);
     }
 
     #[test]
     fn words_after_numbers_ask_for_a_second_reading() {
-        let outcome = build(Rule::Infer, &["007", "a", "b"]).unwrap();
-        assert!(matches!(outcome, Outcome::ReadAgain(_)));
+        let outcome = build(KindRule::Infer, &["007", "a", "b"]).unwrap();
+        assert!(matches!(outcome, ColumnOutcome::ReadAgain(_)));
     }
 
     #[test]
     fn declared_categories_keep_the_spelling_of_numbers() {
-        let found = ready(Rule::Categorical, &["1.0", "1", "NA"]);
+        let found = ready(KindRule::Categorical, &["1.0", "1", "NA"]);
         assert_eq!(found, names(&[Some("1.0"), Some("1"), None]));
     }
 
@@ -289,7 +292,7 @@ mod tests {
         let mut texts: Vec<String> = (0..30).map(|n| n.to_string()).collect();
         texts.insert(10, "oops".to_owned());
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let message = build(Rule::Infer, &texts).unwrap_err().to_string();
+        let message = build(KindRule::Infer, &texts).unwrap_err().to_string();
         for part in [
             "column `x`, row 11",
             "`oops` (line 12)",
@@ -298,8 +301,8 @@ mod tests {
         ] {
             assert!(message.contains(part), "{message}");
         }
-        assert!(build(Rule::Lenient, &texts).is_ok());
-        let message = build(Rule::Numeric, &texts).unwrap_err().to_string();
+        assert!(build(KindRule::Lenient, &texts).is_ok());
+        let message = build(KindRule::Numeric, &texts).unwrap_err().to_string();
         assert!(
             message.contains("row 11") && message.contains("`oops`"),
             "{message}"
@@ -323,7 +326,7 @@ mod tests {
             (&mixed, 2, "`1 %` (line 3)"),
         ] {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            let message = build(Rule::Infer, &texts).unwrap_err().to_string();
+            let message = build(KindRule::Infer, &texts).unwrap_err().to_string();
             for part in [
                 &format!("column `x`, row {row}"),
                 found,
@@ -332,9 +335,9 @@ mod tests {
             ] {
                 assert!(message.contains(part), "{message}");
             }
-            assert!(build(Rule::Lenient, &texts).is_ok());
-            assert!(build(Rule::Categorical, &texts).is_ok());
-            assert!(build(Rule::Infer, &texts[..20]).is_ok());
+            assert!(build(KindRule::Lenient, &texts).is_ok());
+            assert!(build(KindRule::Categorical, &texts).is_ok());
+            assert!(build(KindRule::Infer, &texts[..20]).is_ok());
         }
     }
 
@@ -347,8 +350,8 @@ mod tests {
         for texts in [few, many] {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             assert!(matches!(
-                build(Rule::Infer, &texts),
-                Ok(Outcome::ReadAgain(_))
+                build(KindRule::Infer, &texts),
+                Ok(ColumnOutcome::ReadAgain(_))
             ));
         }
     }
@@ -356,10 +359,10 @@ mod tests {
     #[test]
     fn infinities_become_text_only_where_nobody_looks() {
         let texts = ["1", "inf"];
-        assert!(matches!(ready(Rule::Infer, &texts), Values::Numeric(n) if n[1].is_infinite()));
+        assert!(matches!(ready(KindRule::Infer, &texts), Values::Numeric(n) if n[1].is_infinite()));
         assert!(matches!(
-            build(Rule::Lenient, &texts),
-            Ok(Outcome::ReadAgain(_))
+            build(KindRule::Lenient, &texts),
+            Ok(ColumnOutcome::ReadAgain(_))
         ));
     }
 }
