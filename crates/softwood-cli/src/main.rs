@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 /// Our own failure.
-const OURS: u8 = 1;
+const INTERNAL_ERROR: u8 = 1;
 /// What the user can mend.
 const USERS: u8 = 2;
 /// Ended by Ctrl-C, as shells count it.
@@ -22,12 +22,12 @@ pub(crate) const STOPPED: u8 = 130;
 
 fn main() -> ExitCode {
     let cli = args::Cli::parse();
-    std::panic::set_hook(Box::new(own_up));
+    std::panic::set_hook(Box::new(report_panic));
     let outcome = catch_unwind(AssertUnwindSafe(|| commands::run(&cli.command)));
     ExitCode::from(match outcome {
         Ok(Ok(())) => 0,
         Ok(Err(error)) => explain(&error),
-        Err(_) => OURS,
+        Err(_) => INTERNAL_ERROR,
     })
 }
 
@@ -48,17 +48,17 @@ fn explain(error: &anyhow::Error) -> u8 {
         }
         found => {
             say(&format!("error: {error:#}"));
-            if found.is_some_and(softwood::Error::is_users) {
+            if found.is_some_and(softwood::Error::is_user_error) {
                 USERS
             } else {
-                OURS
+                INTERNAL_ERROR
             }
         }
     }
 }
 
 /// A panic is our mistake: one message, no backtrace.
-fn own_up(panic: &PanicHookInfo<'_>) {
+fn report_panic(panic: &PanicHookInfo<'_>) {
     let place = panic
         .location()
         .map_or_else(String::new, |at| format!(" at {at}"));

@@ -15,7 +15,7 @@ pub(crate) fn to_python(error: Error) -> PyErr {
     match error {
         Error::Cancelled => PyKeyboardInterrupt::new_err(text),
         Error::File { path, .. } => file_error(&path, text),
-        error if error.is_users() => PyValueError::new_err(text),
+        error if error.is_user_error() => PyValueError::new_err(text),
         _ => PyRuntimeError::new_err(text),
     }
 }

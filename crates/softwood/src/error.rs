@@ -104,10 +104,10 @@ impl Error {
     }
 
     /// Whether the user can mend it; a diverged training is the only failure that is ours.
-    pub fn is_users(&self) -> bool {
+    pub fn is_user_error(&self) -> bool {
         match self {
             Self::Diverged { .. } => false,
-            Self::In { inner, .. } => inner.is_users(),
+            Self::In { inner, .. } => inner.is_user_error(),
             _ => true,
         }
     }

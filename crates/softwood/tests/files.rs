@@ -137,7 +137,7 @@ fn a_failed_write_names_the_folder_and_leaves_nothing() {
     let record = fitted(Family::Vst, false).record();
     let absent = folder.path().join("absent/model.softwood");
     let error = write_model(&absent, &record).unwrap_err();
-    assert!(matches!(error, Error::File { .. }) && error.is_users());
+    assert!(matches!(error, Error::File { .. }) && error.is_user_error());
     assert!(
         error.to_string().contains("does not exist; make it first"),
         "{error}"
@@ -168,7 +168,7 @@ fn unreadable_files_are_named_with_their_problem() {
             message.contains(expected) && message.contains(&at(name).display().to_string()),
             "{message}"
         );
-        assert!(error.is_users());
+        assert!(error.is_user_error());
     }
 }
 

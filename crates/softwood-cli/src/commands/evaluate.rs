@@ -6,12 +6,12 @@ use softwood_io::{ReadOptions, read_table};
 
 use crate::args::EvaluateArgs;
 use crate::commands::files::check_one_stream;
-use crate::commands::settings::{DEFAULT_MODEL, Settings};
+use crate::commands::settings::{DEFAULT_MODEL, FitSettings};
 use crate::print::{self, text};
 use crate::progress::Bar;
 
 pub(crate) fn run(args: &EvaluateArgs) -> Result<()> {
-    let settings = Settings::gather(&args.columns, None)?;
+    let settings = FitSettings::gather(&args.columns, None)?;
     let entrants = entrants_of(&names_of(args, &settings), &settings.params)?;
     let protocol = Protocol::parse(&args.protocol)?;
     if let Protocol::Splits(path) = &protocol {
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<()> {
     })
 }
 
-fn names_of(args: &EvaluateArgs, settings: &Settings) -> Vec<String> {
+fn names_of(args: &EvaluateArgs, settings: &FitSettings) -> Vec<String> {
     if !args.model.is_empty() {
         return args.model.clone();
     }

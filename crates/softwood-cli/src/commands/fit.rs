@@ -14,7 +14,7 @@ use softwood::{
 use crate::args::FitArgs;
 use crate::commands::files::{check_one_stream, check_output, is_stream};
 use crate::commands::notes;
-use crate::commands::settings::{DEFAULT_MODEL, Settings};
+use crate::commands::settings::{DEFAULT_MODEL, FitSettings};
 use crate::print::{self, text};
 use crate::progress::Bar;
 
@@ -45,7 +45,7 @@ pub(crate) struct FitReport {
 pub(crate) fn run(args: &FitArgs) -> Result<()> {
     let base = args.resume.as_deref().map(read_base).transpose()?;
     let known = base.as_ref().map(|base| base.schema.target.as_str());
-    let settings = Settings::gather(&args.columns, known)?;
+    let settings = FitSettings::gather(&args.columns, known)?;
     let name = args.model.as_ref().or(settings.model.as_ref());
     let family = family_of(name, base.as_ref())?;
     let params = match &base {
@@ -92,28 +92,28 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
 }
 
 /// A model to go on from.
-struct Base {
+struct WarmStartModel {
     record: Record,
     schema: Schema,
 }
 
-impl Base {
+impl WarmStartModel {
     /// The parameters that it was fitted with.
     fn params(&self) -> &Value {
         self.record.meta.get("params").unwrap_or(&Value::Null)
     }
 }
 
-fn read_base(path: &Path) -> softwood::Result<Base> {
+fn read_base(path: &Path) -> softwood::Result<WarmStartModel> {
     let posterior = read_model(path)?;
-    Ok(Base {
+    Ok(WarmStartModel {
         record: posterior.record(),
         schema: posterior.schema().clone(),
     })
 }
 
 /// The family that was named, or that of the model to go on from; a model does not change its family.
-fn family_of(name: Option<&String>, base: Option<&Base>) -> softwood::Result<Family> {
+fn family_of(name: Option<&String>, base: Option<&WarmStartModel>) -> softwood::Result<Family> {
     let Some(base) = base else {
         return Family::from_name(name.map_or(DEFAULT_MODEL, String::as_str));
     };

@@ -30,7 +30,7 @@ struct Config {
 
 /// Flags and file, merged; flags win.
 #[derive(Debug)]
-pub(crate) struct Settings {
+pub(crate) struct FitSettings {
     /// Model families named in the file, separated by commas.
     pub(crate) model: Option<String>,
     pub(crate) seed: Option<u64>,
@@ -40,7 +40,7 @@ pub(crate) struct Settings {
     read: ReadOptions,
 }
 
-impl Settings {
+impl FitSettings {
     /// `known` is the target of a model to go on from.
     pub(crate) fn gather(args: &ColumnArgs, known: Option<&str>) -> Result<Self> {
         let config = args

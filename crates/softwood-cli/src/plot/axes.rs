@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::plot::{Anchor, Colour, Scene, Text};
+use crate::plot::{Anchor, Colour, Scene, TextLabel};
 
 const GRID: Colour = Colour::hex(0x00e9_ecf1);
 const FRAME: Colour = Colour::hex(0x00b8_bfca);
@@ -60,13 +60,13 @@ impl Axes {
         for (value, label) in ticks(&self.x) {
             let [x, _] = self.pixel(value, *self.y.start());
             scene.line(vec![[x, top], [x, bottom]], GRID, 1.0);
-            let text = Text::new([x, bottom + 19.0], label, 13.0, LABEL);
+            let text = TextLabel::new([x, bottom + 19.0], label, 13.0, LABEL);
             scene.text(text.anchored(Anchor::Middle));
         }
         for (value, label) in ticks(&self.y) {
             let [_, y] = self.pixel(*self.x.start(), value);
             scene.line(vec![[left, y], [right, y]], GRID, 1.0);
-            let text = Text::new([left - 9.0, y + 4.5], label, 13.0, LABEL);
+            let text = TextLabel::new([left - 9.0, y + 4.5], label, 13.0, LABEL);
             scene.text(text.anchored(Anchor::End));
         }
     }
@@ -80,14 +80,14 @@ impl Axes {
             FRAME,
             1.2,
         );
-        let x_text = Text::new(
+        let x_text = TextLabel::new(
             [f32::midpoint(left, right), bottom + 42.0],
             x_name,
             14.0,
             LABEL,
         );
         scene.text(x_text.anchored(Anchor::Middle));
-        let y_text = Text::new(
+        let y_text = TextLabel::new(
             [left - 42.0, f32::midpoint(top, bottom)],
             y_name,
             14.0,

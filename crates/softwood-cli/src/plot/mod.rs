@@ -41,7 +41,7 @@ pub(crate) enum Anchor {
 
 /// A line of text; `at` lies on its baseline.
 #[derive(Debug, Clone)]
-pub(crate) struct Text {
+pub(crate) struct TextLabel {
     pub(crate) at: [f32; 2],
     pub(crate) content: String,
     /// Height of the letters' square, in pixels.
@@ -55,7 +55,7 @@ pub(crate) struct Text {
 
 /// Something to draw, in pixels from the top left corner.
 #[derive(Debug, Clone)]
-pub(crate) enum Shape {
+pub(crate) enum SceneShape {
     Polygon {
         points: Vec<[f32; 2]>,
         fill: Colour,
@@ -72,7 +72,7 @@ pub(crate) enum Shape {
         radius: f32,
         fill: Colour,
     },
-    Text(Text),
+    TextLabel(TextLabel),
 }
 
 /// Shapes on a white page, drawn in order.
@@ -80,7 +80,7 @@ pub(crate) enum Shape {
 pub(crate) struct Scene {
     pub(crate) width: f32,
     pub(crate) height: f32,
-    pub(crate) shapes: Vec<Shape>,
+    pub(crate) shapes: Vec<SceneShape>,
 }
 
 impl Scene {
@@ -93,7 +93,7 @@ impl Scene {
     }
 
     pub(crate) fn polygon(&mut self, points: Vec<[f32; 2]>, fill: Colour) {
-        self.shapes.push(Shape::Polygon { points, fill });
+        self.shapes.push(SceneShape::Polygon { points, fill });
     }
 
     pub(crate) fn rectangle(
@@ -110,7 +110,7 @@ impl Scene {
     }
 
     pub(crate) fn line(&mut self, points: Vec<[f32; 2]>, colour: Colour, width: f32) {
-        self.shapes.push(Shape::Line {
+        self.shapes.push(SceneShape::Line {
             points,
             colour,
             width,
@@ -119,7 +119,7 @@ impl Scene {
     }
 
     pub(crate) fn dashed(&mut self, points: Vec<[f32; 2]>, colour: Colour, width: f32) {
-        self.shapes.push(Shape::Line {
+        self.shapes.push(SceneShape::Line {
             points,
             colour,
             width,
@@ -128,19 +128,19 @@ impl Scene {
     }
 
     pub(crate) fn circle(&mut self, centre: [f32; 2], radius: f32, fill: Colour) {
-        self.shapes.push(Shape::Circle {
+        self.shapes.push(SceneShape::Circle {
             centre,
             radius,
             fill,
         });
     }
 
-    pub(crate) fn text(&mut self, text: Text) {
-        self.shapes.push(Shape::Text(text));
+    pub(crate) fn text(&mut self, text: TextLabel) {
+        self.shapes.push(SceneShape::TextLabel(text));
     }
 }
 
-impl Text {
+impl TextLabel {
     /// A text that starts at a point, to be changed by the methods below.
     pub(crate) fn new(at: [f32; 2], content: impl Into<String>, size: f32, colour: Colour) -> Self {
         Self {

@@ -5,7 +5,7 @@ use tiny_skia::{
     FillRule, LineCap, LineJoin, Paint, Path, PathBuilder, Pixmap, Stroke, StrokeDash, Transform,
 };
 
-use crate::plot::{Anchor, Colour, Scene, Shape, Text, font};
+use crate::plot::{Anchor, Colour, Scene, SceneShape, TextLabel, font};
 
 /// The scene as the bytes of a PNG file, `scale` pixels for each of its own.
 pub(crate) fn write(scene: &Scene, scale: f32) -> Result<Vec<u8>> {
@@ -19,14 +19,14 @@ pub(crate) fn write(scene: &Scene, scale: f32) -> Result<Vec<u8>> {
     page.encode_png().context("encoding the picture")
 }
 
-fn draw(page: &mut Pixmap, shape: &Shape, zoom: Transform) {
+fn draw(page: &mut Pixmap, shape: &SceneShape, zoom: Transform) {
     match shape {
-        Shape::Polygon { points, fill } => {
+        SceneShape::Polygon { points, fill } => {
             if let Some(path) = polyline(points, true) {
                 page.fill_path(&path, &paint(*fill), FillRule::Winding, zoom, None);
             }
         }
-        Shape::Line {
+        SceneShape::Line {
             points,
             colour,
             width,
@@ -37,7 +37,7 @@ fn draw(page: &mut Pixmap, shape: &Shape, zoom: Transform) {
                 page.stroke_path(&path, &paint(*colour), &pen(*width, dash), zoom, None);
             }
         }
-        Shape::Circle {
+        SceneShape::Circle {
             centre: [x, y],
             radius,
             fill,
@@ -46,11 +46,11 @@ fn draw(page: &mut Pixmap, shape: &Shape, zoom: Transform) {
                 page.fill_path(&path, &paint(*fill), FillRule::Winding, zoom, None);
             }
         }
-        Shape::Text(text) => draw_text(page, text, zoom),
+        SceneShape::TextLabel(text) => draw_text(page, text, zoom),
     }
 }
 
-fn draw_text(page: &mut Pixmap, text: &Text, zoom: Transform) {
+fn draw_text(page: &mut Pixmap, text: &TextLabel, zoom: Transform) {
     let unit = text.size / font::SIZE;
     let length = font::width(&text.content);
     let shift = match text.anchor {

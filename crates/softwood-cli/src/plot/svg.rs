@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::plot::{Anchor, Colour, Scene, Shape, Text};
+use crate::plot::{Anchor, Colour, Scene, SceneShape, TextLabel};
 
 const FONTS: &str = "Inter, 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif";
 
@@ -22,9 +22,9 @@ pub(crate) fn write(scene: &Scene, title: &str) -> String {
     out
 }
 
-fn write_shape(out: &mut String, shape: &Shape) {
+fn write_shape(out: &mut String, shape: &SceneShape) {
     let written = match shape {
-        Shape::Polygon { points, fill } => {
+        SceneShape::Polygon { points, fill } => {
             writeln!(
                 out,
                 "<polygon points=\"{}\" {}/>",
@@ -32,7 +32,7 @@ fn write_shape(out: &mut String, shape: &Shape) {
                 paint("fill", *fill)
             )
         }
-        Shape::Line {
+        SceneShape::Line {
             points,
             colour,
             width,
@@ -49,7 +49,7 @@ fn write_shape(out: &mut String, shape: &Shape) {
                 paint("stroke", *colour)
             )
         }
-        Shape::Circle {
+        SceneShape::Circle {
             centre: [x, y],
             radius,
             fill,
@@ -58,12 +58,12 @@ fn write_shape(out: &mut String, shape: &Shape) {
             "<circle cx=\"{x:.2}\" cy=\"{y:.2}\" r=\"{radius}\" {}/>",
             paint("fill", *fill)
         ),
-        Shape::Text(text) => write_text(out, text),
+        SceneShape::TextLabel(text) => write_text(out, text),
     };
     written.expect("writing to a String cannot fail");
 }
 
-fn write_text(out: &mut String, text: &Text) -> std::fmt::Result {
+fn write_text(out: &mut String, text: &TextLabel) -> std::fmt::Result {
     let [x, y] = text.at;
     let anchor = match text.anchor {
         Anchor::Start => "start",
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn texts_are_escaped_and_tags_closed() {
         let mut scene = Scene::new(10.0, 10.0);
-        scene.text(Text::new([1.0, 2.0], "a < b & c", 5.0, Colour::hex(0)));
+        scene.text(TextLabel::new([1.0, 2.0], "a < b & c", 5.0, Colour::hex(0)));
         scene.circle([1.0, 1.0], 2.0, Colour::hex(0x00ff_0000).with_opacity(0.5));
         let svg = write(&scene, "x > y");
         assert!(svg.contains("a &lt; b &amp; c") && svg.contains("<title>x &gt; y</title>"));

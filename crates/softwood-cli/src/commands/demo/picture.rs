@@ -4,7 +4,7 @@ use softwood::{Distribution, Model, Moments, Pool, Result, Table, Values};
 
 use crate::commands::demo::data;
 use crate::plot::axes::Axes;
-use crate::plot::{Anchor, Colour, Scene, Text};
+use crate::plot::{Anchor, Colour, Scene, TextLabel};
 
 pub(crate) const TITLE: &str = "A tree that knows what it does not know";
 
@@ -84,15 +84,15 @@ fn shade_empty(scene: &mut Scene, axes: &Axes) {
 fn name_empty(scene: &mut Scene, axes: &Axes) {
     for range in &data::EMPTY {
         let [x, top] = axes.pixel(f64::midpoint(*range.start(), *range.end()), *axes.y.end());
-        let note = Text::new([x, top + 22.0], "no data here", 13.0, QUIET);
+        let note = TextLabel::new([x, top + 22.0], "no data here", 13.0, QUIET);
         scene.text(note.anchored(Anchor::Middle));
     }
 }
 
 fn heading(scene: &mut Scene) {
-    scene.text(Text::new([70.0, 42.0], TITLE, 22.0, INK).bold());
+    scene.text(TextLabel::new([70.0, 42.0], TITLE, 22.0, INK).bold());
     let line = "Where it has seen data it knows the noise; where it has not, its band widens.";
-    scene.text(Text::new([70.0, 66.0], line, 14.0, QUIET));
+    scene.text(TextLabel::new([70.0, 66.0], line, 14.0, QUIET));
 }
 
 fn legend(scene: &mut Scene) {
@@ -115,7 +115,7 @@ fn legend(scene: &mut Scene) {
             _ => scene.rectangle([x, middle - 6.0], [24.0, 12.0], KNOWLEDGE_BAND),
         }
         let offset = if at == 0 { 20.0 } else { 32.0 };
-        scene.text(Text::new([x + offset, y], name, 13.0, INK));
+        scene.text(TextLabel::new([x + offset, y], name, 13.0, INK));
         x += width;
     }
 }
