@@ -93,7 +93,7 @@ pub use explain::permutation_importance::{
 pub use explain::tree_export::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
 pub use fit::{Fit, Run};
 pub use model::{
-    CurvePoint, Distribution, MemberReport, Model, OutputSpread, Step, Training, Trial,
+    CurvePoint, CurveUnit, Distribution, MemberReport, Model, OutputSpread, Training, Trial,
 };
 pub use models::boosting::{Boosted, NoiseMode, RegressionHead, SgbParams, SglbParams, TreeGrowth};
 pub use models::file::{model_from_bytes, model_to_bytes, read_model, write_model};
@@ -104,7 +104,7 @@ pub use models::vsgbm::{NoiseModel, NoiseUpdate, Residuals, Vsgbm, VsgbmParams};
 pub use models::vst::{Vst, VstParams};
 pub use observer::{NoObserver, Observer, Progress};
 pub use par::Pool;
-pub use params::{Checked, ClassWeight, Directions, Kind, Params, Spec, WeightRule};
+pub use params::{Checked, ClassWeight, Directions, ParamKind, ParamSpec, Params, WeightRule};
 pub use predictive::block::{Block, Head, LANES};
 pub use predictive::uncertainty::{Moments, Uncertainty};
 pub use rng::Key;

@@ -43,7 +43,7 @@ pub struct Trial {
 /// What the points of a loss curve count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Step {
+pub enum CurveUnit {
     /// Passes through the rows; the training loss is an evidence lower bound.
     #[default]
     Epoch,
@@ -65,7 +65,7 @@ pub struct Training {
     pub target_sd: Option<f64>,
     /// What the points of the curve count.
     #[serde(default)]
-    pub step: Step,
+    pub step: CurveUnit,
     /// How far the members differ, where a family tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub members: Option<MemberReport>,

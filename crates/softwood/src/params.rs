@@ -14,7 +14,7 @@ pub use named::{ClassWeight, Directions, WeightRule};
 /// What values a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub enum Kind {
+pub enum ParamKind {
     /// A real number between `min` and `max`, both included.
     Float {
         /// Least value.
@@ -51,7 +51,7 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl ParamKind {
     /// The range as a user reads it.
     pub fn describe(&self) -> String {
         match self {
@@ -74,13 +74,13 @@ impl Kind {
 
 /// One parameter of a family, as `softwood models NAME` and the Python docstrings show it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Spec {
+pub struct ParamSpec {
     /// Name, as typed by the user.
     pub name: &'static str,
     /// One line of explanation.
     pub doc: &'static str,
     /// Accepted values.
-    pub kind: Kind,
+    pub kind: ParamKind,
     /// Whether `auto` (of a map: `none`; JSON `null`, Python `None`) is accepted.
     pub auto: bool,
     /// Default value as JSON.
@@ -92,14 +92,14 @@ pub(crate) trait Setting: Clone + Serialize + DeserializeOwned {
     /// Whether the type accepts `auto`.
     const AUTO: bool = false;
     /// Accepted values, given the declared bounds.
-    fn kind(min: f64, max: f64) -> Kind;
+    fn kind(min: f64, max: f64) -> ParamKind;
     /// Whether the value lies within the declared bounds.
     fn is_within(&self, min: f64, max: f64) -> bool;
 }
 
 impl Setting for f64 {
-    fn kind(min: f64, max: f64) -> Kind {
-        Kind::Float { min, max }
+    fn kind(min: f64, max: f64) -> ParamKind {
+        ParamKind::Float { min, max }
     }
     fn is_within(&self, min: f64, max: f64) -> bool {
         (min..=max).contains(self)
@@ -107,8 +107,8 @@ impl Setting for f64 {
 }
 
 impl Setting for usize {
-    fn kind(min: f64, max: f64) -> Kind {
-        Kind::Int { min, max }
+    fn kind(min: f64, max: f64) -> ParamKind {
+        ParamKind::Int { min, max }
     }
     fn is_within(&self, min: f64, max: f64) -> bool {
         (min..=max).contains(&(*self as f64))
@@ -116,8 +116,8 @@ impl Setting for usize {
 }
 
 impl Setting for bool {
-    fn kind(_: f64, _: f64) -> Kind {
-        Kind::Bool
+    fn kind(_: f64, _: f64) -> ParamKind {
+        ParamKind::Bool
     }
     fn is_within(&self, _: f64, _: f64) -> bool {
         true
@@ -126,7 +126,7 @@ impl Setting for bool {
 
 impl<T: Setting> Setting for Option<T> {
     const AUTO: bool = true;
-    fn kind(min: f64, max: f64) -> Kind {
+    fn kind(min: f64, max: f64) -> ParamKind {
         T::kind(min, max)
     }
     fn is_within(&self, min: f64, max: f64) -> bool {
@@ -137,7 +137,7 @@ impl<T: Setting> Setting for Option<T> {
 /// The parameters of one family. Made by `params!`.
 pub trait Params: Clone + Default + Serialize + DeserializeOwned + Send + Sync {
     /// The table, in field order.
-    fn table() -> Vec<Spec>;
+    fn table() -> Vec<ParamSpec>;
     /// Messages about fields that lie outside their range.
     fn broken_ranges(&self) -> Vec<String>;
     /// A rule that ties fields together, as the message shown when it is broken.
@@ -195,7 +195,7 @@ fn texts_over<P: Params>(
     gather(earlier, pairs, |spec, text| {
         let text = text.trim();
         match spec.kind {
-            Kind::Map { .. } if !is_unset(spec, text) => named::from_text(spec, text),
+            ParamKind::Map { .. } if !is_unset(spec, text) => named::from_text(spec, text),
             _ => read_text(spec, text).ok_or_else(|| unreadable(spec, text)),
         }
     })
@@ -213,7 +213,7 @@ pub(crate) fn from_json<P: Params>(object: &Value) -> Result<P> {
     };
     let pairs = given.iter().map(|(name, value)| (name.as_str(), value));
     gather(None, pairs, |spec, value| match spec.kind {
-        Kind::Map { .. } if !value.is_null() => match value.as_str() {
+        ParamKind::Map { .. } if !value.is_null() => match value.as_str() {
             Some(text) if is_unset(spec, text) => Ok(Value::Null),
             _ => named::from_json(spec, value),
         },
@@ -226,7 +226,7 @@ pub(crate) fn from_json<P: Params>(object: &Value) -> Result<P> {
 fn gather<'a, P: Params, V: 'a>(
     earlier: Option<&Map<String, Value>>,
     given: impl Iterator<Item = (&'a str, V)>,
-    read: impl Fn(&Spec, V) -> std::result::Result<Value, String>,
+    read: impl Fn(&ParamSpec, V) -> std::result::Result<Value, String>,
 ) -> Result<P> {
     let table = P::table();
     let mut full: Map<_, _> = table
@@ -257,7 +257,7 @@ fn gather<'a, P: Params, V: 'a>(
     Err(Error::Parameters(broken))
 }
 
-fn unknown(name: &str, table: &[Spec]) -> String {
+fn unknown(name: &str, table: &[ParamSpec]) -> String {
     let names: Vec<_> = table.iter().map(|spec| spec.name).collect();
     format!(
         "no parameter is called `{name}`; there are {}",
@@ -265,7 +265,7 @@ fn unknown(name: &str, table: &[Spec]) -> String {
     )
 }
 
-fn unreadable(spec: &Spec, found: &str) -> String {
+fn unreadable(spec: &ParamSpec, found: &str) -> String {
     let auto = or_unset(spec.auto, &spec.kind);
     format!(
         "parameter `{}` = {found}: expected {}{auto}",
@@ -274,7 +274,7 @@ fn unreadable(spec: &Spec, found: &str) -> String {
     )
 }
 
-fn or_unset(auto: bool, kind: &Kind) -> String {
+fn or_unset(auto: bool, kind: &ParamKind) -> String {
     if auto {
         format!(" or {}", kind.unset())
     } else {
@@ -283,19 +283,19 @@ fn or_unset(auto: bool, kind: &Kind) -> String {
 }
 
 /// Whether a text leaves the parameter open.
-fn is_unset(spec: &Spec, text: &str) -> bool {
+fn is_unset(spec: &ParamSpec, text: &str) -> bool {
     spec.auto && (text == "auto" || text == spec.kind.unset())
 }
 
-fn read_text(spec: &Spec, text: &str) -> Option<Value> {
+fn read_text(spec: &ParamSpec, text: &str) -> Option<Value> {
     if is_unset(spec, text) {
         return Some(Value::Null);
     }
     match spec.kind {
-        Kind::Map { .. } => None,
-        Kind::Bool => text.parse::<bool>().ok().map(Value::from),
-        Kind::Choice { .. } => read_json(spec, &Value::from(text)),
-        Kind::Int { .. } | Kind::Float { .. } => read_json(
+        ParamKind::Map { .. } => None,
+        ParamKind::Bool => text.parse::<bool>().ok().map(Value::from),
+        ParamKind::Choice { .. } => read_json(spec, &Value::from(text)),
+        ParamKind::Int { .. } | ParamKind::Float { .. } => read_json(
             spec,
             &Value::from(text.parse::<f64>().ok().filter(|x| x.is_finite())?),
         ),
@@ -303,19 +303,19 @@ fn read_text(spec: &Spec, text: &str) -> Option<Value> {
 }
 
 /// A whole number may arrive as `3.0` (NumPy, TOML): it is taken where it is whole.
-fn read_json(spec: &Spec, value: &Value) -> Option<Value> {
+fn read_json(spec: &ParamSpec, value: &Value) -> Option<Value> {
     if value.is_null() || (spec.auto && value.as_str() == Some("auto")) {
         return spec.auto.then_some(Value::Null);
     }
     match spec.kind {
-        Kind::Map { .. } => None,
-        Kind::Bool => value.as_bool().map(Value::from),
-        Kind::Choice { names } => value
+        ParamKind::Map { .. } => None,
+        ParamKind::Bool => value.as_bool().map(Value::from),
+        ParamKind::Choice { names } => value
             .as_str()
             .filter(|text| names.contains(text))
             .map(Value::from),
-        Kind::Float { .. } => value.as_f64().map(Value::from),
-        Kind::Int { .. } => {
+        ParamKind::Float { .. } => value.as_f64().map(Value::from),
+        ParamKind::Int { .. } => {
             let number = value.as_f64()?;
             (number.fract() == 0.0 && (0.0..=1e15).contains(&number))
                 .then(|| Value::from(number as u64))
@@ -350,8 +350,8 @@ macro_rules! choices {
         pub enum $name { $($(#[$vmeta])* #[serde(rename = $text)] $variant),+ }
 
         impl $crate::params::Setting for $name {
-            fn kind(_: f64, _: f64) -> $crate::params::Kind {
-                $crate::params::Kind::Choice { names: &[$($text),+] }
+            fn kind(_: f64, _: f64) -> $crate::params::ParamKind {
+                $crate::params::ParamKind::Choice { names: &[$($text),+] }
             }
             fn is_within(&self, _: f64, _: f64) -> bool {
                 true
@@ -377,9 +377,9 @@ macro_rules! params {
         }
 
         impl $crate::params::Params for $name {
-            fn table() -> Vec<$crate::params::Spec> {
+            fn table() -> Vec<$crate::params::ParamSpec> {
                 let defaults = Self::default();
-                vec![$( $crate::params::Spec {
+                vec![$( $crate::params::ParamSpec {
                     name: stringify!($field).trim_start_matches("r#"),
                     doc: concat!($($doc),+).trim_ascii(),
                     kind: <$ty as $crate::params::Setting>::kind($min as f64, $max as f64),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
-use softwood::{Error, Family, Schema, Spec, Training, read_model};
+use softwood::{Error, Family, ParamSpec, Schema, Training, read_model};
 
 use crate::args::ModelsArgs;
 use crate::print::{self, text};
@@ -22,7 +22,7 @@ pub(crate) struct FamilyReport {
 pub(crate) struct ParametersReport {
     pub(crate) model: &'static str,
     pub(crate) summary: &'static str,
-    pub(crate) parameters: Vec<Spec>,
+    pub(crate) parameters: Vec<ParamSpec>,
     /// Whether a fitted model can be trained further.
     pub(crate) supports_warm_start: bool,
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use softwood::{FieldKind, Kind, ModelReport, Report, Schema, Spec};
+use softwood::{FieldKind, ModelReport, ParamKind, ParamSpec, Report, Schema};
 
 use crate::commands::{
     DemoReport, FamilyReport, FitReport, ParametersReport, Region, SavedReport, ScoreReport,
@@ -197,7 +197,7 @@ pub(crate) fn parameters(report: &ParametersReport) -> String {
     out
 }
 
-fn default_of(spec: &Spec) -> String {
+fn default_of(spec: &ParamSpec) -> String {
     match &spec.default {
         serde_json::Value::Null => spec.kind.unset().to_owned(),
         serde_json::Value::String(text) => text.clone(),
@@ -206,13 +206,13 @@ fn default_of(spec: &Spec) -> String {
 }
 
 /// The range as short as it can be said; a message about a wrong value says it at length.
-fn range_of(kind: Kind) -> String {
+fn range_of(kind: ParamKind) -> String {
     match kind {
-        Kind::Float { min, max } => format!("{min} to {max}"),
-        Kind::Int { min, max } => format!("whole, {min} to {max}"),
-        Kind::Bool => "true or false".to_owned(),
-        Kind::Choice { names } => names.join(", "),
-        Kind::Map { form, .. } => form.to_owned(),
+        ParamKind::Float { min, max } => format!("{min} to {max}"),
+        ParamKind::Int { min, max } => format!("whole, {min} to {max}"),
+        ParamKind::Bool => "true or false".to_owned(),
+        ParamKind::Choice { names } => names.join(", "),
+        ParamKind::Map { form, .. } => form.to_owned(),
     }
 }
 

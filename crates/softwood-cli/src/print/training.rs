@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use softwood::{CurvePoint, Step, Training};
+use softwood::{CurvePoint, CurveUnit, Training};
 
 use crate::print::number::short;
 
@@ -22,9 +22,9 @@ fn best(training: &Training) -> Option<(usize, f64)> {
 pub(crate) fn held_out(training: &Training) -> Option<String> {
     let (at, value) = best(training)?;
     let at = match (training.step, at) {
-        (Step::Epoch, at) => format!("at epoch {at}"),
-        (Step::Tree, 1) => "with 1 tree".to_owned(),
-        (Step::Tree, at) => format!("with {at} trees"),
+        (CurveUnit::Epoch, at) => format!("at epoch {at}"),
+        (CurveUnit::Tree, 1) => "with 1 tree".to_owned(),
+        (CurveUnit::Tree, at) => format!("with {at} trees"),
     };
     Some(format!(
         "log-likelihood {} a row {at}, standardised units",
@@ -53,10 +53,10 @@ pub(crate) fn curve(training: &Training) -> String {
     }
     let best = best(training).map(|(step, _)| step);
     let mut out = match training.step {
-        Step::Epoch => {
+        CurveUnit::Epoch => {
             "\nLoss curve (per row, standardised units)\n  epoch       ELBO   held-out\n"
         }
-        Step::Tree => {
+        CurveUnit::Tree => {
             "\nLog-likelihood (per row, standardised units)\n  trees   training   held-out\n"
         }
     }
@@ -110,7 +110,7 @@ mod tests {
             epochs.contains("at epoch 40") && epochs.contains("ELBO"),
             "{epochs}"
         );
-        training.step = Step::Tree;
+        training.step = CurveUnit::Tree;
         let trees = text(&training);
         assert!(
             trees.contains("with 40 trees") && trees.contains("  trees   training"),

@@ -11,7 +11,7 @@ use crate::models::forest::{Forest, ForestParams};
 use crate::models::tree::{Tree, TreeParams};
 use crate::models::vsgbm::{Vsgbm, VsgbmParams};
 use crate::models::vst::{Vst, VstParams};
-use crate::params::{self, Params, Spec};
+use crate::params::{self, ParamSpec, Params};
 use crate::store::record::Record;
 
 /// A model family.
@@ -125,7 +125,7 @@ impl Family {
     }
 
     /// Its parameters.
-    pub fn table(self) -> Vec<Spec> {
+    pub fn table(self) -> Vec<ParamSpec> {
         with_params!(self, P => P::table())
     }
 

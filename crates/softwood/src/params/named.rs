@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::params::{Kind, Setting, Spec};
+use crate::params::{ParamKind, ParamSpec, Setting};
 
 /// Columns by name with a direction: 1 where the prediction may not fall as the column rises, -1 where it may not rise.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -16,8 +16,8 @@ use crate::params::{Kind, Setting, Spec};
 pub struct Directions(pub BTreeMap<String, i8>);
 
 impl Setting for Directions {
-    fn kind(min: f64, max: f64) -> Kind {
-        Kind::Map {
+    fn kind(min: f64, max: f64) -> ParamKind {
+        ParamKind::Map {
             keys: "column",
             form: "columns with +1 (rising) or -1 (falling), as age:+1,price:-1",
             words: &[],
@@ -51,8 +51,8 @@ pub enum ClassWeight {
 }
 
 impl Setting for ClassWeight {
-    fn kind(min: f64, max: f64) -> Kind {
-        Kind::Map {
+    fn kind(min: f64, max: f64) -> ParamKind {
+        ParamKind::Map {
             keys: "class",
             form: "balanced, or classes with their weights, as yes:5,no:1",
             words: &["balanced"],
@@ -69,7 +69,7 @@ impl Setting for ClassWeight {
 }
 
 /// Reads a text: a word, pairs, or a JSON object.
-pub(super) fn from_text(spec: &Spec, text: &str) -> Result<Value, String> {
+pub(super) fn from_text(spec: &ParamSpec, text: &str) -> Result<Value, String> {
     if is_word(spec, text) {
         return Ok(Value::from(text));
     }
@@ -84,7 +84,7 @@ pub(super) fn from_text(spec: &Spec, text: &str) -> Result<Value, String> {
         let parsed: Option<f64> = number.trim().parse().ok();
         let number = parsed.map_or_else(|| Value::from(number.trim()), Value::from);
         if found.contains_key(&name) {
-            let Spec {
+            let ParamSpec {
                 name: parameter,
                 kind,
                 ..
@@ -100,7 +100,7 @@ pub(super) fn from_text(spec: &Spec, text: &str) -> Result<Value, String> {
 }
 
 /// Reads a JSON value: a word, or an object of numbers.
-pub(super) fn from_json(spec: &Spec, value: &Value) -> Result<Value, String> {
+pub(super) fn from_json(spec: &ParamSpec, value: &Value) -> Result<Value, String> {
     if let Value::String(text) = value {
         return from_text(spec, text.trim());
     }
@@ -115,8 +115,8 @@ pub(super) fn from_json(spec: &Spec, value: &Value) -> Result<Value, String> {
 }
 
 /// The number of one name: a direction as a whole number, a weight as it is.
-fn number(spec: &Spec, name: &str, value: &Value) -> Result<Value, String> {
-    let Kind::Map { keys, min, max, .. } = spec.kind else {
+fn number(spec: &ParamSpec, name: &str, value: &Value) -> Result<Value, String> {
+    let ParamKind::Map { keys, min, max, .. } = spec.kind else {
         return Err(wrong(spec, &value.to_string()));
     };
     let number = value.as_f64().filter(|x| (min..=max).contains(x));
@@ -140,17 +140,17 @@ fn number(spec: &Spec, name: &str, value: &Value) -> Result<Value, String> {
     })
 }
 
-fn is_word(spec: &Spec, text: &str) -> bool {
-    matches!(spec.kind, Kind::Map { words, .. } if words.contains(&text))
+fn is_word(spec: &ParamSpec, text: &str) -> bool {
+    matches!(spec.kind, ParamKind::Map { words, .. } if words.contains(&text))
 }
 
-fn keys_of(kind: &Kind) -> &'static str {
+fn keys_of(kind: &ParamKind) -> &'static str {
     match kind {
-        Kind::Map { keys, .. } => keys,
+        ParamKind::Map { keys, .. } => keys,
         _ => "name",
     }
 }
 
-fn wrong(spec: &Spec, found: &str) -> String {
+fn wrong(spec: &ParamSpec, found: &str) -> String {
     super::unreadable(spec, found)
 }

@@ -9,7 +9,7 @@ use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
 use crate::likelihood::normal::Normal;
-use crate::model::{Model, Step, Training};
+use crate::model::{CurveUnit, Model, Training};
 use crate::models::boosting::config::Members;
 use crate::models::boosting::features::FeaturePipeline;
 use crate::models::boosting::likelihood::BoostingLikelihood;
@@ -33,7 +33,7 @@ pub struct Boosted {
     pub(super) standard: TargetUnits,
     pub(super) likelihood: BoostingLikelihood,
     pub(super) pipeline: FeaturePipeline,
-    /// Step size and depth.
+    /// CurveUnit size and depth.
     pub(super) settings: (f64, usize),
     pub(super) members: Members,
     pub(super) chains: Vec<Chain>,
@@ -46,7 +46,7 @@ pub struct Boosted {
 impl Boosted {
     /// The same with its members marked on the chains.
     pub(super) fn with_snapshots(mut self) -> Self {
-        self.training.step = Step::Tree;
+        self.training.step = CurveUnit::Tree;
         let chains = self.chains.iter().enumerate();
         self.snapshots = chains
             .map(|(at, chain)| self.members.snapshots(chain.trees.len(), at))

@@ -63,7 +63,7 @@ params! {
     SgbParams, across = |_: &SgbParams| None, {
         /// Trees of each member.
         n_estimators: usize = 1000, [1, 100_000];
-        /// Step size; auto: chosen on held-out rows.
+        /// CurveUnit size; auto: chosen on held-out rows.
         learning_rate: Option<f64> = None, [1e-5, 1.0];
         /// Levels of a tree; auto: chosen on held-out rows.
         max_depth: Option<usize> = None, [0, 16];
@@ -114,7 +114,7 @@ params! {
     }, {
         /// Trees of each chain.
         n_estimators: usize = 1000, [1, 100_000];
-        /// Step size; auto: chosen on held-out rows.
+        /// CurveUnit size; auto: chosen on held-out rows.
         learning_rate: Option<f64> = None, [1e-5, 1.0];
         /// Levels of a tree; auto: chosen on held-out rows.
         max_depth: Option<usize> = None, [0, 16];

@@ -19,7 +19,7 @@ use crate::trees::histogram::candidate::ColumnInfo;
 
 /// Fewest rows of which a part is held out.
 const MIN_ROWS_TO_SPLIT: usize = 40;
-/// Step sizes and depths that are tried.
+/// CurveUnit sizes and depths that are tried.
 const RATES: [f64; 2] = [0.03, 0.1];
 const DEPTHS: [usize; 3] = [3, 4, 6];
 /// Most chains that are grown to judge one of them.
