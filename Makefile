@@ -48,7 +48,7 @@ lint: lint-rust lint-python
 lint-rust: venv
 	cargo fmt --all --check
 	cargo clippy --release --workspace --all-targets -- -D warnings
-	cargo test $(RUST) --test layers
+	cargo test $(RUST) --test it layers
 
 lint-python: venv
 	$(BIN)/typos

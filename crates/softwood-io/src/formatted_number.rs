@@ -1,4 +1,4 @@
-//! Array written for people: `1,5`, `1,234.50`, `$20`, `7 %`. They are not read, only recognised, so that a message can
+//! Numbers written for people: `1,5`, `1,234.50`, `$20`, `7 %`. They are not read, only recognised, so that a message can
 //! say what is wrong with them: guessing which mark is the decimal one would be wrong a thousandfold now and then.
 
 /// Marks between groups of three digits.

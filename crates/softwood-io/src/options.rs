@@ -22,7 +22,7 @@ pub struct ReadOptions {
 pub(crate) enum KindRule {
     /// Array; other text is an error.
     Numeric,
-    /// Array, since a model was trained on them; other text is an error.
+    /// Numbers, since a model was trained on them; other text is an error.
     Trained,
     /// Categories.
     Categorical,

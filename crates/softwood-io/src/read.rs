@@ -18,7 +18,7 @@ use crate::sniff::FileFormat;
 use crate::source::open;
 use crate::source::{InputSource, input_name, problem_of};
 
-/// Reads the table at `path`: CSV, TSV, Parquet or Arrow IPC by suffix; `-` is CSV on standard input. TextSource may be packed
+/// Reads the table at `path`: CSV, TSV, Parquet or Arrow IPC by suffix; `-` is CSV on standard input. Text may be packed
 /// by gzip.
 ///
 /// # Errors
@@ -44,7 +44,7 @@ pub fn read_table(path: &Path, options: &ReadOptions) -> Result<Table> {
             let file = open(path)?;
             guarded(|| ipc::read(file, options)).map_err(within)
         }
-        FileFormat::TextSource { delimiter, gzip } => {
+        FileFormat::Text { delimiter, gzip } => {
             let source = InputSource::at(path)?;
             let packed = check_packed(&source, gzip);
             let delimiter = options.delimiter.unwrap_or(delimiter);

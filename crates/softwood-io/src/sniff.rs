@@ -9,11 +9,11 @@ pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 const KNOWN: &str = ".csv, .csv.gz, .tsv, .tsv.gz, .parquet, .pq, .arrow, .ipc, .feather";
 
-/// FileFormat of a table on disk.
+/// Format of a table on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileFormat {
     /// Delimited text.
-    TextSource {
+    Text {
         /// Between the cells.
         delimiter: u8,
         /// Whether the suffix promises gzip.
@@ -28,7 +28,7 @@ pub(crate) enum FileFormat {
 }
 
 /// CSV on a standard stream.
-pub(crate) const PLAIN_CSV: FileFormat = FileFormat::TextSource {
+pub(crate) const PLAIN_CSV: FileFormat = FileFormat::Text {
     delimiter: b',',
     gzip: false,
 };
@@ -52,11 +52,11 @@ impl FileFormat {
         };
         let suffix = stem.rsplit_once('.').map(|(_, suffix)| suffix);
         match (suffix, gzip) {
-            (Some("csv"), _) => Ok(Self::TextSource {
+            (Some("csv"), _) => Ok(Self::Text {
                 delimiter: b',',
                 gzip,
             }),
-            (Some("tsv"), _) => Ok(Self::TextSource {
+            (Some("tsv"), _) => Ok(Self::Text {
                 delimiter: b'\t',
                 gzip,
             }),
@@ -95,7 +95,7 @@ mod tests {
         let of = |name: &str| FileFormat::of(Path::new(name)).unwrap();
         assert_eq!(of("-"), PLAIN_CSV);
         assert_eq!(of("dir.x/a.b.CSV"), PLAIN_CSV);
-        let tsv = FileFormat::TextSource {
+        let tsv = FileFormat::Text {
             delimiter: b'\t',
             gzip: true,
         };

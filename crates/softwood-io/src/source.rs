@@ -114,7 +114,7 @@ impl<'a> InputSource<'a> {
     }
 }
 
-/// TextSource to be parsed.
+/// Text to be parsed.
 pub(crate) struct TextSource<'a> {
     /// The unpacked bytes, without a byte order mark.
     pub reader: Box<dyn Read + 'a>,

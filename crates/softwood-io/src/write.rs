@@ -115,7 +115,7 @@ fn folder_of(path: &Path) -> &Path {
 /// A file under a name of its own in the same folder, with the permissions of the file it will replace, or those that
 /// any new file gets. It is removed when dropped.
 fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::ColumnBuilder::new();
+    let mut builder = tempfile::Builder::new();
     builder.prefix(".softwood-");
     let before = fs::metadata(target).map(|about| about.permissions());
     #[cfg(unix)]

@@ -122,7 +122,7 @@ pub(crate) fn fit(
             pool: &Pool::new(threads)?,
             observer,
             held_out: held_out.as_ref(),
-            base: record.as_ref(),
+            warm_start: record.as_ref(),
         };
         family.fit(&params, &data, &run)
     })?;

@@ -78,7 +78,7 @@ mod variational;
 
 pub use data::column::{Column, MISSING, UNSEEN, Values};
 pub use data::dataset::{Dataset, MIN_ROWS, Roles, Target};
-pub use data::encode::{Rotation, Scaling};
+pub use data::encoding::{Rotation, Scaling};
 pub use data::schema::{Field, FieldKind, Labels, Schema, Task};
 pub use data::table::{Rows, Table};
 pub use error::{Error, Result};
@@ -106,7 +106,7 @@ pub use observer::{NoObserver, Observer, Progress};
 pub use par::Pool;
 pub use params::{Checked, ClassWeight, Directions, ParamKind, ParamSpec, Params, WeightRule};
 pub use predictive::block::{Block, Head, LANES};
-pub use predictive::uncertainty::{Moments, Uncertainty};
+pub use predictive::moments::{Moments, Uncertainty};
 pub use rng::Key;
 pub use store::record::{Array, Record};
 pub use variational::options::{Leaf, LeafMixing, Prior};

@@ -16,7 +16,7 @@ use crate::observer::{NoObserver, Observer, Progress};
 use crate::par::Pool;
 use crate::predictive::block::{Block, Head};
 use crate::predictive::moments::{Moments, Uncertainty};
-use crate::predictive::{categorical, crps, density, quantile, sample, uncertainty};
+use crate::predictive::{categorical, crps, density, moments, quantile, sample};
 use crate::rng::Key;
 use crate::store::record::Record;
 
@@ -60,7 +60,7 @@ pub struct Training {
     pub trials: Vec<Trial>,
     /// What was chosen, as a user reads it.
     pub chosen: String,
-    /// TargetUnits deviation of the training target, dividing by n; none for classification.
+    /// Standard deviation of the training target, dividing by n; none for classification.
     #[serde(default)]
     pub target_sd: Option<f64>,
     /// What the points of the curve count.

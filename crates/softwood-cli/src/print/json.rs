@@ -1,4 +1,4 @@
-//! Reports as one JSON document. Array that are not finite become `null`.
+//! Reports as one JSON document. Numbers that are not finite become `null`.
 
 use anyhow::{Context, Result};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Array as people read them.
+//! Numbers as people read them.
 
 /// About four significant digits.
 pub(crate) fn short(value: f64) -> String {

@@ -8,6 +8,7 @@ use crate::boosting::chain::{BoostedTree, Chain};
 use crate::boosting::validation_window::{ValidationWindow, mixture};
 use crate::data::binning::binned::Binned;
 use crate::error::{Error, Result};
+use crate::likelihood::OutputTerms;
 use crate::likelihood::{Likelihood, weighted_mean};
 use crate::numerics::gaussian::Gaussian;
 use crate::numerics::prefetch::{AHEAD, prefetch};
@@ -16,7 +17,7 @@ use crate::rng::{Key, uniform};
 use crate::trees::histogram::candidate::{ColumnInfo, SplitNoise};
 use crate::trees::histogram::grower::{GrowTask, Grower, HistogramTree, Limits};
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
-use crate::trees::histogram::splitter::{GainSpec, Output, ScaledGain};
+use crate::trees::histogram::splitter::{GainSpec, ScaledGain};
 use crate::trees::monotone::projection::{LeafStep, MonotoneValues};
 
 /// Where the diversity of chains comes from.
@@ -24,12 +25,12 @@ use crate::trees::monotone::projection::{LeafStep, MonotoneValues};
 pub(crate) enum Sampling {
     /// Nowhere but from row and column sampling.
     Off,
-    /// LeafStep noise whose stationary likelihood is the posterior: variance `e (2 - e) v` for steps of rate `e` in a leaf whose posterior
+    /// Leaf noise whose stationary distribution is the posterior: variance `e (2 - e) v` for steps of rate `e` in a leaf whose posterior
     /// has the variance `v` (the chain `x -> (1 - e) x + noise` then keeps `v`, whatever `e`).
-    Model,
-    /// LeafStep noise of the paper's equation 11: variance `2 e v / N`.
+    Posterior,
+    /// Leaf noise of the paper's equation 11: variance `2 e v / N`.
     Malinin,
-    /// SplitNoise on the scores of splits, none on leaves.
+    /// Noise on the scores of splits, none on leaves.
     SplitNoise,
 }
 
@@ -362,7 +363,7 @@ impl<const L: usize> ChainTrainer<L> {
         &self,
         likelihood: &impl Likelihood<L>,
         grown: &HistogramTree,
-        outputs: &[Output],
+        outputs: &[OutputTerms],
         (key, dispersion): (Key, f64),
         mut monotone: Option<MonotoneValues>,
     ) -> Vec<f32> {
@@ -471,7 +472,7 @@ impl<const L: usize> ChainTrainer<L> {
     }
 }
 
-/// LeafValues of the leaves of a tree, for the outputs that it moves: all where none are named.
+/// Values of the leaves of a tree, for the outputs that it moves: all where none are named.
 struct LeafValues<'a> {
     all: Vec<f32>,
     moved: &'a [u16],

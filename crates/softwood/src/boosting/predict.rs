@@ -169,7 +169,7 @@ fn add_leaf(values: &[f32], leaf: usize, sums: &mut [f64]) {
     }
 }
 
-/// LeafStep numbers of a symmetric tree: the answers as bits, the first highest.
+/// Leaf numbers of a symmetric tree: the answers as bits, the first highest.
 #[multiversion(targets = "simd")]
 fn follow(conditions: &[BinCondition], bins: &[[u8; ROWS]], leaves: &mut [u8; ROWS]) {
     leaves.fill(0);

@@ -23,7 +23,7 @@ const MAX_TARGET: f64 = 1e305;
 /// Target values, one per row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
-    /// Array.
+    /// Numbers.
     Numeric(Vec<f64>),
     /// Class of each row, as an index into the schema's classes.
     Classes(Vec<u32>),
@@ -58,7 +58,7 @@ pub struct Roles {
     pub target: String,
     /// Column of row weights.
     pub weight: Option<String>,
-    /// ColumnInfo to leave out.
+    /// Columns to leave out.
     pub ignore: Vec<String>,
     /// Whether to classify; decided by the target column's kind where `None`.
     pub classify: Option<bool>,
@@ -227,7 +227,7 @@ impl Dataset {
     ///
     /// What is fitted to it depends neither on the order of rows nor on whether a row is repeated or weighted.
     #[must_use]
-    pub fn merged(&self) -> Self {
+    pub fn deduplicated(&self) -> Self {
         let weight = |row: usize| self.weights.as_ref().map_or(1.0, |weights| weights[row]);
         let mut rows: Vec<usize> = (0..self.n_rows())
             .filter(|&row| weight(row) > 0.0)

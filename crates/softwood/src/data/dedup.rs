@@ -41,7 +41,7 @@ impl Deduplicated {
     }
 }
 
-/// Array that order most rows without a look at the rest of them: the target, or the first column of numbers.
+/// Numbers that order most rows without a look at the rest of them: the target, or the first column of numbers.
 fn sort_keys(data: &Dataset) -> Vec<u64> {
     let first = data
         .features()

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum FieldKind {
-    /// Array.
+    /// Numbers.
     Numeric,
     /// Categories.
     Categorical {
@@ -51,7 +51,7 @@ pub enum Labels {
     /// Texts.
     #[default]
     Text,
-    /// Array.
+    /// Numbers.
     Number,
     /// `true` and `false`.
     Boolean,

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::data::column::{Column, Values};
 use crate::error::{Error, Result};
 
-/// ColumnInfo of equal length with unique names.
+/// Columns of equal length with unique names.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
     columns: Vec<Column>,

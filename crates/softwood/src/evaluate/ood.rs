@@ -71,7 +71,7 @@ fn is_regression(distribution: &Distribution<'_>) -> bool {
     matches!(distribution.head(), Head::Normal { .. })
 }
 
-/// Total, data and knowledge uncertainty of each row. TargetUnits deviations rank as variances do, and stay finite where
+/// Total, data and knowledge uncertainty of each row. Standard deviations rank as variances do, and stay finite where
 /// those do not.
 fn levels(distribution: &Distribution<'_>) -> Result<[Vec<f64>; 3]> {
     if is_regression(distribution) {

@@ -35,7 +35,7 @@ pub struct ModelReport {
     pub folds: Vec<FoldReport>,
     /// Mean over folds of every score and cost, over the folds that have it.
     pub mean: BTreeMap<String, f64>,
-    /// TargetUnits deviation over folds, dividing by n - 1; 0 for one fold.
+    /// Standard deviation over folds, dividing by n - 1; 0 for one fold.
     pub sd: BTreeMap<String, f64>,
 }
 

@@ -11,9 +11,10 @@ use crate::error::{Error, Result};
 use crate::evaluate::protocol::{Split, check};
 use crate::evaluate::report::{FoldReport, ModelReport};
 use crate::evaluate::scores::score;
-use crate::fit::{Observer, Progress, Run};
+use crate::fit::Run;
 use crate::model::Distribution;
 use crate::models::registry::Family;
+use crate::observer::{Observer, Progress};
 use crate::par::Pool;
 use crate::predictive::block::Head;
 use crate::rng::Key;
@@ -191,7 +192,7 @@ impl Observer for FoldObserver<'_> {
     }
 }
 
-/// TargetUnits deviation of a numeric target, dividing by n.
+/// Standard deviation of a numeric target, dividing by n.
 fn target_sd(target: &Target) -> Option<f64> {
     let Target::Numeric(values) = target else {
         return None;

@@ -107,7 +107,7 @@ pub(crate) struct Sampler {
     n_weights: usize,
     rank: usize,
     n_draws: usize,
-    /// TargetUnits Normal numbers of each pair: eps then z.
+    /// Standard Normal numbers of each pair: eps then z.
     noise: Vec<f32>,
     sd: Vec<f32>,
     /// M and its inverse, rank x rank.

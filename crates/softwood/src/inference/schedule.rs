@@ -1,9 +1,6 @@
-//! How long a run is, and how large its steps are.
+//! The schedule of a variational training run: epochs, minibatches, draws, step size, KL annealing.
 
-use crate::data::dataset::{Dataset, Target};
-use crate::variational::config::SoftTreeConfig;
-
-/// How long a run is, and how large its steps are.
+/// Length of a run, and size of its steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TrainingSchedule {
     pub(crate) n_epochs: usize,
@@ -12,40 +9,123 @@ pub(crate) struct TrainingSchedule {
     pub(crate) learning_rate: f64,
 }
 
-/// Steps of a full run, unless epochs are given.
+/// What the parameters say of a schedule; `None` is chosen by the number of rows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ScheduleOptions {
+    pub(crate) n_epochs: Option<usize>,
+    pub(crate) batch_size: Option<usize>,
+    pub(crate) n_draws: Option<usize>,
+    pub(crate) learning_rate: f64,
+}
+
+/// Steps of a full run, unless the number of epochs is given.
 const N_STEPS: usize = 12_000;
-/// Fewest and most passes over the rows, unless given.
-const EPOCHS: (usize, usize) = (40, 1500);
-/// Rows from which the noise of the minibatches, not of the draws, rules a step.
+/// Bounds on the number of epochs, unless it is given.
+const EPOCHS: std::ops::RangeInclusive<usize> = 40..=1500;
+/// Number of rows from which on two draws per step suffice: minibatches then add more noise than draws.
 const MANY_ROWS: usize = 3000;
+/// Part of a run over which the weight of the KL term grows from 0 to 1. At full weight from the start, the KL term shrinks
+/// weights to zero before the likelihood has found a use for them, and the learned prior keeps them there.
+const KL_ANNEALING: f64 = 0.5;
+/// Part of a run before the prior is learned, for the same reason.
+const PRIOR_FROM: f64 = 0.1;
 
 impl TrainingSchedule {
-    /// That of a full run on these rows.
-    pub(crate) fn full(config: &SoftTreeConfig, data: &Dataset) -> Self {
-        let n_rows = data.n_rows();
-        let learning_rate = match data.target() {
-            Target::Numeric(_) => 0.01,
-            Target::Classes(_) => 0.02,
-        };
-        let batch_size = config.batch_size.unwrap_or(match n_rows {
+    /// The schedule of a full run on `n_rows` rows.
+    pub(crate) fn full(options: &ScheduleOptions, n_rows: usize) -> Self {
+        let batch_size = options.batch_size.unwrap_or(match n_rows {
             ..2_000 => 64,
             2_000..10_000 => 128,
             _ => 256,
         });
         let steps_per_epoch = n_rows.div_ceil(batch_size);
-        let n_epochs = (N_STEPS / steps_per_epoch).clamp(EPOCHS.0, EPOCHS.1);
+        let n_epochs = (N_STEPS / steps_per_epoch).clamp(*EPOCHS.start(), *EPOCHS.end());
         let n_draws = if n_rows < MANY_ROWS { 4 } else { 2 };
         Self {
-            n_epochs: config.n_epochs.unwrap_or(n_epochs),
+            n_epochs: options.n_epochs.unwrap_or(n_epochs),
             batch_size,
-            n_draws: config.n_draws.unwrap_or(n_draws),
-            learning_rate: config.learning_rate.unwrap_or(learning_rate),
+            n_draws: options.n_draws.unwrap_or(n_draws),
+            learning_rate: options.learning_rate,
         }
     }
 
-    /// The same for a part of the length.
+    /// The same schedule for a share of the epochs.
     pub(crate) fn part(self, share: f64) -> Self {
         let n_epochs = (self.n_epochs as f64 * share).ceil().max(1.0) as usize;
         Self { n_epochs, ..self }
+    }
+
+    /// Step size after a share `progress` of the run: a cosine from the peak to zero.
+    pub(crate) fn learning_rate_at(&self, progress: f64) -> f64 {
+        self.learning_rate * 0.5 * (1.0 + (std::f64::consts::PI * progress).cos())
+    }
+
+    /// Whether the KL term has its full weight after `epoch` epochs.
+    pub(crate) fn is_annealed(&self, epoch: usize) -> bool {
+        epoch as f64 >= KL_ANNEALING * self.n_epochs as f64
+    }
+}
+
+/// Weight of the KL term after a share `progress` of a run that starts from scratch.
+pub(crate) fn kl_annealing(progress: f64) -> f64 {
+    (progress / KL_ANNEALING).min(1.0)
+}
+
+/// Whether the prior is learned after a share `progress` of a run that starts from scratch.
+pub(crate) fn learns_prior(progress: f64) -> bool {
+    progress >= PRIOR_FROM
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AUTO: ScheduleOptions = ScheduleOptions {
+        n_epochs: None,
+        batch_size: None,
+        n_draws: None,
+        learning_rate: 0.01,
+    };
+
+    #[test]
+    fn a_full_run_has_about_as_many_steps_on_any_number_of_rows() {
+        for n_rows in [2_000, 5_000, 20_000, 70_000] {
+            let schedule = TrainingSchedule::full(&AUTO, n_rows);
+            let n_steps = schedule.n_epochs * n_rows.div_ceil(schedule.batch_size);
+            assert!(
+                (N_STEPS - 300..=N_STEPS).contains(&n_steps),
+                "{n_rows}: {n_steps}"
+            );
+        }
+        assert_eq!(TrainingSchedule::full(&AUTO, 10).n_epochs, *EPOCHS.end());
+        assert_eq!(
+            TrainingSchedule::full(&AUTO, 10_000_000).n_epochs,
+            *EPOCHS.start()
+        );
+    }
+
+    #[test]
+    fn given_options_are_kept() {
+        let options = ScheduleOptions {
+            n_epochs: Some(7),
+            batch_size: Some(3),
+            n_draws: Some(1),
+            ..AUTO
+        };
+        let schedule = TrainingSchedule::full(&options, 100);
+        let found = (schedule.n_epochs, schedule.batch_size, schedule.n_draws);
+        assert_eq!(found, (7, 3, 1));
+        assert_eq!(schedule.part(0.5).n_epochs, 4);
+    }
+
+    #[test]
+    fn the_kl_term_grows_to_its_full_weight_and_the_step_size_falls_to_zero() {
+        let weights = [0.0, 0.25, 0.5, 1.0].map(kl_annealing);
+        softwood_testkit::close(&weights, &[0.0, 0.5, 1.0, 1.0], 1e-12);
+        let schedule = TrainingSchedule::full(&AUTO, 1000).part(0.1);
+        assert!(!schedule.is_annealed(schedule.n_epochs / 2 - 1));
+        assert!(schedule.is_annealed(schedule.n_epochs.div_ceil(2)));
+        let rates = [0.0, 0.5, 1.0].map(|progress| schedule.learning_rate_at(progress));
+        softwood_testkit::close(&rates, &[0.01, 0.005, 0.0], 1e-12);
     }
 }

@@ -5,8 +5,8 @@
 //! what the other logits do at the same time.
 
 use crate::likelihood::Likelihood;
+use crate::likelihood::OutputTerms;
 use crate::rng::{Key, shuffle};
-use crate::trees::histogram::splitter::Output;
 
 /// Hessians are held above this part of the weight, so that sure rows cannot make steps endless.
 const MIN_CURVATURE: f32 = 1e-3;
@@ -17,13 +17,13 @@ const TYPICAL: f64 = 0.25;
 /// Probabilities are held this far from 0 in scores.
 const MIN_PROBABILITY: f64 = 1e-12;
 
-/// Two classes; grad_hess are gradient and hessian.
+/// Two classes; the entries of a row are gradient and hessian.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Binary;
 
 impl Likelihood<2> for Binary {
-    fn outputs(&self, l2: f64, _: &[f64; 2]) -> Vec<Output> {
-        vec![Output {
+    fn outputs(&self, l2: f64, _: &[f64; 2]) -> Vec<OutputTerms> {
+        vec![OutputTerms {
             gradient: 0,
             hessian: 1,
             factor: 1.0,
@@ -63,7 +63,7 @@ impl Likelihood<2> for Binary {
 /// Most classes that one tree moves.
 pub(crate) const MAX_SHOWN: usize = 31;
 
-/// Several classes; grad_hess are the gradients of those shown, their hessians, and last the weight. Of very many a tree moves
+/// Several classes; the entries of a row are the gradients of those shown, their hessians, and last the weight. Of very many a tree moves
 /// some, drawn anew in every round.
 #[derive(Debug, Clone)]
 pub(crate) struct Multiclass {
@@ -79,7 +79,7 @@ impl Multiclass {
         }
     }
 
-    /// Classes that the grad_hess are about.
+    /// Classes that the entries are about.
     fn classes(&self) -> Vec<usize> {
         if self.shown.is_empty() {
             return (0..self.n_classes).collect();
@@ -89,9 +89,9 @@ impl Multiclass {
 }
 
 impl<const L: usize> Likelihood<L> for Multiclass {
-    fn outputs(&self, l2: f64, _: &[f64; L]) -> Vec<Output> {
+    fn outputs(&self, l2: f64, _: &[f64; L]) -> Vec<OutputTerms> {
         let n = self.classes().len();
-        let output = |at: usize| Output {
+        let output = |at: usize| OutputTerms {
             gradient: at,
             hessian: n + at,
             factor: 1.0,

@@ -5,20 +5,30 @@ pub(crate) mod normal;
 pub(crate) mod squared;
 
 use crate::rng::Key;
-use crate::trees::histogram::splitter::Output;
+
+/// One output: where its gradient and its hessian stand among the gradient and hessian entries, and its regularisation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OutputTerms {
+    pub(crate) gradient: usize,
+    pub(crate) hessian: usize,
+    /// Weight of this output's score.
+    pub(crate) factor: f64,
+    /// Added to the hessian of every leaf.
+    pub(crate) l2: f64,
+}
 
 /// A likelihood whose negative log-likelihood boosting lowers. Gradients point uphill in likelihood.
 ///
-/// A row has some raw outputs and `L` grad_hess: sums of the grad_hess over the rows of a leaf are all that split search
+/// A row has some raw outputs and `L` entries (gradients, hessians, weight): their sums over the rows of a leaf are all that split search
 /// and leaf values need.
 pub(crate) trait Likelihood<const L: usize>: Sync {
-    /// Where gradient and hessian of each output stand, given the sums of all grad_hess; `l2` counts rows of typical hessian.
-    fn outputs(&self, l2: f64, totals: &[f64; L]) -> Vec<Output>;
+    /// Where gradient and hessian of each output stand, given the sums of all entries; `l2` counts rows of typical hessian.
+    fn outputs(&self, l2: f64, totals: &[f64; L]) -> Vec<OutputTerms>;
 
     /// The entry that the least weight of a leaf is counted in.
     fn weight_entry(&self) -> usize;
 
-    /// Variance of the posterior of a leaf's value, given the sums of its grad_hess and its hessian with `l2`.
+    /// Variance of the posterior of a leaf's value, given the sums of its entries and its hessian with `l2`.
     fn noise_variance(&self, _output: usize, _sums: &[f64; L], hessian: f64) -> f64 {
         1.0 / hessian
     }
@@ -41,7 +51,7 @@ pub(crate) trait Likelihood<const L: usize>: Sync {
         None
     }
 
-    /// The outputs that the grad_hess are about, ascending; empty for all.
+    /// The outputs that the entries are about, ascending; empty for all.
     fn shown(&self) -> &[u16] {
         &[]
     }

@@ -7,7 +7,7 @@
 //! by `e^{-s}`: `sum z / sum e^{-s}`. Weights `e^{-2s}` would be efficient if the scales were true, but they let a few rows of
 //! small scale rule a leaf; equal weights leave the noisiest rows to rule it. Where scales are equal within a leaf, all
 //! three are the same. Given the scales the variance of that average is `n / (sum e^{-s})^2`: the noise of a chain whose
-//! stationary likelihood is the posterior of the leaf.
+//! stationary distribution is the posterior of the leaf.
 //!
 //! Two safeguards: `z` is held within [`Z_LIMIT`], so that a row far out pulls a bounded weight; `s` is read no lower than the
 //! log of the floor, and there it is only pushed up.
@@ -15,9 +15,9 @@
 use multiversion::multiversion;
 
 use crate::likelihood::Likelihood;
+use crate::likelihood::OutputTerms;
 use crate::numerics::real::Real;
 use crate::numerics::special::exp;
-use crate::trees::histogram::splitter::Output;
 
 /// ln(2 pi) / 2.
 const HALF_LN_TAU: f64 = 0.918_938_533_204_672_7;
@@ -28,7 +28,7 @@ const SCALE_STEP: f64 = 1.0;
 /// Log scales are read no higher: targets are standardised.
 const MAX_LOG_SCALE: f32 = 8.0;
 
-/// A Normal likelihood; grad_hess are `z`, `e^{-s}`, the natural gradient of the log scale, and 1, each times the row's weight.
+/// A Normal likelihood; the entries of a row are `z`, `e^{-s}`, the natural gradient of the log scale, and 1, each times the row's weight.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Normal {
     /// Least standard deviation.
@@ -41,7 +41,7 @@ impl Normal {
         raw.clamp(self.floor.ln(), f64::from(MAX_LOG_SCALE))
     }
 
-    /// TargetUnits deviations of rows from their raw log scales.
+    /// Standard deviations of rows from their raw log scales.
     pub(crate) fn scales(self, raw: &[f64], out: &mut [f64]) {
         scales(self.floor.ln(), raw, out);
     }
@@ -55,17 +55,17 @@ fn scales(least: f64, raw: &[f64], out: &mut [f64]) {
 }
 
 impl Likelihood<4> for Normal {
-    fn outputs(&self, l2: f64, totals: &[f64; 4]) -> Vec<Output> {
+    fn outputs(&self, l2: f64, totals: &[f64; 4]) -> Vec<OutputTerms> {
         // the mean's score is in the units of the other's: (sum z)^2 / n where scales are equal
         let typical = totals[1] / totals[3];
         vec![
-            Output {
+            OutputTerms {
                 gradient: 0,
                 hessian: 1,
                 factor: typical,
                 l2: l2 * typical,
             },
-            Output {
+            OutputTerms {
                 gradient: 2,
                 hessian: 3,
                 factor: 2.0,
@@ -148,7 +148,7 @@ impl Likelihood<4> for Normal {
     }
 }
 
-/// Rows whose grad_hess are computed side by side.
+/// Rows whose gradients are computed side by side.
 const CHUNK: usize = 16;
 
 #[multiversion(targets = "simd")]

@@ -2,15 +2,15 @@
 //! root mean square of the residuals.
 
 use crate::likelihood::Likelihood;
-use crate::trees::histogram::splitter::Output;
+use crate::likelihood::OutputTerms;
 
 /// Entries are gradient `y - m` and weight.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Squared;
 
 impl Likelihood<2> for Squared {
-    fn outputs(&self, l2: f64, _: &[f64; 2]) -> Vec<Output> {
-        vec![Output {
+    fn outputs(&self, l2: f64, _: &[f64; 2]) -> Vec<OutputTerms> {
+        vec![OutputTerms {
             gradient: 0,
             hessian: 1,
             factor: 1.0,

@@ -1,4 +1,4 @@
-//! TargetUnits Normal numbers in bulk: sixteen xoshiro128++ generators side by side and the transform of Box and Muller.
+//! Standard Normal numbers in bulk: sixteen xoshiro128++ generators side by side and the transform of Box and Muller.
 //! One address, one stream; the numbers do not depend on how a slice is cut into calls of whole chunks.
 
 use multiversion::multiversion;

@@ -10,7 +10,7 @@ use multiversion::multiversion;
 use crate::numerics::normal::cdf_and_kernel;
 use crate::predictive::row_mixture::{RowMixture, RowSummary};
 
-/// TargetUnits deviations beyond which a component's cdf is taken as 0 or 1: its mean distance from there is 1e-7 sd.
+/// Standard deviations beyond which a component's cdf is taken as 0 or 1: its mean distance from there is 1e-7 sd.
 const REACH: f64 = 5.0;
 /// Points per sd on the finest cdf_grid, at least: the trapezoid rule is then exact to 1e-8 of the sd.
 const FINEST: f64 = 1.25;

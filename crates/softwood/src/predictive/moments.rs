@@ -100,7 +100,7 @@ pub(crate) fn member_means(block: &Block, members: &[usize], out: &mut [f64]) {
     }
 }
 
-/// MomentSums over members. Means are taken from a centre near them, so that squares lose no digits where the means
+/// Sums over members. Means are taken from a centre near them, so that squares lose no digits where the means
 /// lie far from zero.
 struct MomentSums {
     centre: Vec<f64>,

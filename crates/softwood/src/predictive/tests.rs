@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::numerics::normal::INV_SQRT_TAU;
 use crate::predictive::block::{Block, Head};
-use crate::predictive::{cdf_grid, crps, density, quantile, row, uncertainty};
+use crate::predictive::{cdf_grid, crps, density, moments, quantile, row_mixture};
 
 /// Components of one row: weight before normalisation, mean, sd.
 fn components(sizes: std::ops::Range<usize>) -> impl Strategy<Value = Vec<[f64; 3]>> {
@@ -122,7 +122,7 @@ proptest! {
             }
         }
         let block = block(&parts);
-        row::each_row(&block, 1e-8, |_, mixture| {
+        row_mixture::each_row(&block, 1e-8, |_, mixture| {
             let exact = crps::half_distance(mixture);
             let sd = mixture.summary.sd;
             if let Some(found) = cdf_grid::CdfGrid::default().half_distance(mixture) {
@@ -144,7 +144,7 @@ fn a_narrow_bulk_within_a_wide_shadow_keeps_its_crps() {
         })
         .collect();
     parts.extend((0..50).map(|at| [1e-3, f64::from(at) / 10.0 - 2.5, 0.5]));
-    row::each_row(&block(&parts), 1e-8, |_, mixture| {
+    row_mixture::each_row(&block(&parts), 1e-8, |_, mixture| {
         let found = cdf_grid::CdfGrid::default().half_distance(mixture).unwrap();
         let exact = crps::half_distance(mixture);
         assert!(
@@ -160,7 +160,7 @@ fn widths_with_nothing_in_between_keep_their_crps() {
         .map(|at| [1.0, 1e-2 * f64::from(at), 1.0])
         .collect();
     parts.extend((0..10).map(|at| [1e-2, f64::from(at), 1e-5]));
-    row::each_row(&block(&parts), 1e-8, |_, mixture| {
+    row_mixture::each_row(&block(&parts), 1e-8, |_, mixture| {
         let exact = crps::half_distance(mixture);
         if let Some(found) = cdf_grid::CdfGrid::default().half_distance(mixture) {
             assert!(

@@ -12,7 +12,8 @@ use crate::soft::layout::Layout;
 pub(crate) struct AdditiveLayout {
     /// The tree that makes the components.
     pub(crate) first: Layout,
-    /// Whether what it says is offset with the rows; then it has no weights here.
+    /// Whether what it says comes with the rows as an offset; then it has no weights here.
+    #[serde(rename = "is_given")]
     pub(crate) has_offset: bool,
     /// Each of the others; it blends at all levels.
     pub(crate) added: Layout,
@@ -30,7 +31,7 @@ impl AdditiveLayout {
         }
     }
 
-    /// A tree to be added to components that are offset.
+    /// A tree to be added to an offset.
     pub(crate) fn on_offset(first: Layout, added: Layout) -> Self {
         Self {
             first,
@@ -83,7 +84,7 @@ impl AdditiveLayout {
         first + added * self.added.n_activations()
     }
 
-    /// Array per row where the first tree is offset: the log weight of each component, then its channels.
+    /// Numbers per row where the first tree is an offset: the log weight of each component, then its channels.
     pub(crate) fn n_offset(&self) -> usize {
         if self.has_offset {
             self.first.n_components() * (1 + self.first.n_channels)

@@ -96,7 +96,7 @@ pub(crate) struct BlockRows<'a, T> {
     pub(crate) activations: &'a mut [T],
     pub(crate) target: &'a [T],
     pub(crate) weight: &'a [T],
-    /// Log weight and channels of each component, where the first tree is offset: `AdditiveLayout::n_offset` x `n_rows`.
+    /// Log weight and channels of each component, where the first tree is an offset: `AdditiveLayout::n_offset` x `n_rows`.
     pub(crate) offset: &'a [T],
     /// Log-likelihood of each row, unweighted: an answer.
     pub(crate) scores: &'a mut [T],
@@ -213,7 +213,7 @@ fn chunk<T: Real>(
     scores
 }
 
-/// Components that are not computed but offset.
+/// Components that are not computed but come as an offset.
 #[inline(always)]
 fn take_given<T: Real>(
     layout: &Layout,

@@ -1,4 +1,4 @@
-//! Leaf likelihoods: the log density of a target offset a component's channels, and its gradient.
+//! Leaf likelihoods: the log density of a target given a component's channels, and its gradient.
 
 use crate::numerics::real::{LANES, Lanes, Real, gate, softplus};
 
@@ -23,7 +23,7 @@ pub(crate) enum SoftLikelihood {
 }
 
 impl SoftLikelihood {
-    /// Log density of `target` offset the channels `z`; its gradient goes into `dz`.
+    /// Log density of `target` given the channels `z`; its gradient goes into `dz`.
     #[inline(always)]
     pub(crate) fn log_density<T: Real>(
         self,
@@ -38,7 +38,7 @@ impl SoftLikelihood {
         }
     }
 
-    /// TargetUnits deviation of a component with raw scale `raw`.
+    /// Standard deviation of a component with raw scale `raw`.
     #[inline(always)]
     pub(crate) fn sd<T: Real>(self, raw: T) -> T {
         match self {

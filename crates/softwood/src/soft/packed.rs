@@ -62,7 +62,7 @@ impl Packed {
     }
 }
 
-/// Array that a draw takes.
+/// Numbers that a draw takes.
 fn draw_size(layout: &Layout) -> usize {
     let n_products = layout.n_products();
     layout.n_weights() + (n_products.next_multiple_of(TILE) - n_products) * layout.width()

@@ -11,7 +11,7 @@ pub(crate) struct Batch<'a, T> {
     pub(crate) inputs: &'a [T],
     pub(crate) target: &'a [T],
     pub(crate) weight: &'a [T],
-    /// What the first tree says of each row, where it is offset: `AdditiveLayout::n_offset` x `n_rows`.
+    /// What the first tree says of each row, where it is an offset: `AdditiveLayout::n_offset` x `n_rows`.
     pub(crate) offset: &'a [T],
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 
-/// Array of one array.
+/// Numbers of one array.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Array {
     /// 32-bit floats.

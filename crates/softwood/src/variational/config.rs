@@ -1,6 +1,8 @@
 //! What a fit of soft trees is told, whatever its family.
 
+use crate::data::dataset::{Dataset, Target};
 use crate::data::encoding::{Rotation, Scaling};
+use crate::inference::schedule::{ScheduleOptions, TrainingSchedule};
 use crate::variational::options::{Leaf, LeafMixing, Prior};
 
 /// Shape, prior, length of training and encoding; what is `None` is chosen.
@@ -31,6 +33,23 @@ pub(crate) struct SoftTreeConfig {
     pub(crate) noise: NoiseSpec,
     /// Whether a noise that depends on the inputs begins as one for all rows.
     pub(crate) homoscedastic_warmup: bool,
+}
+
+impl SoftTreeConfig {
+    /// The schedule of a full run on these rows.
+    pub(crate) fn schedule(&self, data: &Dataset) -> TrainingSchedule {
+        let learning_rate = match data.target() {
+            Target::Numeric(_) => 0.01,
+            Target::Classes(_) => 0.02,
+        };
+        let options = ScheduleOptions {
+            n_epochs: self.n_epochs,
+            batch_size: self.batch_size,
+            n_draws: self.n_draws,
+            learning_rate: self.learning_rate.unwrap_or(learning_rate),
+        };
+        TrainingSchedule::full(&options, data.n_rows())
+    }
 }
 
 /// What is said of the noise of a number.

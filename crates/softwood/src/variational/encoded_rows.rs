@@ -44,7 +44,7 @@ pub(crate) struct TargetScale {
 const MIN_SCALE: f64 = 1e-3;
 
 impl TargetScale {
-    /// TargetUnits units of the training target and the likelihood that suits it.
+    /// Standard units of the training target and the likelihood that suits it.
     pub(crate) fn of(data: &Dataset, config: &SoftTreeConfig) -> Self {
         match data.target() {
             Target::Classes(_) => Self {
@@ -77,7 +77,7 @@ impl TargetScale {
         }
     }
 
-    /// TargetUnits deviation of the training target; none for classes.
+    /// Standard deviation of the training target; none for classes.
     pub(crate) fn target_sd(&self) -> Option<f64> {
         (self.likelihood != SoftLikelihood::Categorical).then_some(self.standard.scale)
     }

@@ -41,6 +41,7 @@ pub(crate) struct FittedTrees {
 pub(crate) struct FittedHeader {
     encoder: Encoder,
     stack: AdditiveLayout,
+    #[serde(rename = "law")]
     likelihood: SoftLikelihood,
     beta: f64,
     /// Weights and rank of each block.
@@ -230,7 +231,7 @@ impl FittedTrees {
 }
 
 impl FittedHeader {
-    /// Array of each block; none where the header contradicts itself or the schema.
+    /// Numbers of each block; none where the header contradicts itself or the schema.
     fn sizes(&self, schema: &Schema) -> Option<Vec<usize>> {
         let AdditiveLayout { first, added, .. } = self.stack;
         let n_channels = match (schema.classes(), self.likelihood) {

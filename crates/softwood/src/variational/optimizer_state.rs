@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::inference::adam::Adam;
 use crate::inference::lowrank_gaussian::{LossScale, LowRank, Sampler};
 use crate::inference::prior::Groups;
+use crate::inference::schedule;
 use crate::model::CurvePoint;
 use crate::numerics::gaussian::Gaussian;
 use crate::numerics::real::{LANES, inverse_softplus};
@@ -24,17 +25,12 @@ const START_SD: f64 = 0.05;
 const START_CORRELATION: f64 = 0.1;
 /// Least scale above its floor when it is set free: a softplus is flat below.
 const MIN_FREE_SCALE: f64 = 1e-3;
-/// Part of a run over which the KL term grows to its full weight. At full weight from the start, weights that have not
-/// found their use yet are pressed to zero, and the learned prior keeps them there.
-pub(crate) const KL_ANNEALING: f64 = 0.5;
-/// Part of a run before the prior is learned, for the same reason.
-const PRIOR_FROM: f64 = 0.1;
 /// Steps between two looks at the prior.
 const PRIOR_EVERY: usize = 8;
 /// Draws by which held-out rows are scored.
 const SCORE_DRAWS: usize = 32;
 
-/// What is known beforehand of the variance of a noise that is one for all rows: an inverse-Gamma likelihood, and the least standard deviation.
+/// What is known beforehand of the variance of a noise that is one for all rows: an inverse-Gamma distribution, and the least standard deviation.
 #[derive(Debug, Clone, Copy)]
 struct HomoscedasticNoise {
     shape: f64,
@@ -137,11 +133,11 @@ impl OptimizerState {
 
     /// Sets what depends on the part of the run that is done.
     pub(crate) fn anneal(&mut self, progress: f64) {
-        self.kl_annealing = (progress / KL_ANNEALING).min(1.0);
-        self.learns_prior = progress >= PRIOR_FROM;
+        self.kl_annealing = schedule::kl_annealing(progress);
+        self.learns_prior = schedule::learns_prior(progress);
     }
 
-    /// One step on the rows offset; the mean over draws of their weighted log-likelihood.
+    /// One step on the rows given; the mean over draws of their weighted log-likelihood.
     pub(crate) fn step(&mut self, train: &EncodedRows, rows: &[usize], learning_rate: f32) -> f64 {
         if let Some(groups) = &self.groups
             && self.learns_prior
@@ -191,7 +187,7 @@ impl OptimizerState {
         sum / self.n_draws as f64
     }
 
-    /// Sets a noise that is one for all rows to the mode of its posterior, offset the squared residuals of the last epoch, which its score tells.
+    /// Sets a noise that is one for all rows to the mode of its posterior, given the squared residuals of the last epoch, which its score tells.
     pub(crate) fn learn_noise(&mut self, total_weight: f64, score: f64) {
         if let (Some(noise), SoftLikelihood::KnownNoise { sd }) =
             (self.homoscedastic_noise, self.spec.likelihood)
@@ -266,7 +262,7 @@ fn kept(training_run: &TrainingRun<'_>) -> Vec<Range<usize>> {
     leaves.collect()
 }
 
-/// A posterior around the weights offset, narrow and hardly correlated.
+/// A posterior around the weights given, narrow and hardly correlated.
 pub(crate) fn start_posterior(config: &SoftTreeConfig, mut weights: Vec<f32>, key: Key) -> LowRank {
     let n_weights = weights.len();
     let rank = config.rank.min(n_weights);

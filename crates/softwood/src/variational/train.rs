@@ -11,7 +11,7 @@ use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::EncodedRows;
-use crate::variational::optimizer_state::{KL_ANNEALING, OptimizerState};
+use crate::variational::optimizer_state::OptimizerState;
 
 /// What a run trains, and where it starts.
 pub(crate) struct TrainingRun<'a> {
@@ -99,7 +99,7 @@ pub(crate) fn train(
         for (at, rows) in order.chunks(schedule.batch_size).enumerate() {
             let step = epoch * steps_per_epoch + at;
             let progress = step as f64 / n_steps as f64;
-            let rate = schedule.learning_rate * cosine(progress);
+            let rate = schedule.learning_rate_at(progress);
             if !training_run.is_warm {
                 state.anneal(progress);
             }
@@ -123,9 +123,7 @@ pub(crate) fn train(
             }
             curve.push(latest);
             // before the end of the warm-up the posterior is not yet that of the full KL term
-            let is_warm = training_run.is_warm
-                || is_last
-                || (epoch + 1) as f64 >= KL_ANNEALING * schedule.n_epochs as f64;
+            let is_warm = training_run.is_warm || is_last || schedule.is_annealed(epoch + 1);
             if let Some(held_out) = latest.held_out
                 && is_warm
                 && best.as_ref().is_none_or(|best| {
@@ -186,9 +184,4 @@ struct BestEpoch {
     spec: SoftTreeSpec,
     posterior: LowRank,
     scores: Vec<f64>,
-}
-
-/// From one at the start to zero at the end.
-fn cosine(progress: f64) -> f64 {
-    0.5 * (1.0 + (std::f64::consts::PI * progress).cos())
 }

@@ -345,7 +345,7 @@ impl Binned {
         self.n_columns.div_ceil(self.width)
     }
 
-    /// ColumnInfo of a group.
+    /// Columns of a group.
     pub(crate) fn columns(&self, group: usize) -> Range<usize> {
         group * self.width..((group + 1) * self.width).min(self.n_columns)
     }

@@ -19,7 +19,7 @@ const MAX_CELLS: usize = 10_000_000;
 const MIN_ROWS: usize = 500;
 /// Rows of no residual that every group starts with.
 const CAUTION: f64 = 5.0;
-/// TargetUnits errors that a gain must lie above nothing.
+/// Standard errors that a gain must lie above nothing.
 const MIN_Z: f64 = 4.0;
 /// Times that each column and set is taken off, since columns overlap and means of few rows are drawn towards zero.
 const SWEEPS: usize = 2;

@@ -1,4 +1,4 @@
-//! Array: standardised, or mapped through their ranks.
+//! Numbers: standardised, or mapped through their ranks.
 
 use serde::{Deserialize, Serialize};
 

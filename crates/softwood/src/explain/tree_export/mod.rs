@@ -19,7 +19,7 @@ pub struct TreeExport {
 }
 
 impl TreeExport {
-    /// The tree as indented rules, a line a node. Array are rounded and long lists of categories counted; the fields hold
+    /// The tree as indented rules, a line a node. Numbers are rounded and long lists of categories counted; the fields hold
     /// everything.
     pub fn text(&self) -> String {
         text::write(self)
@@ -50,7 +50,7 @@ pub enum LeafValue {
     Number {
         /// Mean of the target.
         mean: f64,
-        /// TargetUnits deviation of the target.
+        /// Standard deviation of the target.
         sd: f64,
     },
     /// A probability per class.

@@ -31,7 +31,7 @@ impl ClassWeights {
         };
         let counts = counts(codes, dedup, classes.len());
         let weights = match given {
-            ClassWeight::RightBins(WeightRule::Balanced) => balanced(&counts),
+            ClassWeight::Rule(WeightRule::Balanced) => balanced(&counts),
             ClassWeight::Given(named) => {
                 let mut weights = vec![1.0; classes.len()];
                 for (name, &weight) in named {
@@ -57,7 +57,7 @@ impl ClassWeights {
         Ok(Self(Some(weights)))
     }
 
-    /// The distinct rows of a table with their class's weight; those left with none are dropped.
+    /// The dedup rows of a table with their class's weight; those left with none are dropped.
     pub(super) fn weigh(&self, data: &Dataset, dedup: Deduplicated) -> Deduplicated {
         let (Some(of_class), Target::Classes(codes)) = (&self.0, data.target()) else {
             return dedup;
@@ -70,7 +70,7 @@ impl ClassWeights {
     }
 }
 
-/// Weight of the rows of each class, added up in the order of the distinct rows: that of the table does not matter.
+/// Weight of the rows of each class, added up in the order of the dedup rows: that of the table does not matter.
 fn counts(codes: &[u32], dedup: &Deduplicated, n_classes: usize) -> Vec<f64> {
     let mut counts = vec![0.0; n_classes];
     for (&row, &weight) in dedup.rows.iter().zip(&dedup.weights) {
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn balanced_classes_weigh_the_same_together() {
         assert_eq!(balanced(&[2.0, 6.0, 0.0]), [2.0, 8.0 / 12.0, 1.0]);
-        let distinct = Deduplicated {
+        let dedup = Deduplicated {
             rows: vec![0, 2, 1],
             weights: vec![2.0, 0.5, 3.0],
         };

@@ -201,7 +201,7 @@ impl FeaturePipeline {
         Some(binned)
     }
 
-    /// RowSubset that were not trained on.
+    /// Rows that were not trained on.
     pub(super) fn bin_rows(&self, features: &Table, rows: &[u32]) -> Binned {
         match &self.encoder {
             None => self.cuts.bin_rows(features, rows),

@@ -33,7 +33,7 @@ pub struct Boosted {
     pub(super) standard: TargetUnits,
     pub(super) likelihood: BoostingLikelihood,
     pub(super) pipeline: FeaturePipeline,
-    /// CurveUnit size and depth.
+    /// Step size and depth.
     pub(super) settings: (f64, usize),
     pub(super) members: Members,
     pub(super) chains: Vec<Chain>,
@@ -78,7 +78,7 @@ impl Boosted {
             })
             .collect();
         let (likelihood, members): (BoostingLikelihood, Members) =
-            (record.part("likelihood")?, record.part("members")?);
+            (record.part("law")?, record.part("members")?);
         let pipeline = FeaturePipeline::decode(record, &kinds)?;
         let standard: TargetUnits = record.part("standard")?;
         let classes = schema.classes().map(<[String]>::len);
@@ -227,7 +227,7 @@ impl Model for Boosted {
             family: self.family.to_owned(),
             meta: json!({
                 "schema": self.schema, "params": self.params, "training": self.training, "standard": self.standard,
-                "likelihood": self.likelihood, "cuts": self.pipeline.cuts, "statistics": statistics, "members": self.members,
+                "law": self.likelihood, "cuts": self.pipeline.cuts, "statistics": statistics, "members": self.members,
                 "settings": self.settings,
             }),
             arrays,

@@ -16,7 +16,7 @@ const CLASS_SHRINK_RATE: f64 = 0.01;
 
 /// What the raw outputs mean.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "likelihood", rename_all = "lowercase")]
+#[serde(tag = "law", rename_all = "lowercase")]
 pub(super) enum BoostingLikelihood {
     /// Mean and log scale, the scale at least `floor`.
     Normal { floor: f64 },

@@ -21,7 +21,7 @@ use crate::par::Pool;
 const ROWS: usize = 64;
 /// Effective members below which a variance says little: its relative error is then above one.
 const MIN_EFFECTIVE: f64 = 3.0;
-/// TargetUnits deviations below the expected variance at which members are too alike: a false alarm in a hundred, were a
+/// Standard deviations below the expected variance at which members are too alike: a false alarm in a hundred, were a
 /// constant all that is unknown, and fewer for any other model.
 const ALARM: f64 = 2.326;
 

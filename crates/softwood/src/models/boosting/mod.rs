@@ -13,5 +13,5 @@ mod serialize;
 mod train;
 mod training_data;
 
+pub use fitted::Boosted;
 pub use params::{NoiseMode, RegressionHead, SgbParams, SglbParams, TreeGrowth};
-pub use posterior::Boosted;

@@ -29,7 +29,7 @@ choices! {
 choices! {
     /// Where the noise of a Langevin chain goes.
     NoiseMode {
-        /// Into the leaves, so that the stationary likelihood is the posterior.
+        /// Into the leaves, so that the stationary distribution is the posterior.
         Posterior = "posterior",
         /// Into the leaves, as the paper's equation 11 is printed.
         Malinin = "malinin",
@@ -63,7 +63,7 @@ params! {
     SgbParams, across = |_: &SgbParams| None, {
         /// Trees of each member.
         n_estimators: usize = 1000, [1, 100_000];
-        /// CurveUnit size; auto: chosen on held-out rows.
+        /// Step size; auto: chosen on held-out rows.
         learning_rate: Option<f64> = None, [1e-5, 1.0];
         /// Levels of a tree; auto: chosen on held-out rows.
         max_depth: Option<usize> = None, [0, 16];
@@ -85,7 +85,7 @@ params! {
         interactions: Option<bool> = None, [0, 0];
         /// What a regression model predicts besides the mean.
         head: RegressionHead = RegressionHead::Normal, [0, 0];
-        /// ColumnInfo in which the mean (or the logit of the second of two classes) may only rise or only fall.
+        /// Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
         monotone: Option<Directions> = None, [-1, 1];
         /// Weights of the classes, times those of the rows; balanced: each class counts the same altogether.
         class_weight: Option<ClassWeight> = None, [0.0, 1e6];
@@ -114,7 +114,7 @@ params! {
     }, {
         /// Trees of each chain.
         n_estimators: usize = 1000, [1, 100_000];
-        /// CurveUnit size; auto: chosen on held-out rows.
+        /// Step size; auto: chosen on held-out rows.
         learning_rate: Option<f64> = None, [1e-5, 1.0];
         /// Levels of a tree; auto: chosen on held-out rows.
         max_depth: Option<usize> = None, [0, 16];
@@ -136,7 +136,7 @@ params! {
         interactions: Option<bool> = None, [0, 0];
         /// What a regression model predicts besides the mean.
         head: RegressionHead = RegressionHead::Normal, [0, 0];
-        /// ColumnInfo in which the mean (or the logit of the second of two classes) may only rise or only fall.
+        /// Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
         monotone: Option<Directions> = None, [-1, 1];
         /// Weights of the classes, times those of the rows; balanced: each class counts the same altogether.
         class_weight: Option<ClassWeight> = None, [0.0, 1e6];

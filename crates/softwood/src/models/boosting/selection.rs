@@ -19,7 +19,7 @@ use crate::trees::histogram::candidate::ColumnInfo;
 
 /// Fewest rows of which a part is held out.
 const MIN_ROWS_TO_SPLIT: usize = 40;
-/// CurveUnit sizes and depths that are tried.
+/// Step sizes and depths that are tried.
 const RATES: [f64; 2] = [0.03, 0.1];
 const DEPTHS: [usize; 3] = [3, 4, 6];
 /// Most chains that are grown to judge one of them.
@@ -161,7 +161,7 @@ fn promising(candidates: &[(f64, usize)], scores: &[f64]) -> Vec<(f64, usize)> {
     order.iter().map(|&at| candidates[at]).collect()
 }
 
-/// RowSubset that are set aside to choose by.
+/// Rows that are set aside to choose by.
 fn spare_rows(config: &BoostingConfig<'_>, run: &Run<'_>, n_rows: usize) -> usize {
     let is_choosing =
         config.learning_rate.is_none() || config.max_depth.is_none() || config.patience.is_some();
@@ -209,7 +209,7 @@ impl Tournament<'_> {
         };
         let judge = match self.run.held_out {
             Some(data) => {
-                let distinct = training_data.classes.weigh(data, Deduplicated::of(data));
+                let dedup = training_data.classes.weigh(data, Deduplicated::of(data));
                 let rows = RowSubset {
                     numbers: &dedup.rows,
                     weights: &dedup.weights,
@@ -321,7 +321,7 @@ fn best(
             .unwrap_or(f64::NEG_INFINITY);
         if point.held_out > least {
             if point.held_out > most {
-                training.curve = curve.iter().map(point).collect();
+                training.curve = curve.iter().map(curve_point).collect();
             }
             best = Some(ChosenSettings {
                 learning_rate,
@@ -340,7 +340,7 @@ fn best(
     Ok((best, scores))
 }
 
-fn point(point: &ValidationPoint) -> CurvePoint {
+fn curve_point(point: &ValidationPoint) -> CurvePoint {
     CurvePoint {
         epoch: point.n_trees,
         elbo: point.train,

@@ -1,4 +1,4 @@
-//! Fitting: distinct rows, bins, a choice of settings on held-out rows, then the chains of all members.
+//! Fitting: dedup rows, bins, a choice of settings on held-out rows, then the chains of all members.
 
 use serde_json::Value;
 
@@ -51,7 +51,7 @@ fn fit(
     run: &Run<'_>,
 ) -> Result<Boosted> {
     let base = run
-        .base
+        .warm_start
         .map(|record| base(config, &params, record, data))
         .transpose()?;
     let known = base.as_ref().map(|base| (base.standard, base.likelihood));
@@ -83,9 +83,9 @@ fn fit(
     // what only the choice needed is not kept through the longest part
     let (standard, likelihood) = (training_data.standard, training_data.likelihood);
     let TrainingData { dedup, targets, .. } = training_data;
-    let distinct = pipeline.has_target_encoding().then_some(dedup);
+    let dedup = pipeline.has_target_encoding().then_some(dedup);
     let own_order: &OwnOrder<'_> = &|at, key| {
-        let distinct = dedup.as_ref().filter(|_| at > 0)?;
+        let dedup = dedup.as_ref().filter(|_| at > 0)?;
         let rows = RowSubset {
             numbers: &dedup.rows,
             weights: &dedup.weights,
@@ -185,7 +185,7 @@ fn base(
     Ok(base)
 }
 
-/// RowSubset in the bins of a chain's own order of them; none for those that all have.
+/// Rows in the bins of a chain's own order of them; none for those that all have.
 type OwnOrder<'a> = dyn Fn(usize, Key) -> Option<Binned> + Sync + 'a;
 
 /// All chains, and the mean residual variance of the training rows.

@@ -20,7 +20,7 @@ use crate::trees::monotone::directions::orders;
 /// Least standard deviation in units of the target's, where the target is no grid.
 pub(super) const MIN_SCALE: f64 = 1e-3;
 
-/// RowSubset in bins, ready for boosting.
+/// Rows in bins, ready for boosting.
 #[derive(Debug)]
 pub(super) struct PreparedRows {
     pub(super) binned: Binned,
@@ -92,9 +92,9 @@ impl<'a> TrainingData<'a> {
         known: Option<(TargetUnits, BoostingLikelihood)>,
     ) -> Result<Self> {
         let orders = orders(config.monotone, data)?;
-        let distinct = Deduplicated::of(data);
+        let dedup = Deduplicated::of(data);
         let classes = ClassWeights::new(config.class_weight, data, &dedup)?;
-        let distinct = classes.weigh(data, dedup);
+        let dedup = classes.weigh(data, dedup);
         let (standard, likelihood) = known.unwrap_or_else(|| {
             let standard = standard(data, &dedup);
             let likelihood = likelihood(config, data, &dedup, &standard);
@@ -124,7 +124,7 @@ impl<'a> TrainingData<'a> {
         self.dedup.rows.len()
     }
 
-    /// A run of the distinct rows. They are shuffled: a leading part is a random sample.
+    /// A run of the dedup rows. They are shuffled: a leading part is a random sample.
     pub(super) fn rows(&self, range: std::ops::Range<usize>) -> RowSubset<'_> {
         RowSubset {
             numbers: &self.dedup.rows[range.clone()],
@@ -132,7 +132,7 @@ impl<'a> TrainingData<'a> {
         }
     }
 
-    /// RowSubset to train on, and the pipeline that they make.
+    /// Rows to train on, and the pipeline that they make.
     pub(super) fn train(
         &self,
         rows: RowSubset<'_>,
@@ -146,7 +146,7 @@ impl<'a> TrainingData<'a> {
         (pipeline, prepared)
     }
 
-    /// RowSubset to train on in the bins of a fitted model, and the pipeline that they make.
+    /// Rows to train on in the bins of a fitted model, and the pipeline that they make.
     pub(super) fn train_on(
         &self,
         rows: RowSubset<'_>,
@@ -158,7 +158,7 @@ impl<'a> TrainingData<'a> {
         (pipeline, prepared)
     }
 
-    /// RowSubset to be judged by.
+    /// Rows to be judged by.
     pub(super) fn judge(
         &self,
         data: &Dataset,

@@ -6,5 +6,5 @@ mod noise_calibration;
 mod params;
 mod train;
 
+pub use fitted::Forest;
 pub use params::ForestParams;
-pub use posterior::Forest;

@@ -1,6 +1,6 @@
 //! What rows outside of their trees' bags say of the noise.
 //!
-//! Array: a new row's variance is `a + b v + c s`, `v` being the mean variance of its leaves and `s` the variance of their means
+//! Numbers: a new row's variance is `a + b v + c s`, `v` being the mean variance of its leaves and `s` the variance of their means
 //! over trees; `a, b, c >= 0` maximise the likelihood of the rows out of bag. What is left over rarely has a Normal law: most rows are
 //! predicted well and a few are not, so it is split into a narrow and a wide Normal, again by likelihood. Classes: probabilities are mixed with the shares of
 //! the whole and raised to a power, both of most likelihood.

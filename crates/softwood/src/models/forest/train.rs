@@ -48,7 +48,7 @@ impl Fit for ForestParams {
                 (first, n, params.n_estimators),
                 run,
             )? {
-                for (test, gain) in grown.structure.tests().iter().zip(&grown.gains) {
+                for (test, gain) in grown.structure.conditions().iter().zip(&grown.gains) {
                     gains[test.column] += f64::from(*gain);
                 }
                 out_of_bag.add(training_set.kind, &grown.leaves, &grown.places);

@@ -9,7 +9,7 @@ use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
 use crate::explain::tree_export::TreeExport;
 use crate::model::{Model, Training};
-use crate::models::tree::export::export;
+use crate::models::tree::export::tree_export;
 use crate::models::tree::leaf::{MAX, Smoothing};
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
@@ -43,9 +43,9 @@ pub(super) struct TreeParts {
 pub struct Tree {
     parts: TreeParts,
     kind: CartTarget,
-    /// Array: means, leaves x members. Classes: probabilities, leaves x members x classes.
+    /// Numbers: means, leaves x members. Classes: probabilities, leaves x members x classes.
     drawn: Vec<f64>,
-    /// TargetUnits deviation of each leaf.
+    /// Standard deviation of each leaf.
     sd: Vec<f64>,
 }
 
@@ -239,7 +239,7 @@ impl Model for Tree {
             ..
         } = &self.parts;
         let tree = NodeStatistics::new(self.kind, structure, leaves);
-        Some(export(
+        Some(tree_export(
             schema,
             standard,
             (cuts, structure),

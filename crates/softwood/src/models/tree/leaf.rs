@@ -1,6 +1,6 @@
 //! What a leaf says of new rows: its law given the rows it holds, and draws of that law.
 //!
-//! Array: a leaf of weight `n` and squared deviations `S` has the variance `v = f (S + k s^2) / (n + k)`, `s^2` being the noise that
+//! Numbers: a leaf of weight `n` and squared deviations `S` has the variance `v = f (S + k s^2) / (n + k)`, `s^2` being the noise that
 //! cross-validation found: `k` rows of the whole are added to each leaf, and `f` makes up for leaves that were chosen by what they
 //! hold. Its mean is known up to the variance `v / n`. Classes: a Dirichlet law with counts `n_c + k p_c`, `p` being the shares of the whole.
 
@@ -24,7 +24,7 @@ pub(super) struct Smoothing {
     pub(super) floor: f64,
 }
 
-/// Array of rows of the whole that are tried.
+/// Numbers of rows of the whole that are tried.
 const ROWS: [f64; 10] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 256.0];
 /// Where nothing is left out to choose by.
 const SAFE_ROWS: f64 = 4.0;

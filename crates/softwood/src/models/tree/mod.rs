@@ -8,5 +8,5 @@ mod params;
 mod pruning_cv;
 mod train;
 
+pub use fitted::Tree;
 pub use params::TreeParams;
-pub use posterior::Tree;

@@ -23,7 +23,7 @@ pub struct Vsgbm {
     pub(super) standard: TargetUnits,
     pub(super) key: Key,
     pub(super) fits: Vec<FittedTrees>,
-    /// TargetUnits deviation of a constant noise under each member, in standard units; empty where the noise varies.
+    /// Standard deviation of a constant noise under each member, in standard units; empty where the noise varies.
     pub(super) noise: Vec<f64>,
     /// Factor of the standard deviations of a varying noise, besides what averaging takes from each row.
     pub(super) spread: f64,
@@ -41,7 +41,7 @@ impl Vsgbm {
         fits.map(|fit| 1 + fit.spec.stack.n_added).collect()
     }
 
-    /// TargetUnits deviation of a constant noise under each member, in the target's units; empty where the noise varies.
+    /// Standard deviation of a constant noise under each member, in the target's units; empty where the noise varies.
     pub fn noise(&self) -> Vec<f64> {
         let scale = self.standard.scale;
         self.noise.iter().map(|sd| sd * scale).collect()
@@ -132,7 +132,7 @@ impl Model for Vsgbm {
             first += fit.n_draws();
         }
         if self.is_recalibrated() {
-            spread::apply(&self.fits, self.spread, out);
+            noise_calibration::apply(&self.fits, self.spread, out);
         }
         for (member, &sd) in self.noise.iter().enumerate() {
             let range = out.at(member, 0)..out.at(member + 1, 0);

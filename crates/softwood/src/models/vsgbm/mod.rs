@@ -8,5 +8,5 @@ mod params;
 mod stages;
 mod train;
 
+pub use fitted::Vsgbm;
 pub use params::{NoiseModel, NoiseUpdate, Residuals, VsgbmParams};
-pub use posterior::Vsgbm;

@@ -9,7 +9,7 @@ use crate::soft::kernel::SoftTreeSpec;
 use crate::variational::encoded_rows::EncodedRows;
 use crate::variational::fitted::draw_weights;
 
-/// An inverse-Gamma likelihood.
+/// An inverse-Gamma distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct InverseGamma {
     pub(super) shape: f64,
@@ -46,7 +46,7 @@ impl InverseGamma {
     }
 }
 
-/// TargetUnits deviations of the noise under draws of the trees, in standard units; `key` is that of the draws.
+/// Standard deviations of the noise under draws of the trees, in standard units; `key` is that of the draws.
 pub(super) fn draw(
     params: &VsgbmParams,
     sum: &AdditiveModel,
@@ -101,7 +101,7 @@ mod tests {
         );
     }
 
-    /// The mean of an inverse-Gamma likelihood is `scale / (shape - 1)`, its variance that squared over `shape - 2`.
+    /// The mean of an inverse-Gamma distribution is `scale / (shape - 1)`, its variance that squared over `shape - 2`.
     #[test]
     fn draws_follow_the_closed_form() {
         let likelihood = InverseGamma {

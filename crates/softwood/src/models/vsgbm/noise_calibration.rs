@@ -27,7 +27,7 @@ const MIN_LEFT: f64 = 0.5;
 
 /// The factor of all standard deviations that suits each fit by itself; one where nothing is held out. `spare` has the rows held out from each
 /// fit, `share` what a row counts: rows that are held out from all fits are seen once for each.
-pub(super) fn learn(
+pub(super) fn fit_scale_correction(
     fits: &[FittedTrees],
     spare: &[Option<Dataset>],
     share: f64,
@@ -78,7 +78,7 @@ pub(super) fn apply(fits: &[FittedTrees], factor: f64, out: &mut Block) {
     }
 }
 
-/// TargetUnits deviation of a component after a factor; never below the least that the likelihood allows.
+/// Standard deviation of a component after a factor; never below the least that the likelihood allows.
 fn scaled(sd: f64, factor: f64, likelihood: SoftLikelihood) -> f64 {
     match likelihood {
         SoftLikelihood::Normal { floor } => (factor * sd).max(floor.min(sd)),

@@ -76,7 +76,7 @@ params! {
         noise_update: NoiseUpdate = NoiseUpdate::Exact, [0, 0];
         /// Shape of the inverse-Gamma prior of a constant noise variance.
         noise_shape: f64 = 3.0, [0.01, 1e6];
-        /// TargetScale of that prior, in units of the target's variance.
+        /// Scale of that prior, in units of the target's variance.
         noise_rate: f64 = 0.1, [1e-9, 1e6];
         /// Factor of every tree that is added (with a constant noise, of the first tree too).
         shrinkage: f64 = 0.5, [0.01, 1.0];
@@ -105,7 +105,7 @@ params! {
         n_draws: Option<usize> = None, [1, 64];
         /// Fits whose posteriors are averaged: of the shapes that come near the best, in transpose.
         n_fits: usize = 4, [1, 100];
-        /// Model draws kept for prediction.
+        /// Posterior draws kept for prediction.
         n_members: usize = 100, [1, 10_000];
         /// Whether to keep the epoch of a run that was best on held-out rows.
         early_stopping: bool = true, [0, 0];
@@ -155,7 +155,7 @@ impl VsgbmParams {
             squares: self.squares,
             max_categories: self.max_categories,
             min_scale: self.min_scale,
-            calm_start: self.calm_start,
+            homoscedastic_warmup: self.calm_start,
             noise: if is_constant {
                 NoiseSpec::Constant {
                     shape: self.noise_shape,

@@ -52,7 +52,7 @@ pub(super) struct AdditiveModel {
 pub(super) struct Stage<'a> {
     pub(super) params: &'a VsgbmParams,
     pub(super) config: &'a SoftTreeConfig,
-    pub(super) problem: &'a EncodedSplit,
+    pub(super) split: &'a EncodedSplit,
     pub(super) schedule: TrainingSchedule,
     /// Hears of every epoch: what is done, of how much.
     pub(super) on_epoch: &'a dyn Fn(&str, usize, usize, &CurvePoint) -> ControlFlow<()>,
@@ -72,7 +72,7 @@ impl AdditiveModel {
         if is_shrunk {
             shrink(&layout, stage_fit.params.shrinkage, &mut model.blocks[0]);
             model.settle_noise(stage_fit);
-            model = model.with_validation_score(stage_fit.problem, key);
+            model = model.with_validation_score(stage_fit.split, key);
         }
         model
     }
@@ -80,7 +80,7 @@ impl AdditiveModel {
     /// Sets a constant noise to what the trees leave as they are now: a tree that was shrunk leaves more than it did in training.
     fn settle_noise(&mut self, stage_fit: &Stage<'_>) {
         if let SoftLikelihood::KnownNoise { .. } = self.spec.likelihood {
-            let rows = &stage_fit.problem.train;
+            let rows = &stage_fit.split.train;
             let squares = noise::squares(&self.spec, &self.means(), rows);
             let prior = InverseGamma::prior(stage_fit.params);
             let posterior = prior.after(rows.total_weight, squares, NoiseUpdate::Exact);
@@ -112,8 +112,8 @@ impl AdditiveModel {
     }
 
     /// The same with what it says of held-out rows, if there are any.
-    pub(super) fn with_validation_score(self, problem: &EncodedSplit, key: Key) -> Self {
-        let held_out = problem.held_out.as_ref();
+    pub(super) fn with_validation_score(self, split: &EncodedSplit, key: Key) -> Self {
+        let held_out = split.held_out.as_ref();
         let held_out = held_out.map_or(f64::NAN, |rows| self.score(rows, key));
         Self { held_out, ..self }
     }
@@ -137,7 +137,7 @@ impl Stage<'_> {
         key: Key,
         trials: &mut Vec<Trial>,
     ) -> Result<AdditiveModel> {
-        let held_out = self.problem.held_out.as_ref();
+        let held_out = self.split.held_out.as_ref();
         let is_open = self.params.n_trees.is_none();
         if is_open && held_out.is_none() {
             return self.grow_blindly(start, key);
@@ -189,7 +189,7 @@ impl Stage<'_> {
             train: rows,
             held_out,
             ..
-        } = self.problem;
+        } = self.split;
         let first = model.spec.stack.first;
         let added = if model.spec.stack.n_added > 0 {
             model.spec.stack.added
@@ -265,12 +265,12 @@ impl Stage<'_> {
         let training_run = TrainingRun {
             config: self.config,
             spec: model.spec,
-            train: &self.problem.train,
-            held_out: self.problem.held_out.as_ref(),
+            train: &self.split.train,
+            held_out: self.split.held_out.as_ref(),
             start: concatenated(&model.blocks),
             schedule,
             is_warm: true,
-            keeps_scale: self.problem.held_out.is_none(),
+            keeps_scale: self.split.held_out.is_none(),
             redraw_offset: None,
         };
         let fit = train(&training_run, key, &mut |epoch, point| {
@@ -303,7 +303,7 @@ fn shrink(layout: &Layout, factor: f64, posterior: &mut LowRank) {
 /// One posterior over the weights of several; those that were independent share their low-rank directions from then on.
 fn concatenated(blocks: &[LowRank]) -> LowRank {
     let rank = blocks.iter().map(|block| block.rank).max().unwrap_or(0);
-    let n_weights = blocks.iter().map(|block| block.n_weights).model();
+    let n_weights = blocks.iter().map(|block| block.n_weights).sum();
     let mut values = Vec::with_capacity(n_weights * (rank + 2));
     for block in blocks {
         values.extend_from_slice(block.mean());

@@ -8,7 +8,6 @@ use crate::data::dataset::Dataset;
 use crate::data::encoding::Encoder;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Run};
-use crate::inference::schedule::TrainingSchedule;
 use crate::model::{CurvePoint, Model, Training, Trial};
 use crate::models::vsgbm::fitted::Vsgbm;
 use crate::models::vsgbm::noise;
@@ -79,16 +78,16 @@ impl Fit for VsgbmParams {
             held_out: spare,
             n_rows: n_raw_rows(train_rows),
             scale: TargetScale::of(train_rows, &config),
-            schedule: TrainingSchedule::full(&config, train_rows),
+            schedule: config.schedule(train_rows),
             run,
         };
         fit(params, &context, &whole, data)
     }
 }
 
-/// A sum, the problem that it solves, and what was tried on the way.
+/// A sum, the split that it solves, and what was tried on the way.
 struct FitOutcome {
-    problem: EncodedSplit,
+    split: EncodedSplit,
     sum: AdditiveModel,
     /// As a user reads it.
     what: String,
@@ -148,7 +147,8 @@ fn fit(
         1.0
     };
     let key = run.key.child(31);
-    model.spread = spread::learn(&model.fits, &spare, share, (&model.standard, key));
+    model.spread =
+        noise_calibration::fit_scale_correction(&model.fits, &spare, share, (&model.standard, key));
     Ok(model)
 }
 
@@ -159,13 +159,13 @@ fn one_fit(
     ranked: &RankedCandidate,
     key: Key,
 ) -> Result<FitOutcome> {
-    let problem = context.problem(ranked.candidate.encoding);
+    let split = context.split(ranked.candidate.encoding);
     let run = context.run;
     let on_epoch = listener(run);
     let schedule = context.schedule.part(FIRST_RUN);
     let first = train_one(
         context,
-        &problem,
+        &split,
         &ranked.candidate,
         schedule,
         key,
@@ -174,7 +174,7 @@ fn one_fit(
     let stage_fit = Stage {
         params,
         config: context.config,
-        problem: &problem,
+        split: &split,
         schedule: context.schedule,
         on_epoch: &on_epoch,
     };
@@ -182,7 +182,7 @@ fn one_fit(
     let start = AdditiveModel::of(first, &stage_fit, key.child(49));
     let mut sum = stage_fit.grow(start, key.child(50), &mut trials)?;
     // without rows that judge it a long run of all trees does more harm than good
-    if params.joint && problem.held_out.is_some() {
+    if params.joint && split.held_out.is_some() {
         sum = stage_fit.train_jointly(sum, 1.0, JOINT_RATE, key.child(51))?;
         trials.push(Trial {
             what: format!("{} trees together", sum.n_trees()),
@@ -195,7 +195,7 @@ fn one_fit(
             1 => format!("1 tree, {first}"),
             n => format!("{n} trees, the first {first}"),
         },
-        problem,
+        split,
         sum,
         trials,
         spare: None,
@@ -225,18 +225,18 @@ fn assemble(
 ) -> Vsgbm {
     let key = key.child(30);
     let n_fits = outcomes.len();
-    let standard = outcomes[0].problem.scale.standard;
+    let standard = outcomes[0].split.scale.standard;
     let is_constant = params.noise == NoiseModel::Constant && data.schema().classes().is_none();
     let mut noise = Vec::new();
     let mut fits: Vec<FittedTrees> = Vec::with_capacity(n_fits);
     for (at, outcome) in outcomes.into_iter().enumerate() {
         let n_draws = members_of(params.n_members, n_fits, at);
         let key = draws_key(key, at);
-        let FitOutcome { problem, sum, .. } = outcome;
+        let FitOutcome { split, sum, .. } = outcome;
         if is_constant {
-            noise.extend(noise::draw(params, &sum, &problem.train, n_draws, key));
+            noise.extend(noise::draw(params, &sum, &split.train, n_draws, key));
         }
-        let encoder: Encoder = problem.encoder;
+        let encoder: Encoder = split.encoder;
         fits.push(FittedTrees::new(
             encoder, sum.spec, sum.blocks, n_draws, key,
         ));
@@ -262,7 +262,7 @@ fn go_on(
     run: &Run<'_>,
 ) -> Result<Vsgbm> {
     let base = base(params, record, data)?;
-    let schedule = TrainingSchedule::full(config, whole);
+    let schedule = config.schedule(whole);
     let on_epoch = listener(run);
     let grown = run.pool.map(base.fits.len(), |at| {
         let fit = &base.fits[at];
@@ -272,11 +272,11 @@ fn go_on(
             likelihood,
             n_channels: fit.spec.stack.first.n_channels,
         };
-        let problem = EncodedSplit::encoded(whole, run.held_out, scale, fit.encoder.clone());
+        let split = EncodedSplit::encoded(whole, run.held_out, scale, fit.encoder.clone());
         let stage_fit = Stage {
             params,
             config,
-            problem: &problem,
+            split: &split,
             schedule,
             on_epoch: &on_epoch,
         };
@@ -287,7 +287,7 @@ fn go_on(
             held_out: f64::NAN,
             curve: Vec::new(),
         };
-        let sum = sum.with_validation_score(&problem, key.child(48));
+        let sum = sum.with_validation_score(&split, key.child(48));
         let before = sum.n_trees();
         let mut sum = match params.n_trees {
             Some(n) if n > before => stage_fit.grow(sum, key.child(50), &mut Vec::new())?,
@@ -304,7 +304,7 @@ fn go_on(
         }
         Ok(FitOutcome {
             what: format!("{} trees, gone on with", sum.n_trees()),
-            problem,
+            split,
             sum,
             trials: Vec::new(),
             spare: None,

@@ -4,5 +4,5 @@ mod fitted;
 mod params;
 mod train;
 
+pub use fitted::Vst;
 pub use params::VstParams;
-pub use posterior::Vst;

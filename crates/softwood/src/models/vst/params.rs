@@ -47,7 +47,7 @@ params! {
         n_draws: Option<usize> = None, [1, 64];
         /// Fits whose posteriors are averaged: of the shapes that come near the best, in transpose.
         n_fits: usize = 4, [1, 100];
-        /// Model draws kept for prediction.
+        /// Posterior draws kept for prediction.
         n_members: usize = 100, [1, 10_000];
         /// Whether to keep the epoch that was best on held-out rows.
         early_stopping: bool = true, [0, 0];
@@ -76,7 +76,7 @@ impl From<&VstParams> for SoftTreeConfig {
             leaf_mixing: params.leaf_mixing,
             mixing_levels: params.mixing_levels,
             prefers_blend: false,
-            calm_start: false,
+            homoscedastic_warmup: false,
             beta: params.beta,
             rank: params.rank,
             prior: params.prior,

@@ -4,7 +4,6 @@ use crate::data::dataset::Dataset;
 use crate::data::encoding::Encoder;
 use crate::error::Result;
 use crate::fit::{Fit, Run};
-use crate::inference::schedule::TrainingSchedule;
 use crate::model::Training;
 use crate::models::vst::fitted::Vst;
 use crate::models::vst::params::VstParams;
@@ -38,7 +37,7 @@ impl Fit for VstParams {
             held_out: spare,
             n_rows: n_raw_rows(train_rows),
             scale: TargetScale::of(train_rows, &config),
-            schedule: TrainingSchedule::full(&config, train_rows),
+            schedule: config.schedule(train_rows),
             run,
         };
         fit(params, &context, data)

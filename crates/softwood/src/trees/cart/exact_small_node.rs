@@ -1,11 +1,12 @@
 //! The search in a node of few rows: no histogram, the rows themselves, sorted by bin; sums are exact.
 
 use crate::data::binning::binned::MISSING_BIN;
+use crate::likelihood::OutputTerms;
 use crate::trees::condition::RightBins;
 use crate::trees::histogram::candidate::SplitCandidate;
 use crate::trees::histogram::grower::GrowTask;
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
-use crate::trees::histogram::splitter::{GainSpec, Output};
+use crate::trees::histogram::splitter::GainSpec;
 
 /// Part of a node's score below which a gain is no more than rounding.
 const MIN_GAIN: f64 = 1e-9;
@@ -119,12 +120,12 @@ impl<const L: usize> ExactSearch<L> {
 
     /// Categories by the step of the output that tells them apart best.
     fn order(&mut self, gain_spec: &GainSpec, quantized: &QuantizedGradients<L>) {
-        let step = |output: &Output, group: &BinSums<L>| {
+        let step = |output: &OutputTerms, group: &BinSums<L>| {
             let weight = group.sums[output.hessian].max(1) as f64 * quantized.unit[output.hessian];
             group.sums[output.gradient] as f64 * quantized.unit[output.gradient]
                 / (weight + output.l2)
         };
-        let spread = |output: &Output| -> f64 {
+        let spread = |output: &OutputTerms| -> f64 {
             let terms = self
                 .groups
                 .iter()

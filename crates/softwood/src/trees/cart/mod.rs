@@ -8,13 +8,14 @@ use std::ops::ControlFlow;
 
 use crate::data::binning::binned::Binned;
 use crate::error::{Error, Result};
+use crate::likelihood::OutputTerms;
 use crate::par::Pool;
 use crate::rng::Key;
 use crate::trees::cart::depth_first::DepthFirstOptions;
 use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::histogram::grower::{GrowTask, Grower, Growth, Limits};
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
-use crate::trees::histogram::splitter::{GainSpec, Output, ScaledGain};
+use crate::trees::histogram::splitter::{GainSpec, ScaledGain};
 use crate::trees::structure::TreeStructure;
 
 /// What a tree predicts.
@@ -31,7 +32,7 @@ pub(crate) enum CartTarget {
 pub(crate) const MAX_CLASSES: usize = 63;
 
 impl CartTarget {
-    /// Array that describe the rows of a node: weight, mean and sum of squared deviations; or the weight of each class.
+    /// Numbers that describe the rows of a node: weight, mean and sum of squared deviations; or the weight of each class.
     pub(crate) fn n_stats(self) -> usize {
         match self {
             Self::Number => 3,
@@ -173,7 +174,7 @@ fn grow_with<const L: usize>(
     }
     let mut quantized = QuantizedGradients::<L>::new(n_rows);
     quantized.set(&grad_hess(data, weight, &root), key.child(0).word());
-    let output = |gradient: usize| Output {
+    let output = |gradient: usize| OutputTerms {
         gradient,
         hessian: L - 1,
         factor: 1.0,

@@ -77,10 +77,10 @@ pub(crate) struct SplitChildren {
 #[derive(Debug)]
 pub(crate) struct Grower<const L: usize> {
     pub(crate) partition: Partition,
-    pub(super) builders: Vec<HistogramBuilder<L>>,
-    pub(super) nodes: Vec<Node>,
+    pub(crate) builders: Vec<HistogramBuilder<L>>,
+    pub(crate) nodes: Vec<Node>,
     /// Narrow numbers of the rows that are being counted, node after node.
-    pub(super) grad_hess: Vec<[i16; L]>,
+    pub(crate) grad_hess: Vec<[i16; L]>,
 }
 
 impl<const L: usize> Grower<L> {
@@ -163,7 +163,7 @@ impl<const L: usize> Grower<L> {
     }
 
     /// Lines up the numbers of the rows that will be counted: once, before every group of columns reads them.
-    pub(super) fn line_up(
+    pub(crate) fn line_up(
         &mut self,
         quantized: &QuantizedGradients<L>,
         new_children: &[SplitChildren],
@@ -178,7 +178,7 @@ impl<const L: usize> Grower<L> {
     }
 
     /// Children of a node, appended to the list: left, then right.
-    pub(super) fn split(
+    pub(crate) fn split(
         &mut self,
         node: usize,
         condition: &BinCondition,
@@ -296,7 +296,7 @@ impl<const L: usize> Grower<L> {
         free.finish(&self.nodes)
     }
 
-    pub(super) fn forget(&mut self, node: usize) {
+    pub(crate) fn forget(&mut self, node: usize) {
         for builder in &mut self.builders {
             builder.forget(node);
         }
@@ -319,7 +319,7 @@ fn next(waiting: &[(usize, SplitCandidate)], growth: Growth) -> usize {
 
 /// Tests in the order of splitting, so that children stand after their parents.
 #[derive(Debug, Default)]
-pub(super) struct FreeTree {
+pub(crate) struct FreeTree {
     conditions: Vec<BinCondition>,
     gains: Vec<f32>,
     /// Node that each condition stands in, and its children.
@@ -327,7 +327,7 @@ pub(super) struct FreeTree {
 }
 
 impl FreeTree {
-    pub(super) fn push(
+    pub(crate) fn push(
         &mut self,
         node: usize,
         condition: BinCondition,
@@ -339,7 +339,7 @@ impl FreeTree {
         self.places.push((node, children));
     }
 
-    pub(super) fn finish(self, nodes: &[Node]) -> HistogramTree {
+    pub(crate) fn finish(self, nodes: &[Node]) -> HistogramTree {
         let mut place_of = vec![None; nodes.len()];
         for (at, &(node, _)) in self.places.iter().enumerate() {
             place_of[node] = Some(at as i32);

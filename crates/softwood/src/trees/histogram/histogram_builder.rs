@@ -13,7 +13,7 @@ use crate::trees::histogram::splitter::{BinScan, REFUSED, ScanOrder};
 /// Memory of one group of columns.
 #[derive(Debug)]
 pub(crate) struct HistogramBuilder<const L: usize> {
-    pub(super) columns: Range<usize>,
+    pub(crate) columns: Range<usize>,
     /// By node; none where it is no longer needed.
     histograms: Vec<Option<Histogram<L>>>,
     spare: Vec<Histogram<L>>,
@@ -179,7 +179,7 @@ impl<const L: usize> HistogramBuilder<L> {
     }
 
     /// The best condition of one node on one column of the group.
-    pub(super) fn search_one(
+    pub(crate) fn search_one(
         &mut self,
         task: &GrowTask<'_, L>,
         node: usize,

@@ -139,7 +139,7 @@ fn round<const L: usize>(
     sums
 }
 
-/// A bijection of 32 bits whose output bits each depend on all input bits; cheap in grad_hess.
+/// A bijection of 32 bits whose output bits each depend on all input bits; cheap in SIMD lanes.
 #[inline(always)]
 fn scramble(mut x: u32) -> u32 {
     x = (x ^ (x >> 16)).wrapping_mul(0x7feb_352d);

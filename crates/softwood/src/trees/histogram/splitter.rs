@@ -6,24 +6,14 @@
 
 use multiversion::multiversion;
 
+use crate::likelihood::OutputTerms;
 use crate::trees::histogram::histogram::{BINS, Bins};
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 
-/// One output: where its gradient and its hessian stand among the grad_hess, and its regularisation.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Output {
-    pub(crate) gradient: usize,
-    pub(crate) hessian: usize,
-    /// Weight of this output's score.
-    pub(crate) factor: f64,
-    /// Added to the hessian of every leaf.
-    pub(crate) l2: f64,
-}
-
-/// What the grad_hess mean.
+/// What the entries mean.
 #[derive(Debug, Clone)]
 pub(crate) struct GainSpec {
-    pub(crate) outputs: Vec<Output>,
+    pub(crate) outputs: Vec<OutputTerms>,
     /// The entry that the least weight of a leaf is counted in.
     pub(crate) weight: usize,
     pub(crate) min_weight: f64,
@@ -281,7 +271,7 @@ fn score_all<const L: usize>(
 }
 
 impl ScaledOutput {
-    /// Its gradient and hessian among the grad_hess.
+    /// Its gradient and hessian among the gradient and hessian entries.
     fn of<const L: usize>(&self, grad_hess: &[i32; L]) -> (i32, i32) {
         (grad_hess[self.gradient], grad_hess[self.hessian])
     }
@@ -317,13 +307,13 @@ mod tests {
         quantized.set(&values, 3);
         let gain_spec = GainSpec {
             outputs: vec![
-                Output {
+                OutputTerms {
                     gradient: 0,
                     hessian: 1,
                     factor: 1.0,
                     l2: 2.0,
                 },
-                Output {
+                OutputTerms {
                     gradient: 2,
                     hessian: 3,
                     factor: 1.0,

@@ -1,9 +1,9 @@
-//! LeafStep values in an order: the prediction rises or falls in some columns.
+//! Leaf values in an order: the prediction rises or falls in some columns.
 //!
 //! A sum of trees is in order where each tree is, and shrinkage keeps an order. So the steps of a tree are replaced by the
 //! nearest ones in order: those that minimise `sum_l H_l (v_l - step_l)^2`, `H_l` being the hessian of leaf `l`.
 //!
-//! SplitNoise must not be projected: what breaks the order would be cut off and what strengthens it kept, so that every tree
+//! Noise must not be projected: what breaks the order would be cut off and what strengthens it kept, so that every tree
 //! would push the same way. Instead leaves that are compared share their noise (its mean, weighted by hessian), and what
 //! each has besides is damped by one factor, small enough that the order would hold with either sign. The noise keeps a
 //! mean of zero.

@@ -1,0 +1,218 @@
+//! Boosted trees on categories of many levels, and training that goes on.
+
+use softwood::{
+    Column, Dataset, Distribution, Error, Family, Key, Model, Pool, Roles, Run, Table,
+    model_from_bytes, model_to_bytes, score,
+};
+
+/// Rows whose target depends on a category of 300 levels; `together` makes it depend on two of 30 levels, jointly.
+fn rows(n: usize, seed: u64, together: bool) -> Table {
+    let key = Key::from_seed(seed);
+    let uniform = |stream: u64| key.child(stream).uniforms(n);
+    let level = |stream: u64, n_levels: f64| -> Vec<usize> {
+        let draws = uniform(stream);
+        draws.iter().map(|u| (u * n_levels) as usize).collect()
+    };
+    let (a, b) = (
+        level(1, if together { 30.0 } else { 300.0 }),
+        level(2, 30.0),
+    );
+    let effect = |a: usize, b: usize| {
+        let salt = if together {
+            a * 31 + b * 17 + a * b
+        } else {
+            a * 37
+        };
+        f64::from((salt % 11) as u32) / 5.0 - 1.0
+    };
+    let noise = uniform(3);
+    let y = (0..n).map(|i| effect(a[i], b[i]) + 0.6 * (noise[i] - 0.5));
+    let texts = |levels: &[usize]| -> Vec<Option<String>> {
+        levels
+            .iter()
+            .map(|level| Some(format!("level{level}")))
+            .collect()
+    };
+    Table::new(vec![
+        Column::categorical("a", &texts(&a)),
+        Column::categorical("b", &texts(&b)),
+        Column::numeric("x", uniform(4)),
+        Column::numeric("y", y.collect()),
+    ])
+    .unwrap()
+}
+
+fn dataset(table: &Table) -> Dataset {
+    let roles = Roles {
+        target: "y".into(),
+        ..Roles::default()
+    };
+    Dataset::from_table(table, &roles).unwrap()
+}
+
+fn fit(
+    family: Family,
+    params: &serde_json::Value,
+    data: &Dataset,
+    threads: usize,
+) -> Box<dyn Model> {
+    let pool = Pool::new(threads).unwrap();
+    family
+        .fit(params, data, &Run::new(Key::from_seed(7), &pool))
+        .unwrap()
+}
+
+fn rmse(model: &dyn Model, table: &Table) -> f64 {
+    let pool = Pool::new(1).unwrap();
+    let distribution = Distribution::new(model, table, &pool).unwrap();
+    let data = dataset(table);
+    score(&distribution, data.target(), None).unwrap().values["rmse"]
+}
+
+fn mean(model: &dyn Model, table: &Table) -> Vec<f64> {
+    let pool = Pool::new(1).unwrap();
+    Distribution::new(model, table, &pool)
+        .unwrap()
+        .mean()
+        .unwrap()
+}
+
+#[test]
+fn hundreds_of_levels_are_learned() {
+    let (train, test) = (rows(6000, 1, false), rows(2000, 2, false));
+    let params = serde_json::json!({ "n_members": 2, "learning_rate": 0.1, "max_depth": 4, "n_estimators": 150 });
+    let model = fit(Family::Sgb, &params, &dataset(&train), 2);
+    // the noise alone has 0.173, the mean alone leaves 0.65
+    let found = rmse(model.as_ref(), &test);
+    assert!(found < 0.23, "{found}");
+}
+
+#[test]
+fn levels_that_tell_only_together_are_used_where_they_help() {
+    let (train, test) = (rows(8000, 1, true), rows(2000, 2, true));
+    let data = dataset(&train);
+    let params = |together: serde_json::Value| {
+        serde_json::json!({
+            "n_members": 1, "learning_rate": 0.1, "max_depth": 4,
+            "n_estimators": 100, "interactions": together,
+        })
+    };
+    let alone = fit(Family::Sgb, &params(false.into()), &data, 2);
+    let together = fit(Family::Sgb, &params(true.into()), &data, 2);
+    let (alone, together) = (rmse(alone.as_ref(), &test), rmse(together.as_ref(), &test));
+    assert!(together < 0.6 * alone, "{together} {alone}");
+    // left to the model, held-out rows decide for it
+    let auto = serde_json::json!({ "n_members": 1, "learning_rate": 0.1, "n_estimators": 60 });
+    let model = fit(Family::Sgb, &auto, &data, 2);
+    assert!(
+        model.training().chosen.contains("together"),
+        "{}",
+        model.training().chosen
+    );
+}
+
+#[test]
+fn statistics_are_the_same_on_any_number_of_threads_and_from_a_file() {
+    let table = rows(1500, 5, true);
+    let params = serde_json::json!({ "n_members": 2, "n_estimators": 30 });
+    let bytes =
+        |threads| model_to_bytes(&fit(Family::Sglb, &params, &dataset(&table), threads).record());
+    let one = bytes(1);
+    assert!(one == bytes(2) && one == bytes(3));
+    let again = model_from_bytes(&one).unwrap();
+    let model = fit(Family::Sglb, &params, &dataset(&table), 1);
+    assert_eq!(mean(model.as_ref(), &table), mean(again.as_ref(), &table));
+    // a level that training never saw has an answer
+    let new = rows(50, 6, false);
+    assert!(
+        mean(again.as_ref(), &new)
+            .iter()
+            .all(|mean| mean.is_finite())
+    );
+}
+
+#[test]
+fn training_that_goes_on_is_training_that_never_stopped() {
+    for (family, more) in [
+        (Family::Sgb, "{}"),
+        (Family::Sglb, r#"{"virtual": true, "n_chains": 2}"#),
+    ] {
+        for together in [false, true] {
+            let data = dataset(&rows(900, 8, together));
+            let mut params = serde_json::json!({ "n_members": 4, "learning_rate": 0.1, "max_depth": 3, "n_estimators": 40 });
+            let more: serde_json::Map<String, serde_json::Value> =
+                serde_json::from_str(more).unwrap();
+            params.as_object_mut().unwrap().extend(more);
+            let half = fit(family, &params, &data, 2);
+            let pool = Pool::new(2).unwrap();
+            let record = half.record();
+            let run = Run {
+                warm_start: Some(&record),
+                ..Run::new(Key::from_seed(7), &pool)
+            };
+            let twice = family.fit(&params, &data, &run).unwrap();
+            params["n_estimators"] = 80.into();
+            let whole = fit(family, &params, &data, 2);
+            let table = rows(300, 9, together);
+            let (mut off, mut spread) = (0.0_f64, 0.0_f64);
+            for (a, b) in mean(twice.as_ref(), &table)
+                .iter()
+                .zip(mean(whole.as_ref(), &table))
+            {
+                off = off.max((a - b).abs());
+                spread = spread.max(b.abs());
+            }
+            // sums are rounded anew where training stopped, which may turn a close split
+            assert!(off < 0.05 * spread, "{} {off} {spread}", family.name());
+        }
+    }
+}
+
+#[test]
+fn going_on_adds_what_new_rows_say_and_refuses_what_does_not_fit() {
+    let pool = Pool::new(2).unwrap();
+    let data = dataset(&rows(400, 1, false));
+    let params = serde_json::json!({ "n_members": 2, "n_estimators": 40 });
+    let model = fit(Family::Sglb, &params, &data, 2);
+    let record = model.record();
+    let run = Run {
+        warm_start: Some(&record),
+        ..Run::new(Key::from_seed(1), &pool)
+    };
+    let all = rows(4000, 1, false);
+    let more = Dataset::aligned(data.schema(), &all, None).unwrap();
+    let test = rows(1000, 2, false);
+    let longer = Family::Sglb.fit(&params, &more, &run).unwrap();
+    assert!(rmse(longer.as_ref(), &test) < rmse(model.as_ref(), &test));
+    // rows that are given judge how many trees are added, from none on
+    let judged = Run {
+        held_out: Some(&data),
+        ..run
+    };
+    let kept = Family::Sglb.fit(&params, &more, &judged).unwrap();
+    assert!(
+        kept.training().chosen.contains("more trees"),
+        "{}",
+        kept.training().chosen
+    );
+    assert!(
+        kept.training()
+            .curve
+            .first()
+            .is_some_and(|point| point.epoch == 0)
+    );
+    let other = serde_json::json!({ "n_members": 3, "n_estimators": 40 });
+    assert!(matches!(
+        Family::Sglb.fit(&other, &data, &run),
+        Err(Error::Parameters(_))
+    ));
+    assert!(matches!(
+        Family::Sgb.fit(&params, &data, &run),
+        Err(Error::Parameters(_))
+    ));
+    let strange = dataset(&rows(400, 1, true));
+    assert!(matches!(
+        Family::Sglb.fit(&params, &strange, &run),
+        Err(Error::Table(_))
+    ));
+}

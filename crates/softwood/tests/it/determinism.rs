@@ -1,0 +1,74 @@
+//! Same seed, same data: the same bytes, whatever the number of threads.
+
+use crate::problems::{TARGETS, mixed, quick, with_target};
+use softwood::{Distribution, Family, Key, NoObserver, Pool, Run, Table, model_to_bytes};
+
+/// The bytes of the model file of a quick fit, shape chosen on held-out rows.
+fn bytes(family: Family, table: &Table, target: &str, (seed, threads): (u64, usize)) -> Vec<u8> {
+    let pool = Pool::new(threads).unwrap();
+    let run = Run {
+        key: Key::from_seed(seed),
+        pool: &pool,
+        observer: &NoObserver,
+        held_out: None,
+        warm_start: None,
+    };
+    let data = with_target(table, target);
+    model_to_bytes(&family.fit(&quick(family), &data, &run).unwrap().record())
+}
+
+#[test]
+fn the_number_of_threads_does_not_show() {
+    for &family in Family::ALL {
+        for target in TARGETS {
+            let table = mixed(1, 200);
+            let one = bytes(family, &table, target, (0, 1));
+            for threads in [2, 3, 7] {
+                let many = bytes(family, &table, target, (0, threads));
+                assert!(
+                    one == many,
+                    "{}: {target} with {threads} threads",
+                    family.name()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_seed_decides_every_byte() {
+    for &family in Family::ALL {
+        for target in TARGETS {
+            let table = mixed(2, 200);
+            let first = bytes(family, &table, target, (5, 2));
+            assert!(first == bytes(family, &table, target, (5, 2)));
+            assert!(first != bytes(family, &table, target, (6, 2)));
+        }
+    }
+}
+
+#[test]
+fn the_number_of_threads_does_not_show_in_answers() {
+    for &family in Family::ALL {
+        let table = mixed(3, 700);
+        let data = with_target(&table, "y");
+        let model = crate::problems::fit(family, &quick(family), &data, 0);
+        let ask = |threads: usize| {
+            let pool = Pool::new(threads).unwrap();
+            let dist = Distribution::new(&*model, &table, &pool).unwrap();
+            let mut numbers = dist.mean().unwrap();
+            numbers.extend(dist.interval(0.9).unwrap());
+            numbers.extend(dist.sample(3, Key::from_seed(1)).unwrap());
+            numbers.extend(dist.sample_functions(3, Key::from_seed(1)).unwrap());
+            numbers.into_iter().map(f64::to_bits).collect::<Vec<_>>()
+        };
+        let one = ask(1);
+        for threads in [2, 3, 7] {
+            assert!(
+                one == ask(threads),
+                "{} with {threads} threads",
+                family.name()
+            );
+        }
+    }
+}

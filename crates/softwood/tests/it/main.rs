@@ -1,0 +1,27 @@
+//! Behaviour of the library through its public interface: one test binary, one module per behaviour.
+
+// a failed unwrap is a failed test, in helper functions too
+#![allow(clippy::unwrap_used)]
+
+mod categories;
+mod class_weights;
+mod contract;
+mod coverage;
+mod determinism;
+mod exact;
+mod files;
+mod fixtures;
+mod invariance;
+mod langevin;
+mod layers;
+mod many_classes;
+mod members;
+mod monotone;
+mod odd_tables;
+mod permutation_importance;
+mod predictive;
+mod problems;
+mod protocols;
+mod tree_export;
+mod trees;
+mod vsgbm;

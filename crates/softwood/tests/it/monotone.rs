@@ -1,0 +1,281 @@
+//! Predictions that may only rise or only fall in a column: exactly, in every member, and no worse where that is true.
+
+use crate::problems::{categories, normals, uniforms};
+use serde_json::{Value, json};
+use softwood::{
+    Block, Column, Dataset, Distribution, Family, Head, Key, Model, Pool, Roles, Run, Table,
+};
+
+const FAMILIES: [Family; 2] = [Family::Sgb, Family::Sglb];
+const GROWTHS: [&str; 3] = ["symmetric", "depthwise", "leafwise"];
+
+/// Numbers `a`, `b`, `d` with missing cells, categories `c`; a target that is monotone in none of them.
+fn rugged(key: Key, n: usize) -> Table {
+    let (mut a, mut b, d, noise) = (
+        normals(key.child(1), n),
+        normals(key.child(2), n),
+        normals(key.child(3), n),
+        normals(key.child(4), n),
+    );
+    let c = categories(key.child(5), n, &["oak", "pine", "yew"]);
+    let y: Vec<f64> = (0..n)
+        .map(|row| {
+            let shift = f64::from(c[row].as_deref() == Some("oak"));
+            (3.0 * a[row]).sin() + a[row] * d[row] - b[row] * b[row] + shift + 0.3 * noise[row]
+        })
+        .collect();
+    for row in (0..n).step_by(7) {
+        a[row] = f64::NAN;
+        b[(row + 3) % n] = f64::NAN;
+    }
+    let class: Vec<_> = y
+        .iter()
+        .map(|&y| Some(if y > 0.0 { "yes" } else { "no" }))
+        .collect();
+    Table::new(vec![
+        Column::numeric("a", a),
+        Column::numeric("b", b),
+        Column::numeric("d", d),
+        Column::categorical("c", &c),
+        Column::categorical("class", &class),
+        Column::numeric("y", y),
+    ])
+    .unwrap()
+}
+
+fn dataset(table: &Table, target: &str) -> Dataset {
+    let other = if target == "y" { "class" } else { "y" };
+    let roles = Roles {
+        target: target.to_owned(),
+        ignore: vec![other.to_owned()],
+        ..Roles::default()
+    };
+    Dataset::from_table(table, &roles).unwrap()
+}
+
+/// What each member says of each row: its mean, or its probability of the second class (members x rows).
+fn members(model: &dyn Model, table: &Table) -> Vec<Vec<f64>> {
+    let aligned = model.schema().align(table).unwrap();
+    let n_rows = aligned.n_rows();
+    let mut block = Block::new(model.head(), model.n_members(), n_rows);
+    model.members(&aligned.rows(0..n_rows), &mut block).unwrap();
+    let of = |member: usize| match model.head() {
+        Head::Normal { .. } => block.mean[block.at(member, 0)..][..n_rows].to_vec(),
+        Head::Categorical { .. } => block.weight[block.at(member, 1)..][..n_rows].to_vec(),
+    };
+    (0..model.n_members()).map(of).collect()
+}
+
+/// Rows in which `column` runs over a grid, the other cells being those of one row of the table.
+fn along(table: &Table, column: &str, row: usize) -> Table {
+    let n = 80;
+    let grid: Vec<f64> = (0..n).map(|at| -4.0 + 0.1 * f64::from(at)).collect();
+    let kept = table.take(&vec![row; n as usize]);
+    crate::problems::replaced(&kept, Column::numeric(column, grid))
+}
+
+/// Parameters drawn at random, the same for the same number.
+fn random_params(family: Family, at: u64) -> Value {
+    let u = uniforms(Key::from_seed(at).child(9), 12);
+    let pick = |of: usize, n: usize| (u[of] * n as f64) as usize;
+    let ways = [
+        json!({"a": 1}),
+        json!({"a": -1, "b": 1}),
+        json!({"a": 1, "b": 1, "d": -1}),
+        json!({"b": -1}),
+    ];
+    let mut params = json!({
+        "n_estimators": 10 + pick(0, 60),
+        "n_members": 1 + pick(1, 4),
+        "learning_rate": ([0.03, 0.1, 0.5, 1.0][pick(2, 4)]),
+        "max_depth": 1 + pick(3, 6),
+        "growth": (GROWTHS[pick(4, 3)]),
+        "max_leaves": 2 + pick(5, 40),
+        "l2": ([0.0, 1.0, 10.0][pick(6, 3)]),
+        "subsample": ([0.3, 1.0][pick(7, 2)]),
+        "colsample": ([0.5, 1.0][pick(8, 2)]),
+        "max_bins": ([3, 16, 255][pick(9, 3)]),
+        "head": (["normal", "squared"][pick(10, 2)]),
+        "monotone": (ways[pick(11, 4)]),
+    });
+    if family == Family::Sglb {
+        params["sampling"] = json!(["posterior", "malinin", "split-noise"][pick(9, 3)]);
+        params["virtual"] = json!(pick(5, 2) == 1);
+        params["shrink_rate"] = json!([0.0, 0.01][pick(6, 2)]);
+    }
+    params
+}
+
+/// Steps the wrong way, beyond what rounding makes of a probability.
+fn falls(values: &[f64], direction: i64, tolerance: f64) -> usize {
+    values
+        .windows(2)
+        .filter(|pair| direction as f64 * (pair[1] - pair[0]) < -tolerance)
+        .count()
+}
+
+#[test]
+fn every_member_keeps_the_order_whatever_the_parameters() {
+    let pool = Pool::new(2).unwrap();
+    for at in 0..60 {
+        let family = FAMILIES[at as usize % 2];
+        let target = ["y", "y", "class"][at as usize % 3];
+        let table = rugged(Key::from_seed(at), 40 + 5 * at as usize);
+        let params = random_params(family, at);
+        let run = Run::new(Key::from_seed(at), &pool);
+        let model = family.fit(&params, &dataset(&table, target), &run).unwrap();
+        // means are sums in one order, so that rounding keeps theirs; a probability is an exponential of such a sum
+        let tolerance = if target == "y" { 0.0 } else { 1e-12 };
+        for (column, direction) in params["monotone"].as_object().unwrap() {
+            for row in 0..12 {
+                for values in members(model.as_ref(), &along(&table, column, row)) {
+                    let falls = falls(&values, direction.as_i64().unwrap(), tolerance);
+                    assert_eq!(falls, 0, "{at} {column} {params} {values:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Without constraints the same tables are not in order: the test above can fail.
+#[test]
+fn without_constraints_the_order_is_broken() {
+    let table = rugged(Key::from_seed(1), 200);
+    let params = crate::problems::quick(Family::Sgb);
+    let model = crate::problems::fit(Family::Sgb, &params, &dataset(&table, "y"), 1);
+    let values = members(model.as_ref(), &along(&table, "a", 1));
+    assert!(values.iter().all(|values| falls(values, 1, 0.0) > 0));
+}
+
+/// `y = 2 tanh(a) - b + sin(d) + noise`, rising in `a` and falling in `b`, which go together with `d`.
+fn smooth(key: Key, n: usize, noise: f64) -> Table {
+    let (a, b, d, e) = (
+        normals(key.child(1), n),
+        normals(key.child(2), n),
+        normals(key.child(3), n),
+        normals(key.child(4), n),
+    );
+    let d: Vec<f64> = (0..n).map(|row| 0.7 * a[row] + 0.7 * d[row]).collect();
+    let y = (0..n).map(|row| 2.0 * a[row].tanh() - b[row] + (2.0 * d[row]).sin() + noise * e[row]);
+    let y: Vec<f64> = y.collect();
+    let class: Vec<_> = y
+        .iter()
+        .map(|&y| Some(if y > 0.0 { "yes" } else { "no" }))
+        .collect();
+    Table::new(vec![
+        Column::numeric("a", a),
+        Column::numeric("b", b),
+        Column::numeric("d", d),
+        Column::categorical("class", &class),
+        Column::numeric("y", y),
+    ])
+    .unwrap()
+}
+
+/// Mean log-likelihood and mean squared error (of the label, for classes) on fresh rows.
+fn quality(family: Family, target: &str, params: &Value, noise: f64) -> [f64; 2] {
+    let pool = Pool::new(2).unwrap();
+    let (mut sums, n_fits) = ([0.0; 2], 3);
+    for seed in 0..n_fits {
+        let train = smooth(Key::from_seed(100 + seed), 300, noise);
+        let fresh = smooth(Key::from_seed(200 + seed), 2000, noise);
+        let run = Run::new(Key::from_seed(seed), &pool);
+        let model = family.fit(params, &dataset(&train, target), &run).unwrap();
+        let report = softwood::score(
+            &Distribution::new(model.as_ref(), &fresh, &pool).unwrap(),
+            &model.schema().target_of(&fresh).unwrap(),
+            model.training().target_sd,
+        )
+        .unwrap();
+        let (fit, miss) = if target == "y" {
+            (report.values["log_likelihood"], report.values["rmse"])
+        } else {
+            (-report.values["nll"], report.values["error"])
+        };
+        sums[0] += fit / n_fits as f64;
+        sums[1] += miss / n_fits as f64;
+    }
+    sums
+}
+
+/// Settings given: fewer errors in both families, and without noise a better likelihood too.
+#[test]
+fn a_true_constraint_does_no_harm() {
+    for family in FAMILIES {
+        for growth in GROWTHS {
+            for target in ["y", "class"] {
+                let free = json!({
+                    "n_estimators": 150, "n_members": 4, "learning_rate": 0.05, "max_depth": 4, "growth": growth,
+                });
+                let mut held = free.clone();
+                held["monotone"] = json!({"a": 1, "b": -1});
+                let free = quality(family, target, &free, 1.0);
+                let held = quality(family, target, &held, 1.0);
+                let said = format!("{family:?} {growth} {target}: free {free:?} held {held:?}");
+                assert!(held[1] <= free[1], "{said}");
+                assert!(family == Family::Sglb || held[0] >= free[0], "{said}");
+            }
+        }
+    }
+}
+
+/// Settings chosen: a Langevin chain is as likely too, though its members have less noise to differ by; they differ by their rows.
+#[test]
+fn a_true_constraint_does_no_harm_to_chosen_settings() {
+    let (mut free, mut held) = ([0.0; 2], [0.0; 2]);
+    for growth in ["symmetric", "leafwise"] {
+        for head in ["normal", "squared"] {
+            let params = json!({"n_estimators": 200, "n_members": 5, "growth": growth, "head": head, "subsample": 0.5});
+            let mut ordered = params.clone();
+            ordered["monotone"] = json!({"a": 1, "b": -1});
+            for (sums, params) in [(&mut free, &params), (&mut held, &ordered)] {
+                let found = quality(Family::Sglb, "y", params, 1.0);
+                sums[0] += found[0] / 4.0;
+                sums[1] += found[1] / 4.0;
+            }
+        }
+    }
+    assert!(
+        held[0] >= free[0] && held[1] <= free[1],
+        "free {free:?} held {held:?}"
+    );
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused() {
+    let table = rugged(Key::from_seed(3), 60);
+    let pool = Pool::new(1).unwrap();
+    for (given, parts) in [
+        (
+            json!({"e": 1, "c": -1}),
+            [
+                "no column `e`; there are a, b, d, c",
+                "`c` holds categories",
+            ],
+        ),
+        (json!({"a": 2}), ["column `a` has 2", "+1 (rising) or -1"]),
+        (
+            json!({"a": "up"}),
+            ["column `a` has \"up\"", "+1 (rising) or -1"],
+        ),
+        (json!(["a"]), ["`monotone` = [\"a\"]", "none"]),
+    ] {
+        let run = Run::new(Key::from_seed(0), &pool);
+        let found = Family::Sglb.fit(&json!({"monotone": given}), &dataset(&table, "y"), &run);
+        let message = found
+            .map(|model| model.n_members())
+            .unwrap_err()
+            .to_string();
+        for part in parts {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+    let three = crate::problems::with_target(&crate::problems::mixed(1, 60), "three");
+    let run = Run::new(Key::from_seed(0), &pool);
+    let found = Family::Sgb.fit(&json!({"monotone": {"a": 1}}), &three, &run);
+    let message = found
+        .map(|model| model.n_members())
+        .unwrap_err()
+        .to_string();
+    assert!(message.contains("`three` has 3 classes"), "{message}");
+}

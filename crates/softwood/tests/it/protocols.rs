@@ -1,0 +1,405 @@
+//! Evaluation protocols: which rows go where, and what a run of them reports.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use serde_json::json;
+use softwood::{
+    Column, Dataset, Error, Family, ModelSpec, NoObserver, Observer, Pool, Progress, Protocol,
+    Roles, Split, Table, evaluate,
+};
+
+fn data(n_rows: usize) -> Dataset {
+    let x: Vec<f64> = (0..n_rows).map(|row| row as f64 / n_rows as f64).collect();
+    let y = x
+        .iter()
+        .enumerate()
+        .map(|(row, x)| 3.0 * x + (row % 7) as f64)
+        .collect();
+    let table = Table::new(vec![Column::numeric("x", x), Column::numeric("y", y)]).unwrap();
+    let roles = Roles {
+        target: "y".to_owned(),
+        ..Roles::default()
+    };
+    Dataset::from_table(&table, &roles).unwrap()
+}
+
+fn splits(protocol: &str, n_rows: usize, seed: u64) -> Vec<Split> {
+    Protocol::parse(protocol)
+        .unwrap()
+        .splits(&data(n_rows), seed, None)
+        .unwrap()
+}
+
+fn given(columns: Vec<Column>) -> Result<Vec<Split>, Error> {
+    let table = Table::new(columns).unwrap();
+    let n_rows = table.n_rows();
+    Protocol::Splits(PathBuf::from("splits.csv")).splits(&data(n_rows), 0, Some(&table))
+}
+
+/// All rows of a split, sorted.
+fn all(split: &Split) -> Vec<usize> {
+    let mut rows = [&split.train[..], &split.held_out, &split.test].concat();
+    rows.sort_unstable();
+    rows
+}
+
+fn every(n_rows: usize) -> Vec<usize> {
+    (0..n_rows).collect()
+}
+
+#[test]
+fn protocols_are_read_and_written_alike() {
+    for text in [
+        "holdout:0.25",
+        "cv:5",
+        "paper:0.2,10",
+        "splits:a,b:c.parquet",
+    ] {
+        assert_eq!(Protocol::parse(text).unwrap().to_string(), text);
+    }
+    for text in [
+        "",
+        "cv",
+        "cv:1",
+        "cv:x",
+        "holdout:0",
+        "holdout:1",
+        "holdout:nan",
+        "paper:0.2",
+        "paper:2,10",
+        "splits:",
+        "loo",
+    ] {
+        let message = Protocol::parse(text).unwrap_err().to_string();
+        assert!(message.contains("paper:F,K"), "{message}");
+    }
+}
+
+#[test]
+fn holdout_parts_the_rows_once() {
+    let splits = splits("holdout:0.25", 101, 0);
+    assert_eq!(splits.len(), 1);
+    assert_eq!((splits[0].test.len(), splits[0].held_out.len()), (25, 0));
+    assert_eq!(all(&splits[0]), every(101));
+}
+
+#[test]
+fn folds_of_cross_validation_cover_all_rows_once() {
+    let splits = splits("cv:4", 103, 0);
+    let mut tested: Vec<usize> = splits.iter().flat_map(|split| split.test.clone()).collect();
+    tested.sort_unstable();
+    assert_eq!(tested, every(103));
+    assert!(
+        splits
+            .iter()
+            .all(|split| all(split) == every(103) && split.held_out.is_empty())
+    );
+    assert!(
+        splits
+            .iter()
+            .all(|split| [25, 26].contains(&split.test.len()))
+    );
+}
+
+#[test]
+fn the_papers_folds_share_their_test_rows() {
+    let splits = splits("paper:0.2,10", 200, 3);
+    assert_eq!(splits.len(), 10);
+    let mut held_out: Vec<usize> = Vec::new();
+    for split in &splits {
+        assert_eq!(split.test, splits[0].test);
+        assert_eq!(
+            (split.test.len(), split.held_out.len(), split.train.len()),
+            (40, 16, 144)
+        );
+        assert_eq!(all(split), every(200));
+        held_out.extend(&split.held_out);
+    }
+    held_out.extend(&splits[0].test);
+    held_out.sort_unstable();
+    assert_eq!(held_out, every(200));
+}
+
+#[test]
+fn the_seed_draws_the_rows() {
+    assert_eq!(splits("paper:0.2,5", 50, 1), splits("paper:0.2,5", 50, 1));
+    assert_ne!(splits("paper:0.2,5", 50, 1), splits("paper:0.2,5", 50, 2));
+}
+
+#[test]
+fn too_few_rows_are_an_error() {
+    for (protocol, n_rows) in [
+        ("cv:10", 5),
+        ("paper:0.2,10", 3),
+        ("holdout:0.01", 10),
+        ("holdout:0.99", 10),
+    ] {
+        let error = Protocol::parse(protocol)
+            .unwrap()
+            .splits(&data(n_rows), 0, None)
+            .unwrap_err();
+        assert!(error.to_string().contains("rows"), "{error}");
+    }
+}
+
+#[test]
+fn permutations_train_on_nine_tenths_where_there_are_several() {
+    let reversed: Vec<f64> = (0..20).rev().map(f64::from).collect();
+    let forward: Vec<f64> = (0..20).map(f64::from).collect();
+    let splits = given(vec![
+        Column::numeric("perm_0", reversed.clone()),
+        Column::numeric("perm_10", forward.clone()),
+        Column::numeric("perm_2", reversed),
+    ])
+    .unwrap();
+    assert_eq!(splits.len(), 3);
+    assert_eq!(splits[0].test, [1, 0]);
+    assert_eq!(splits[1].test, [1, 0], "columns go by number, not by name");
+    assert_eq!(splits[2].test, [18, 19]);
+    assert_eq!(splits[0].train[..3], [19, 18, 17], "the order is kept");
+}
+
+#[test]
+fn one_permutation_trains_on_four_fifths_or_whole_folds() {
+    // five ascending runs of 7, 7, 7, 7 and 8 rows: the fourth ends at 28, four fifths of 36 rows are 29
+    let mut order: Vec<f64> = Vec::new();
+    for run in 0..5 {
+        order.extend(
+            (0..36)
+                .filter(|row| (row % 5).min(4) == (run + 1) % 5)
+                .map(f64::from),
+        );
+    }
+    let ends = given(vec![Column::numeric("perm_0", order.clone())]).unwrap();
+    let train = &ends[0].train;
+    assert!((28..=30).contains(&train.len()));
+    let next = ends[0].test[0];
+    assert!(
+        next < train[train.len() - 1],
+        "a run ends where training ends"
+    );
+
+    let shuffled: Vec<f64> = (0..101).map(|row| f64::from(row * 37 % 101)).collect();
+    assert_eq!(
+        given(vec![Column::numeric("perm_0", shuffled.clone())]).unwrap()[0]
+            .train
+            .len(),
+        81
+    );
+
+    let named = given(vec![
+        Column::numeric("perm_0", shuffled),
+        Column::numeric("n_train", vec![60.0; 101]),
+    ])
+    .unwrap();
+    assert_eq!(named[0].train.len(), 60);
+}
+
+#[test]
+fn rows_of_each_fold_are_tested_once() {
+    let splits = given(vec![Column::numeric(
+        "fold",
+        vec![2.0, 0.0, 1.0, 0.0, 2.0, 1.0],
+    )])
+    .unwrap();
+    assert_eq!(splits.len(), 3);
+    assert_eq!(
+        (&splits[0].test[..], &splits[0].train[..]),
+        (&[1, 3][..], &[0, 2, 4, 5][..])
+    );
+}
+
+#[test]
+fn halves_take_turns_and_never_see_the_test_rows() {
+    let test = Column::categorical(
+        "test",
+        &["true", "false", "false", "false", "false", "true"].map(Some),
+    );
+    let half = |name: &str, cells: [f64; 6]| Column::numeric(name, cells.to_vec());
+    let splits = given(vec![
+        test.clone(),
+        half("half_1", [-1.0, 0.0, 0.0, 1.0, 1.0, -1.0]),
+        half("half_2", [-1.0, 0.0, 1.0, 0.0, 1.0, -1.0]),
+    ])
+    .unwrap();
+    assert_eq!(splits.len(), 4);
+    assert_eq!(splits[1].train, [3, 4]);
+    assert_eq!(splits[1].held_out, [1, 2]);
+    assert!(splits.iter().all(|split| split.test == [0, 5]));
+
+    let error = given(vec![test, half("half_1", [0.0, 0.0, 0.0, 1.0, 1.0, -1.0])]).unwrap_err();
+    assert!(
+        error.to_string().contains("column `half_1`, row 1"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_single_split_marks_its_test_rows() {
+    for test in [
+        Column::numeric("test", vec![0.0, 1.0, 0.0, 0.0]),
+        Column::categorical("test", &["False", "True", "False", "False"].map(Some)),
+    ] {
+        let splits = given(vec![test]).unwrap();
+        assert_eq!(splits.len(), 1);
+        assert_eq!(
+            (&splits[0].train[..], &splits[0].test[..]),
+            (&[0, 2, 3][..], &[1][..])
+        );
+    }
+}
+
+#[test]
+fn bad_splits_are_errors_that_name_the_file() {
+    let numbers = |name: &str, cells: &[f64]| vec![Column::numeric(name, cells.to_vec())];
+    for (columns, expected) in [
+        (numbers("part", &[0.0; 4]), "perm_0"),
+        (numbers("perm_0", &[0.0, 1.0, 1.0, 2.0]), "row 3"),
+        (numbers("perm_0", &[0.0, 1.0, 2.0, 9.0]), "row 4"),
+        (numbers("fold", &[0.0, 0.5, 1.0, 1.0]), "whole number"),
+        (numbers("fold", &[0.0, f64::NAN, 1.0, 1.0]), "whole number"),
+        (numbers("test", &[0.0; 4]), "no rows to test on"),
+    ] {
+        let message = given(columns).unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
+    }
+    let table = Table::new(numbers("fold", &[0.0, 1.0])).unwrap();
+    let protocol = Protocol::parse("splits:folds.csv").unwrap();
+    let message = protocol
+        .splits(&data(5), 0, Some(&table))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        message.starts_with("folds.csv: ") && message.contains("2 rows"),
+        "{message}"
+    );
+    assert!(protocol.splits(&data(5), 0, None).is_err());
+}
+
+fn entrant() -> ModelSpec {
+    let params = json!({"depth": 1, "leaf_mixing": "mixture", "n_epochs": 2, "n_members": 4,
+                        "scaling": "standard", "rotation": "none", "squares": false});
+    ModelSpec {
+        family: Family::Vst,
+        params,
+    }
+}
+
+#[test]
+fn reports_do_not_depend_on_threads_and_sum_up_the_folds() {
+    let data = data(80);
+    let splits = splits("paper:0.25,4", 80, 0);
+    let run = |threads: usize| {
+        let pool = Pool::new(threads).unwrap();
+        evaluate(
+            &[entrant(), entrant()],
+            &data,
+            &splits,
+            7,
+            &pool,
+            &NoObserver,
+        )
+        .unwrap()
+    };
+    let (one, three) = (run(1), run(3));
+    assert_eq!(one.len(), 2);
+    for (a, b) in one.iter().zip(&three) {
+        assert_eq!(a.folds.len(), 4);
+        for (a, b) in a.folds.iter().zip(&b.folds) {
+            assert_eq!((a.fold, &a.scores), (b.fold, &b.scores));
+        }
+    }
+    assert_eq!(
+        one[0].folds[2].scores, one[1].folds[2].scores,
+        "equal entrants get equal numbers"
+    );
+    let rmse: Vec<f64> = one[0]
+        .folds
+        .iter()
+        .map(|fold| fold.scores.values["rmse"])
+        .collect();
+    let mean = rmse.iter().sum::<f64>() / 4.0;
+    assert!((one[0].mean["rmse"] - mean).abs() < 1e-12);
+    for name in [
+        "log_likelihood",
+        "log_likelihood_std",
+        "rmse_std",
+        "crps",
+        "coverage_90",
+        "fit_seconds",
+        "peak_rss_bytes",
+    ] {
+        assert!(
+            one[0].mean[name].is_finite() && one[0].sd[name].is_finite(),
+            "{name}"
+        );
+    }
+    let text = serde_json::to_value(&one[0]).unwrap();
+    assert!(text["folds"][0]["scores"]["crps"].is_number() && text["mean"]["crps"].is_number());
+}
+
+#[test]
+fn one_fold_reports_no_spread() {
+    let data = data(40);
+    let pool = Pool::new(2).unwrap();
+    let report = evaluate(
+        &[entrant()],
+        &data,
+        &splits("holdout:0.2", 40, 0),
+        0,
+        &pool,
+        &NoObserver,
+    )
+    .unwrap();
+    assert!(report[0].sd.values().all(|sd| *sd <= 0.0));
+}
+
+#[test]
+fn a_fold_that_cannot_be_fitted_is_named() {
+    let data = data(40);
+    let constant: Vec<usize> = (0..40).filter(|row| row % 7 == 0).take(1).collect();
+    let split = Split {
+        train: [constant.clone(), constant].concat(),
+        held_out: Vec::new(),
+        test: vec![1, 2],
+    };
+    let pool = Pool::new(1).unwrap();
+    let good = splits("holdout:0.2", 40, 0).remove(0);
+    let message = evaluate(&[entrant()], &data, &[good, split], 0, &pool, &NoObserver)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        message.contains("fold 1") && message.contains("equal"),
+        "{message}"
+    );
+    let beyond = Split {
+        train: vec![0, 1, 99],
+        held_out: Vec::new(),
+        test: vec![2],
+    };
+    assert!(evaluate(&[entrant()], &data, &[beyond], 0, &pool, &NoObserver).is_err());
+}
+
+/// Asks to stop at once.
+struct Stop;
+
+impl Observer for Stop {
+    fn step(&self, _: &Progress<'_>) -> ControlFlow<()> {
+        ControlFlow::Break(())
+    }
+}
+
+#[test]
+fn a_watch_can_stop_the_folds() {
+    let pool = Pool::new(2).unwrap();
+    let result = evaluate(
+        &[entrant()],
+        &data(60),
+        &splits("cv:3", 60, 0),
+        0,
+        &pool,
+        &Stop,
+    );
+    assert!(matches!(result, Err(Error::Cancelled)));
+}

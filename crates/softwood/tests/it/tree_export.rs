@@ -1,0 +1,272 @@
+//! A tree as text and as a picture, drawn from outlines made by hand.
+
+use softwood::{Condition, ExportNode, ExportSplit, Key, LeafValue, TreeExport};
+
+fn number(weight: f64, mean: f64, sd: f64) -> ExportNode {
+    ExportNode {
+        weight,
+        answer: LeafValue::Number { mean, sd },
+        split: None,
+    }
+}
+
+fn shares(weight: f64, shares: &[f64]) -> ExportNode {
+    ExportNode {
+        weight,
+        answer: LeafValue::Classes(shares.to_vec()),
+        split: None,
+    }
+}
+
+fn split(
+    node: ExportNode,
+    column: &str,
+    question: Condition,
+    missing_right: bool,
+    children: [usize; 2],
+) -> ExportNode {
+    ExportNode {
+        split: Some(ExportSplit {
+            column: column.to_owned(),
+            question,
+            missing_right,
+            gain: 0.1,
+            children,
+        }),
+        ..node
+    }
+}
+
+fn among(names: &[&str]) -> Condition {
+    Condition::Among(names.iter().map(|&name| name.to_owned()).collect())
+}
+
+fn regression() -> TreeExport {
+    TreeExport {
+        target: "rent".to_owned(),
+        classes: None,
+        nodes: vec![
+            split(
+                number(60.0, 412.31, 140.2),
+                "area",
+                Condition::Above(112.5),
+                false,
+                [1, 4],
+            ),
+            split(
+                number(31.0, 301.0, 62.1),
+                "side",
+                among(&["north", "west"]),
+                true,
+                [2, 3],
+            ),
+            number(15.0, 290.05, 55.0),
+            number(16.0, 320.0, 12.345_67),
+            number(29.0, 531.0, 71.0),
+        ],
+    }
+}
+
+fn classification() -> TreeExport {
+    let towns = [
+        "Aachen", "Bonn", "Cham", "Dessau", "Erfurt", "Fulda", "Gotha", "Halle", "Jena", "Köln",
+    ];
+    TreeExport {
+        target: "kind <&> \"quoted\"".to_owned(),
+        classes: Some(
+            ["low & slow", "<middle>", "high"]
+                .map(str::to_owned)
+                .to_vec(),
+        ),
+        nodes: vec![
+            split(
+                shares(100.0, &[0.5, 0.3, 0.2]),
+                "town",
+                among(&towns),
+                true,
+                [1, 2],
+            ),
+            shares(40.0, &[0.999, 0.0005, 0.0005]),
+            split(
+                shares(60.0, &[0.2, 0.5, 0.3]),
+                "a column with a very long name indeed, <&>",
+                Condition::Above(1e-7),
+                false,
+                [3, 4],
+            ),
+            shares(59.0, &[0.19, 0.51, 0.3]),
+            shares(1.0, &[1.0, 0.0, 0.0]),
+        ],
+    }
+}
+
+/// A tree of `n` leaves: the largest node so far is cut in random parts.
+fn grown(n: usize) -> TreeExport {
+    let mut nodes = vec![number(10_000.0, 0.0, 10.0)];
+    let draws = Key::from_seed(3).uniforms(3 * n);
+    for (at, draw) in draws.chunks_exact(3).take(n - 1).enumerate() {
+        let leaves = (0..nodes.len()).filter(|&at| nodes[at].split.is_none());
+        let cut = leaves
+            .max_by(|&a, &b| nodes[a].weight.total_cmp(&nodes[b].weight))
+            .unwrap();
+        let LeafValue::Number { mean, sd } = nodes[cut].answer else {
+            panic!("a number")
+        };
+        let (weight, left) = (nodes[cut].weight, (0.1 + 0.8 * draw[0]) * nodes[cut].weight);
+        let step = sd * (0.2 + draw[1]);
+        let children = [nodes.len(), nodes.len() + 1];
+        nodes.push(number(left.round(), mean - step, 0.8 * sd));
+        nodes.push(number((weight - left).round(), mean + step, 0.8 * sd));
+        let question = Condition::Above((1000.0 * draw[2]).round() / 10.0);
+        nodes[cut] = split(
+            nodes[cut].clone(),
+            &format!("column{}", at % 7),
+            question,
+            at % 2 == 0,
+            children,
+        );
+    }
+    TreeExport {
+        target: "y".to_owned(),
+        classes: None,
+        nodes,
+    }
+}
+
+fn all() -> Vec<(&'static str, TreeExport)> {
+    let many = (0..12).map(|at| format!("class{at}")).collect();
+    let leaf = TreeExport {
+        target: "lonely".to_owned(),
+        classes: Some(many),
+        nodes: vec![shares(7.0, &[1.0 / 12.0; 12])],
+    };
+    vec![
+        ("regression", regression()),
+        ("classification", classification()),
+        ("leaf", leaf),
+        ("sixty", grown(60)),
+    ]
+}
+
+#[test]
+fn rules_of_a_regression() {
+    let wanted = "\
+rent: 412.3 ± 140.2, 60 rows
+├─ area <= 112.5 or missing: 301 ± 62.1, 31 rows
+│  ├─ side is not north or west: 290.1 ± 55, 15 rows
+│  └─ side is north or west or missing: 320 ± 12.35, 16 rows
+└─ area > 112.5: 531 ± 71, 29 rows
+";
+    assert_eq!(regression().text(), wanted);
+}
+
+#[test]
+fn rules_of_classes() {
+    let wanted = "\
+kind <&> \"quoted\": low & slow 50%, <middle> 30%, high 20%, 100 rows
+├─ town is not Aachen, Bonn, Cham, Dessau, Erfurt, Fulda or 4 more: low & slow >99%, <middle> <1%, high <1%, 40 rows
+└─ town is Aachen, Bonn, Cham, Dessau, Erfurt, Fulda or 4 more or missing: <middle> 50%, high 30%, low & slow 20%, 60 rows
+   ├─ a column with a very long name indeed, <&> <= 1e-7 or missing: <middle> 51%, high 30%, low & slow 19%, 59 rows
+   └─ a column with a very long name indeed, <&> > 1e-7: low & slow 100%, <middle> 0%, high 0%, 1 row
+";
+    assert_eq!(classification().text(), wanted);
+}
+
+/// Left upper corner, width and height of each node's box.
+fn boxes(svg: &str) -> Vec<[f64; 4]> {
+    let value = |line: &str, name: &str| -> f64 {
+        let start = line.find(&format!(" {name}=\"")).unwrap() + name.len() + 3;
+        line[start..].split('"').next().unwrap().parse().unwrap()
+    };
+    let lines = svg.lines().filter(|line| line.contains("rx=\"5\""));
+    lines
+        .map(|line| ["x", "y", "width", "height"].map(|name| value(line, name)))
+        .collect()
+}
+
+#[test]
+fn boxes_of_a_picture_never_meet_and_stay_inside() {
+    for (name, outline) in all() {
+        let svg = outline.svg();
+        let boxes = boxes(&svg);
+        assert_eq!(boxes.len(), outline.nodes.len(), "{name}");
+        let size = |name: &str| -> f64 {
+            let start = svg.find(&format!(" {name}=\"")).unwrap() + name.len() + 3;
+            svg[start..].split('"').next().unwrap().parse().unwrap()
+        };
+        for (at, &[x, y, width, height]) in boxes.iter().enumerate() {
+            assert!(
+                x >= 0.0 && y >= 0.0 && x + width <= size("width") && y + height <= size("height")
+            );
+            for other in &boxes[..at] {
+                let apart = x + width < other[0]
+                    || other[0] + other[2] < x
+                    || y + height < other[1]
+                    || other[1] + other[3] < y;
+                assert!(apart, "{name}: {other:?} and {:?}", boxes[at]);
+            }
+        }
+    }
+}
+
+#[test]
+fn marks_are_escaped_and_every_element_is_closed() {
+    for (name, outline) in all() {
+        let svg = outline.svg();
+        let mut open: Vec<&str> = Vec::new();
+        for part in svg.split('<').skip(1) {
+            let (tag, text) = part.split_once('>').unwrap();
+            assert!(!text.contains('>') && !text.contains('"'), "{name}: {text}");
+            if let Some(closed) = tag.strip_prefix('/') {
+                assert_eq!(open.pop(), Some(closed), "{name}");
+            } else if !tag.ends_with('/') {
+                open.push(tag.split(' ').next().unwrap());
+            }
+        }
+        assert!(open.is_empty(), "{name}: {open:?}");
+        for entity in svg.split('&').skip(1) {
+            let known = ["amp;", "lt;", "gt;", "quot;"]
+                .iter()
+                .any(|mark| entity.starts_with(mark));
+            assert!(known, "{name}: &{entity}");
+        }
+    }
+    assert!(classification().svg().contains("&lt;middle&gt;"));
+}
+
+#[test]
+fn numbers_of_any_size_have_a_place_on_the_bars() {
+    for scale in [1e300, 1e-300, 0.0] {
+        let mut outline = regression();
+        for node in &mut outline.nodes {
+            if let LeafValue::Number { mean, sd } = &mut node.answer {
+                (*mean, *sd) = (*mean * scale, *sd * scale);
+            }
+        }
+        let svg = outline.svg();
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{scale}");
+    }
+}
+
+/// An outline is open to everyone: one whose children lead nowhere or back is shown as far as it makes sense.
+#[test]
+fn children_that_lead_nowhere_are_left_out() {
+    let mut outline = regression();
+    outline.nodes[1].split.as_mut().unwrap().children = [0, 99];
+    assert_eq!(outline.text().lines().count(), 3);
+    assert_eq!(boxes(&outline.svg()).len(), 3);
+    outline.nodes.clear();
+    assert_eq!(outline.text(), "");
+    assert!(outline.svg().ends_with("</svg>\n"));
+}
+
+/// Writes the pictures, to be looked at.
+#[test]
+#[ignore = "writes files"]
+fn write_pictures() {
+    let folder = std::env::temp_dir().join("softwood-outlines");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, outline) in all() {
+        std::fs::write(folder.join(format!("{name}.svg")), outline.svg()).unwrap();
+    }
+}
