@@ -1,6 +1,9 @@
 //! The entrance of every family: parameters and data go in, a posterior comes out.
 
+use serde_json::Value;
+
 use crate::data::dataset::Dataset;
+use crate::data::schema::Schema;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::observer::{NoObserver, Observer};
@@ -78,4 +81,52 @@ pub(crate) fn no_warm_start(family: &str) -> Error {
     Error::Parameters(vec![format!(
         "a `{family}` model cannot be trained further; fit it to all rows"
     )])
+}
+
+/// Refuses a warm start from a model of another family.
+///
+/// # Errors
+/// When the record is of another family.
+pub(crate) fn check_same_family(family: &str, record: &Record) -> Result<()> {
+    if record.family == family {
+        return Ok(());
+    }
+    Err(Error::Parameters(vec![format!(
+        "a warm start of `{family}` needs a `{family}` model, and this one is a `{}`",
+        record.family
+    )]))
+}
+
+/// Refuses a warm start on a table with other columns, categories or classes than the fitted model's.
+///
+/// # Errors
+/// When the schemas differ.
+pub(crate) fn check_same_schema(fitted: &Schema, data: &Dataset) -> Result<()> {
+    if fitted == data.schema() {
+        return Ok(());
+    }
+    Err(Error::Table(
+        "the columns, categories or classes differ from those of the fitted model; a warm start needs the same ones"
+            .to_owned(),
+    ))
+}
+
+/// Refuses a warm start with other values of parameters that a fitted model cannot change.
+///
+/// # Errors
+/// When one of `names` differs; the message has both values.
+pub(crate) fn check_fixed_params(fitted: &Value, now: &Value, names: &[&str]) -> Result<()> {
+    let Some(name) = names.iter().find(|&&name| fitted[name] != now[name]) else {
+        return Ok(());
+    };
+    let word = |value: &Value| match value {
+        Value::Null => "auto".to_owned(),
+        Value::String(word) => word.clone(),
+        value => value.to_string(),
+    };
+    Err(Error::Parameters(vec![format!(
+        "`{name}` cannot change in a warm start: the fitted model has {}, not {}",
+        word(&fitted[name]),
+        word(&now[name])
+    )]))
 }

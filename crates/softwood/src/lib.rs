@@ -77,10 +77,11 @@ mod trees;
 mod variational;
 
 pub use data::column::{Column, MISSING, UNSEEN, Values};
-pub use data::dataset::{Dataset, MIN_ROWS, Roles, Target};
+pub use data::dataset::{Dataset, MIN_ROWS, Roles};
 pub use data::encoding::{Rotation, Scaling};
 pub use data::schema::{Field, FieldKind, Labels, Schema, Task};
 pub use data::table::{Rows, Table};
+pub use data::target::Target;
 pub use error::{Error, Result};
 pub use evaluate::ood::{Ood, Separation, ood};
 pub use evaluate::protocol::{Protocol, Split};

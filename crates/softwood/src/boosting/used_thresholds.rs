@@ -3,7 +3,7 @@
 use crate::boosting::chain::Chain;
 use crate::boosting::predict::BinSource;
 use crate::data::binning::bin_lookup::BinLookup;
-use crate::data::binning::binned::{Cut, Cuts, MAX_BINS, MISSING_BIN, guessed_bin};
+use crate::data::binning::binned::{Cut, Cuts, MAX_BINS, MISSING_BIN, substitute_bin};
 use crate::data::column::{UNSEEN, Values};
 use crate::data::table::Rows;
 use crate::trees::condition::RightBins;
@@ -53,7 +53,7 @@ impl UsedThresholds {
                 ColumnThresholds::Number(BinLookup::of_some(edges, &which))
             }
             (Cut::Category { bins }, Some(_)) => {
-                let unseen = guessed_bin(number, column, cut.n_bins()).unwrap_or(MISSING_BIN);
+                let unseen = substitute_bin(number, column, cut.n_bins()).unwrap_or(MISSING_BIN);
                 let told = |&bin: &u8| if bin == MISSING_BIN { unseen } else { bin };
                 ColumnThresholds::Category {
                     bins: bins.iter().map(told).collect(),
@@ -122,7 +122,7 @@ impl BinSource for UsedBins<'_> {
 mod tests {
     use super::*;
     use crate::boosting::chain::BoostedTree;
-    use crate::data::binning::binned::guess;
+    use crate::data::binning::binned::substitute_unseen;
     use crate::data::column::Column;
     use crate::data::table::Table;
     use crate::rng::Key;
@@ -195,7 +195,7 @@ mod tests {
             for number in [0, 3] {
                 let rows = table.rows(5..N);
                 let mut binned = cuts.bin_range(&rows);
-                guess(&cuts.unseen(&rows), number, &mut binned);
+                substitute_unseen(&cuts.unseen(&rows), number, &mut binned);
                 let used_thresholds = UsedThresholds::new(&chain(&conditions), &cuts, number);
                 let answers = used_thresholds.of(&rows);
                 let mut bins = vec![0; 300];

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::boosting::learner::Sampling;
+use crate::numerics::logspace::log_mean_exp;
 
 /// Most log-likelihoods that are remembered; where there are more rows, fewer points go into the mixture.
 const MAX_NUMBERS: usize = 4_000_000;
@@ -50,14 +51,9 @@ pub(crate) fn mixture<'a>(
     components: &(impl ExactSizeIterator<Item = &'a Vec<f64>> + Clone),
 ) -> Vec<f64> {
     let n_rows = components.clone().next().map_or(0, Vec::len);
-    let n = components.len() as f64;
-    let of_row = |row: usize| {
-        let values = || components.clone().map(|likelihood| likelihood[row]);
-        let largest = values().fold(f64::NEG_INFINITY, f64::max);
-        let sum: f64 = values().map(|value| (value - largest).exp()).sum();
-        largest + (sum / n).ln()
-    };
-    (0..n_rows).map(of_row).collect()
+    (0..n_rows)
+        .map(|row| log_mean_exp(components.clone().map(|densities| densities[row])))
+        .collect()
 }
 
 #[cfg(test)]

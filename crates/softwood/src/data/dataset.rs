@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
-use crate::data::column::{MISSING, Values};
-use crate::data::schema::{Index, Labels, Schema, Task};
+use crate::data::column::Values;
+use crate::data::schema::{Schema, Task};
 use crate::data::table::Table;
+use crate::data::target::{Target, classes_of, labels_of};
 use crate::error::{Error, Result};
 
 /// Fewest rows a model is fitted to.
@@ -19,37 +20,6 @@ const TOTAL_WEIGHT: RangeInclusive<f64> = 1e-6..=1e15;
 
 /// Targets beyond this leave no room for an interval around them.
 const MAX_TARGET: f64 = 1e305;
-
-/// Target values, one per row.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Target {
-    /// Numbers.
-    Numeric(Vec<f64>),
-    /// Class of each row, as an index into the schema's classes.
-    Classes(Vec<u32>),
-}
-
-impl Target {
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Numeric(values) => values.len(),
-            Self::Classes(codes) => codes.len(),
-        }
-    }
-
-    /// Whether there are no rows.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn take(&self, rows: &[usize]) -> Self {
-        match self {
-            Self::Numeric(values) => Self::Numeric(rows.iter().map(|&row| values[row]).collect()),
-            Self::Classes(codes) => Self::Classes(rows.iter().map(|&row| codes[row]).collect()),
-        }
-    }
-}
 
 /// Which columns of a table play which part.
 #[derive(Debug, Clone, Default)]
@@ -209,6 +179,17 @@ impl Dataset {
         self.target.len()
     }
 
+    /// The same rows with other weights.
+    ///
+    /// # Errors
+    /// When the weights cannot be used.
+    pub(crate) fn with_weights(self, weights: Option<Vec<f64>>) -> Result<Self> {
+        if let Some(weights) = &weights {
+            check_weights(weights, self.n_rows())?;
+        }
+        Ok(Self { weights, ..self })
+    }
+
     /// The rows given, in that order.
     #[must_use]
     pub fn take(&self, rows: &[usize]) -> Self {
@@ -345,107 +326,6 @@ impl Dataset {
              repeat, or a numeric one for regression"
         );
         Err(Error::column(&self.schema.target, problem))
-    }
-}
-
-impl Schema {
-    /// The target of a labelled table.
-    ///
-    /// # Errors
-    /// When the column is absent, a cell is missing, or holds text or an unknown class.
-    pub fn target_of(&self, table: &Table) -> Result<Target> {
-        let column = table.column(&self.target)?;
-        let missing = |row: usize| {
-            Error::cell(
-                &self.target,
-                row + 1,
-                "the target cell is missing; drop the row or fill the cell",
-            )
-        };
-        match (&self.task, &column.values) {
-            (Task::Regression, Values::Numeric(values)) => {
-                match values.iter().position(|value| value.is_nan()) {
-                    Some(row) => Err(missing(row)),
-                    None => Ok(Target::Numeric(values.clone())),
-                }
-            }
-            (Task::Regression, Values::Categorical { codes, levels }) => {
-                let row = codes.iter().position(|&code| code != MISSING).unwrap_or(0);
-                let text = levels
-                    .get(codes.get(row).map_or(0, |&code| code as usize))
-                    .map_or("", String::as_str);
-                let problem = format!(
-                    "`{text}` is not a number; a regression target must be numeric (or classify)"
-                );
-                Err(Error::cell(&self.target, row + 1, problem))
-            }
-            (Task::Classification { classes }, values) => {
-                let index = Index::of(classes);
-                let code = |row: usize| {
-                    let name = class_name(values, row).ok_or_else(|| missing(row))?;
-                    index.find(&name).ok_or_else(|| {
-                        let known = classes.join(", ");
-                        let problem =
-                            format!("`{name}` is not a class of the model; it knows {known}");
-                        Error::cell(&self.target, row + 1, problem)
-                    })
-                };
-                let codes = (0..table.n_rows()).map(code);
-                codes.collect::<Result<_>>().map(Target::Classes)
-            }
-        }
-    }
-}
-
-fn class_name(values: &Values, row: usize) -> Option<String> {
-    match values {
-        Values::Numeric(numbers) => Some(numbers[row])
-            .filter(|value| !value.is_nan())
-            .map(|value| value.to_string()),
-        Values::Categorical { codes, levels } => levels.get(codes[row] as usize).cloned(),
-    }
-}
-
-/// Class names that occur: numbers in numeric order, texts by name.
-fn classes_of(values: &Values) -> Vec<String> {
-    match values {
-        Values::Numeric(numbers) => {
-            let mut found: Vec<f64> = numbers
-                .iter()
-                .copied()
-                .filter(|value| !value.is_nan())
-                .collect();
-            found.sort_by(f64::total_cmp);
-            found.dedup_by(|a, b| a.total_cmp(b).is_eq());
-            found.iter().map(ToString::to_string).collect()
-        }
-        Values::Categorical { codes, levels } => {
-            let mut seen = vec![false; levels.len()];
-            for &code in codes.iter().filter(|&&code| (code as usize) < levels.len()) {
-                seen[code as usize] = true;
-            }
-            levels
-                .iter()
-                .zip(seen)
-                .filter(|(_, seen)| *seen)
-                .map(|(level, _)| level.clone())
-                .collect()
-        }
-    }
-}
-
-/// Truth values arrive as categories: their names tell them.
-fn labels_of(values: &Values) -> Labels {
-    match values {
-        Values::Numeric(_) => Labels::Number,
-        Values::Categorical { levels, .. } => {
-            let is_truth = |name: &String| name == "true" || name == "false";
-            if levels.iter().all(is_truth) {
-                Labels::Boolean
-            } else {
-                Labels::Text
-            }
-        }
     }
 }
 

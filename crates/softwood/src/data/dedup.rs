@@ -1,7 +1,8 @@
 //! The distinct rows of a dataset in an order that does not depend on how they came, without copying the table.
 
 use crate::data::column::Values;
-use crate::data::dataset::{Dataset, Target};
+use crate::data::dataset::Dataset;
+use crate::data::target::Target;
 use crate::rng::{Key, shuffle};
 
 /// Rows that stand for all: one of each set of equal rows, with the sum of their weights; rows of weight zero are left out.

@@ -7,5 +7,7 @@ pub(crate) mod dataset;
 pub(crate) mod dedup;
 pub(crate) mod encoding;
 pub(crate) mod schema;
+pub(crate) mod split;
 pub(crate) mod table;
 pub(crate) mod target;
+pub(crate) mod unseen;

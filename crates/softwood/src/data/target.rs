@@ -1,4 +1,42 @@
-//! Targets in standard units: the mean goes to 0, the standard deviation to 1. Also their resolution.
+//! The target of a dataset: numbers or classes, its standard units, the floor that its resolution sets.
+
+use crate::data::column::{MISSING, Values};
+use crate::data::dataset::Dataset;
+use crate::data::schema::{Index, Labels, Schema, Task};
+use crate::data::table::Table;
+use crate::error::{Error, Result};
+use crate::store::record::Record;
+
+/// Target values, one per row.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Target {
+    /// Numbers.
+    Numeric(Vec<f64>),
+    /// Class of each row, as an index into the schema's classes.
+    Classes(Vec<u32>),
+}
+
+impl Target {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Numeric(values) => values.len(),
+            Self::Classes(codes) => codes.len(),
+        }
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn take(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Numeric(values) => Self::Numeric(rows.iter().map(|&row| values[row]).collect()),
+            Self::Classes(codes) => Self::Classes(rows.iter().map(|&row| codes[row]).collect()),
+        }
+    }
+}
 
 /// An affine map of the target: y = shift + scale * z.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -7,11 +45,53 @@ pub(crate) struct TargetUnits {
     pub(crate) scale: f64,
 }
 
+/// Floor of a predicted standard deviation in standard units, where the target is continuous.
+pub(crate) const MIN_SCALE: f64 = 1e-3;
 /// A target is a coarse grid where this many rows, on average, share each value, ...
 const ROWS_PER_VALUE: usize = 8;
 /// ... and there are at most this many values. A finer grid (a measurement rounded to three digits) resolves more than
 /// any model and needs no floor.
 const MAX_VALUES: usize = 32;
+
+/// Standard units of a numeric target, and the floor of its predicted standard deviations.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct TargetStandard {
+    pub(crate) units: TargetUnits,
+    /// Least standard deviation in standard units: a small constant, or half the step of a target that stands on a grid.
+    pub(crate) floor: f64,
+}
+
+impl TargetStandard {
+    /// The units and the floor of these values; weights count repetitions.
+    pub(crate) fn of(values: &[f64], weights: Option<&[f64]>) -> Self {
+        let units = TargetUnits::fit(values, weights);
+        let half_step = resolution(values, weights).map_or(0.0, |step| 0.5 * step / units.scale);
+        Self {
+            units,
+            floor: MIN_SCALE.max(half_step),
+        }
+    }
+
+    /// Those of the target of some rows of a dataset; identity units for classes.
+    pub(crate) fn of_rows(data: &Dataset, rows: &[u32], weights: &[f64]) -> Self {
+        match data.target() {
+            Target::Numeric(values) => {
+                let values: Vec<f64> = rows.iter().map(|&row| values[row as usize]).collect();
+                Self::of(&values, Some(weights))
+            }
+            Target::Classes(_) => Self::CLASSES,
+        }
+    }
+
+    /// Classes have no units.
+    pub(crate) const CLASSES: Self = Self {
+        units: TargetUnits {
+            shift: 0.0,
+            scale: 1.0,
+        },
+        floor: MIN_SCALE,
+    };
+}
 
 impl TargetUnits {
     /// The weighted mean and standard deviation of `values`.
@@ -39,12 +119,35 @@ impl TargetUnits {
     pub(crate) fn apply(&self, value: f64) -> f64 {
         (value - self.shift) / self.scale
     }
+
+    /// The target of some rows as learners take it: numbers in standard units, or class codes.
+    pub(crate) fn encode(&self, target: &Target, rows: impl Iterator<Item = usize>) -> Vec<f32> {
+        match target {
+            Target::Numeric(values) => rows.map(|row| self.apply(values[row]) as f32).collect(),
+            Target::Classes(codes) => rows.map(|row| codes[row] as f32).collect(),
+        }
+    }
+
+    /// The units that a record holds.
+    ///
+    /// # Errors
+    /// When there are none, or they are not finite, or the scale is not positive.
+    pub(crate) fn from_record(record: &Record) -> Result<Self> {
+        let units: Self = record.part("standard")?;
+        if units.shift.is_finite() && units.scale.is_finite() && units.scale > 0.0 {
+            return Ok(units);
+        }
+        Err(Error::Format(format!(
+            "the target has impossible units: shift {}, scale {}",
+            units.shift, units.scale
+        )))
+    }
 }
 
 /// The step of the coarse grid that the values stand on, or `None` where they are a matter of degree.
 ///
 /// A density can be made arbitrarily high on repeated values; half the step is the finest scale that means anything.
-pub(crate) fn resolution(values: &[f64], weights: Option<&[f64]>) -> Option<f64> {
+fn resolution(values: &[f64], weights: Option<&[f64]>) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let mut gaps: Vec<f64> = sorted
@@ -61,6 +164,130 @@ pub(crate) fn resolution(values: &[f64], weights: Option<&[f64]>) -> Option<f64>
     }
     gaps.sort_by(f64::total_cmp);
     Some(gaps[gaps.len() / 2])
+}
+
+impl Schema {
+    /// The target of a labelled table.
+    ///
+    /// # Errors
+    /// When the column is absent, a cell is missing, or holds text or an unknown class.
+    pub fn target_of(&self, table: &Table) -> Result<Target> {
+        let column = table.column(&self.target)?;
+        let missing = |row: usize| {
+            Error::cell(
+                &self.target,
+                row + 1,
+                "the target cell is missing; drop the row or fill the cell",
+            )
+        };
+        match (&self.task, &column.values) {
+            (Task::Regression, Values::Numeric(values)) => {
+                match values.iter().position(|value| value.is_nan()) {
+                    Some(row) => Err(missing(row)),
+                    None => Ok(Target::Numeric(values.clone())),
+                }
+            }
+            (Task::Regression, Values::Categorical { codes, levels }) => {
+                let row = codes.iter().position(|&code| code != MISSING).unwrap_or(0);
+                let text = levels
+                    .get(codes.get(row).map_or(0, |&code| code as usize))
+                    .map_or("", String::as_str);
+                let problem = format!(
+                    "`{text}` is not a number; a regression target must be numeric (or classify)"
+                );
+                Err(Error::cell(&self.target, row + 1, problem))
+            }
+            (Task::Classification { classes }, values) => {
+                let codes = class_codes(values, classes);
+                let code = |row: usize| {
+                    let name = || class_name(values, row).ok_or_else(|| missing(row));
+                    codes(row).map_or_else(
+                        || {
+                            let problem = format!(
+                                "`{}` is not a class of the model; it knows {}",
+                                name()?,
+                                classes.join(", ")
+                            );
+                            Err(Error::cell(&self.target, row + 1, problem))
+                        },
+                        Ok,
+                    )
+                };
+                let codes = (0..table.n_rows()).map(code);
+                codes.collect::<Result<_>>().map(Target::Classes)
+            }
+        }
+    }
+}
+
+/// The class code of a row, by its level or its number; none where the cell is missing or no such class is known.
+fn class_codes<'a>(
+    values: &'a Values,
+    classes: &'a [String],
+) -> Box<dyn Fn(usize) -> Option<u32> + 'a> {
+    let index = Index::of(classes);
+    match values {
+        Values::Categorical { codes, levels } => {
+            let of_level: Vec<Option<u32>> = levels.iter().map(|name| index.find(name)).collect();
+            Box::new(move |row| of_level.get(codes[row] as usize).copied().flatten())
+        }
+        Values::Numeric(numbers) => Box::new(move |row| {
+            let number = Some(numbers[row]).filter(|number| !number.is_nan())?;
+            index.find(&number.to_string())
+        }),
+    }
+}
+
+fn class_name(values: &Values, row: usize) -> Option<String> {
+    match values {
+        Values::Numeric(numbers) => Some(numbers[row])
+            .filter(|value| !value.is_nan())
+            .map(|value| value.to_string()),
+        Values::Categorical { codes, levels } => levels.get(codes[row] as usize).cloned(),
+    }
+}
+
+/// Class names that occur: numbers in numeric order, texts by name.
+pub(crate) fn classes_of(values: &Values) -> Vec<String> {
+    match values {
+        Values::Numeric(numbers) => {
+            let mut found: Vec<f64> = numbers
+                .iter()
+                .copied()
+                .filter(|value| !value.is_nan())
+                .collect();
+            found.sort_by(f64::total_cmp);
+            found.dedup_by(|a, b| a.total_cmp(b).is_eq());
+            found.iter().map(ToString::to_string).collect()
+        }
+        Values::Categorical { codes, levels } => {
+            let mut seen = vec![false; levels.len()];
+            for &code in codes.iter().filter(|&&code| (code as usize) < levels.len()) {
+                seen[code as usize] = true;
+            }
+            levels
+                .iter()
+                .zip(seen)
+                .filter(|(_, seen)| *seen)
+                .map(|(level, _)| level.clone())
+                .collect()
+        }
+    }
+}
+
+/// Truth values arrive as categories: their names tell them.
+pub(crate) fn labels_of(values: &Values) -> Labels {
+    match values {
+        Values::Numeric(_) => Labels::Number,
+        Values::Categorical { levels, .. } => {
+            let is_truth = |name: &String| name == "true" || name == "false";
+            if levels.iter().all(is_truth) {
+                Labels::Boolean
+            } else {
+                Labels::Text
+            }
+        }
+    }
 }
 
 #[cfg(test)]

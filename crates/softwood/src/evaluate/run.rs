@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::data::dataset::{Dataset, Target};
+use crate::data::dataset::Dataset;
+use crate::data::target::Target;
 use crate::error::{Error, Result};
 use crate::evaluate::protocol::{Split, check};
 use crate::evaluate::report::{FoldReport, ModelReport};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::data::dataset::Target;
+use crate::data::target::Target;
 use crate::error::{Error, Result};
 use crate::model::Distribution;
 use crate::predictive::categorical::{entropies, most_probable, probabilities};

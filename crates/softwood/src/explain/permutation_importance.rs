@@ -13,8 +13,8 @@ use std::ops::{ControlFlow, Range};
 
 use serde::Serialize;
 
-use crate::data::dataset::Target;
 use crate::data::table::Table;
+use crate::data::target::Target;
 use crate::error::{Error, Result};
 use crate::evaluate::scores::{check_classes, unit_of};
 use crate::model::Distribution;

@@ -6,6 +6,7 @@
 
 use crate::likelihood::Likelihood;
 use crate::likelihood::OutputTerms;
+use crate::numerics::logspace::softmax_f32;
 use crate::rng::{Key, shuffle};
 
 /// Hessians are held above this part of the weight, so that sure rows cannot make steps endless.
@@ -139,7 +140,7 @@ impl<const L: usize> Likelihood<L> for Multiclass {
             .zip(target)
             .zip(weight)
         {
-            softmax(raw, &mut p);
+            softmax_f32(raw, &mut p);
             for (at, &class) in classes.iter().enumerate() {
                 let hit = f32::from(u8::from(y as usize == class));
                 let hessian = factor * p[class] * (1.0 - p[class]);
@@ -161,7 +162,7 @@ impl<const L: usize> Likelihood<L> for Multiclass {
             .zip(raw.chunks_exact(self.n_classes))
             .zip(target)
         {
-            softmax(raw, &mut p);
+            softmax_f32(raw, &mut p);
             *out = f64::from(p[y as usize]).max(MIN_PROBABILITY).ln();
         }
     }
@@ -175,18 +176,6 @@ fn shares(n_classes: usize, target: &[f32], weight: &[f32]) -> Vec<f64> {
     }
     let total: f64 = sums.iter().sum();
     sums.iter().map(|sum| sum / total).collect()
-}
-
-fn softmax(raw: &[f32], p: &mut [f32]) {
-    let largest = raw.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut total = 0.0;
-    for (p, &logit) in p.iter_mut().zip(raw) {
-        *p = (logit - largest).exp();
-        total += *p;
-    }
-    for p in p {
-        *p /= total;
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub(crate) mod eigen;
 pub(crate) mod gamma;
 pub(crate) mod gaussian;
 pub(crate) mod gemm;
+pub(crate) mod logspace;
 pub(crate) mod mcmc_diagnostics;
 pub(crate) mod normal;
 pub(crate) mod prefetch;

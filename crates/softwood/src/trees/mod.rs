@@ -1,6 +1,7 @@
 //! The hard-tree kernel: greedy growth on dense inputs, and histogram trees on bins.
 
 pub(crate) mod cart;
+pub(crate) mod column_gains;
 pub(crate) mod condition;
 pub(crate) mod dense;
 pub(crate) mod histogram;

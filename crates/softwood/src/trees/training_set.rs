@@ -1,16 +1,13 @@
 //! A dataset as trees take it: distinct rows in bins, targets in standard units or as class numbers, weights.
 
 use crate::data::binning::binned::{Binned, Cuts};
-use crate::data::dataset::{Dataset, Target};
+use crate::data::dataset::Dataset;
 use crate::data::dedup::Deduplicated;
 use crate::data::schema::{FieldKind, Schema};
-use crate::data::target::{TargetUnits, resolution};
+use crate::data::target::{TargetStandard, TargetUnits};
 use crate::par::Pool;
 use crate::trees::cart::{CartData, CartTarget};
 use crate::trees::histogram::candidate::ColumnInfo;
-
-/// Least standard deviation in units of the target's, where the target is no grid.
-const MIN_SCALE: f64 = 1e-3;
 
 /// Deduplicated rows, ready for growing trees.
 #[derive(Debug)]
@@ -31,38 +28,16 @@ impl TreeTrainingSet {
         let Deduplicated { rows, weights } = Deduplicated::of(data);
         let cuts = Cuts::fit(data.features(), &rows, &weights, max_bins);
         let binned = cuts.bin_rows(data.features(), &rows);
-        let (target, kind, standard, floor) = match data.target() {
-            Target::Numeric(values) => {
-                let values: Vec<f64> = rows.iter().map(|&row| values[row as usize]).collect();
-                let standard = TargetUnits::fit(&values, Some(&weights));
-                let half_step = resolution(&values, Some(&weights))
-                    .map_or(0.0, |step| 0.5 * step / standard.scale);
-                let target = values.iter().map(|&y| standard.apply(y) as f32).collect();
-                (
-                    target,
-                    CartTarget::Number,
-                    standard,
-                    MIN_SCALE.max(half_step),
-                )
-            }
-            Target::Classes(codes) => {
-                let n_classes = data.schema().classes().map_or(0, <[String]>::len);
-                let target = rows.iter().map(|&row| codes[row as usize] as f32).collect();
-                let standard = TargetUnits {
-                    shift: 0.0,
-                    scale: 1.0,
-                };
-                (target, CartTarget::Classes(n_classes), standard, MIN_SCALE)
-            }
-        };
+        let TargetStandard { units, floor } = TargetStandard::of_rows(data, &rows, &weights);
+        let target = units.encode(data.target(), rows.iter().map(|&row| row as usize));
         Self {
             columns: ColumnInfo::new(&cuts, &binned),
             cuts,
             binned,
             target,
             weight: weights.iter().map(|&weight| weight as f32).collect(),
-            kind,
-            standard,
+            kind: cart_target(data.schema()),
+            standard: units,
             floor,
         }
     }

@@ -1,8 +1,11 @@
 //! What a fit of soft trees is told, whatever its family.
 
-use crate::data::dataset::{Dataset, Target};
+use crate::data::dataset::Dataset;
 use crate::data::encoding::{Rotation, Scaling};
+use crate::data::split::train_validation_split;
+use crate::data::target::Target;
 use crate::inference::schedule::{ScheduleOptions, TrainingSchedule};
+use crate::rng::Key;
 use crate::variational::options::{Leaf, LeafMixing, Prior};
 
 /// Shape, prior, length of training and encoding; what is `None` is chosen.
@@ -36,6 +39,19 @@ pub(crate) struct SoftTreeConfig {
 }
 
 impl SoftTreeConfig {
+    /// Splits off a validation set; none where nothing is chosen or stopped by it, or there are too few rows.
+    pub(crate) fn validation_split(&self, data: &Dataset, key: Key) -> Option<(Dataset, Dataset)> {
+        let is_needed = self.early_stopping
+            || self.depth.is_none()
+            || self.leaf_mixing.is_none()
+            || self.scaling.is_none()
+            || self.rotation.is_none()
+            || self.squares.is_none();
+        is_needed
+            .then(|| train_validation_split(data, self.validation_fraction, key))
+            .flatten()
+    }
+
     /// The schedule of a full run on these rows.
     pub(crate) fn schedule(&self, data: &Dataset) -> TrainingSchedule {
         let learning_rate = match data.target() {

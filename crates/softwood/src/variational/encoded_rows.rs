@@ -1,8 +1,9 @@
 //! A data set made ready for training: encoded inputs, standardised targets, and the likelihood of the leaves.
 
-use crate::data::dataset::{Dataset, Target};
+use crate::data::dataset::Dataset;
 use crate::data::encoding::{Encoder, Encoding};
-use crate::data::target::{TargetUnits, resolution};
+use crate::data::target::Target;
+use crate::data::target::{TargetStandard, TargetUnits};
 use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 
@@ -40,36 +41,28 @@ pub(crate) struct TargetScale {
     pub(crate) n_channels: usize,
 }
 
-/// Least leaf scale in units of the target's, where the target is no grid.
-const MIN_SCALE: f64 = 1e-3;
-
 impl TargetScale {
     /// Standard units of the training target and the likelihood that suits it.
     pub(crate) fn of(data: &Dataset, config: &SoftTreeConfig) -> Self {
         match data.target() {
             Target::Classes(_) => Self {
-                standard: TargetUnits {
-                    shift: 0.0,
-                    scale: 1.0,
-                },
+                standard: TargetStandard::CLASSES.units,
                 likelihood: SoftLikelihood::Categorical,
                 n_channels: data.schema().classes().map_or(2, <[String]>::len),
             },
             Target::Numeric(values) => {
-                let standard = TargetUnits::fit(values, data.weights());
-                let half_step = resolution(values, data.weights())
-                    .map_or(0.0, |step| 0.5 * step / standard.scale);
-                let floor = config.min_scale.unwrap_or(MIN_SCALE.max(half_step));
+                let TargetStandard { units, floor } = TargetStandard::of(values, data.weights());
+                let floor = config.min_scale.unwrap_or(floor);
                 let (likelihood, n_channels) = match config.noise {
                     NoiseSpec::Known(sd) => {
-                        let sd = sd / standard.scale;
+                        let sd = sd / units.scale;
                         (SoftLikelihood::KnownNoise { sd }, 2)
                     }
                     NoiseSpec::Constant { .. } => (SoftLikelihood::KnownNoise { sd: 1.0 }, 1),
                     NoiseSpec::Varying => (SoftLikelihood::Normal { floor }, 2),
                 };
                 Self {
-                    standard,
+                    standard: units,
                     likelihood,
                     n_channels,
                 }
@@ -83,13 +76,7 @@ impl TargetScale {
     }
 
     fn encode_target(&self, data: &Dataset, encoder: &Encoder) -> EncodedRows {
-        let target = match data.target() {
-            Target::Numeric(values) => values
-                .iter()
-                .map(|&y| self.standard.apply(y) as f32)
-                .collect(),
-            Target::Classes(codes) => codes.iter().map(|&code| code as f32).collect(),
-        };
+        let target = self.standard.encode(data.target(), 0..data.n_rows());
         let weight: Vec<f32> = match data.weights() {
             Some(weights) => weights.iter().map(|&weight| weight as f32).collect(),
             None => vec![1.0; data.n_rows()],

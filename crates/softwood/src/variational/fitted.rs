@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::encoding::{Encoder, UnseenInput};
+use crate::data::encoding::Encoder;
 use crate::data::schema::Schema;
 use crate::data::table::Rows;
+use crate::data::unseen::UnseenCell;
 use crate::error::{Error, Result};
 use crate::inference::lowrank_gaussian::LowRank;
 use crate::predictive::block::{Block, LANES};
-use crate::rng::{Key, below};
+use crate::rng::Key;
 use crate::soft::additive::AdditiveLayout;
 use crate::soft::forward::{Activations, Components, ForwardScratch, add_root, components};
 use crate::soft::kernel::SoftTreeSpec;
@@ -144,7 +145,7 @@ impl FittedTrees {
     /// see, the same on every row. Draws then differ by as much as the known categories do.
     fn guess(
         &self,
-        unseen: &[UnseenInput],
+        unseen: &[UnseenCell],
         (tree, layout): (usize, &Layout),
         draw: usize,
         activations: &mut [f32],
@@ -152,7 +153,7 @@ impl FittedTrees {
         let n_rows = activations.len() / layout.n_activations();
         for cell in unseen {
             let key = self.guesses.child(cell.column as u64).child(draw as u64);
-            let input = cell.inputs.start + below(&mut key.rng(), cell.inputs.len());
+            let input = cell.substitute(key);
             for product in 0..layout.n_products() {
                 activations[product * n_rows + cell.row] +=
                     self.draws[tree].weight(draw, product, input);

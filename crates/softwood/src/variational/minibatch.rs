@@ -1,5 +1,6 @@
 //! Rows side by side for the kernel, and their scores.
 
+use crate::numerics::logspace::log_mean_exp;
 use crate::numerics::real::LANES;
 use crate::soft::additive::AdditiveLayout;
 use crate::soft::kernel::SoftTreeSpec;
@@ -26,12 +27,7 @@ pub(crate) fn score_rows(spec: &SoftTreeSpec, draws: &[f32], rows: &EncodedRows)
             // a row far beyond every draw overflows single precision: the worst score, but a number
             let score =
                 |draw: usize| f64::from(workspace.scores[draw * stride + at]).max(WORST_SCORE);
-            let top = (0..n_draws).map(score).fold(f64::NEG_INFINITY, f64::max);
-            let mean = (0..n_draws)
-                .map(|draw| (score(draw) - top).exp())
-                .sum::<f64>()
-                / n_draws as f64;
-            scores.push(top + mean.ln());
+            scores.push(log_mean_exp((0..n_draws).map(score)));
         }
     }
     scores

@@ -10,5 +10,4 @@ pub(crate) mod optimizer_state;
 pub(crate) mod options;
 pub(crate) mod probe;
 pub(crate) mod selection;
-pub(crate) mod spare;
 pub(crate) mod train;

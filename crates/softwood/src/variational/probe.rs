@@ -1,10 +1,11 @@
 //! One training step and the bare matrix products inside it, for the benches; not part of the library's interface.
 
 use crate::data::column::Column;
-use crate::data::dataset::{Dataset, Target};
+use crate::data::dataset::Dataset;
 use crate::data::encoding::{Encoding, Rotation, Scaling};
 use crate::data::schema::{Schema, Task};
 use crate::data::table::Table;
+use crate::data::target::Target;
 use crate::error::Result;
 use crate::inference::schedule::TrainingSchedule;
 use crate::numerics::gemm::{Matrix, product, product_transposed};

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::data::binning::bin_lookup::BinLookup;
 use crate::data::column::{UNSEEN, Values};
 use crate::data::table::{Rows, Table};
+use crate::data::unseen::{UnseenCell, substitute};
 use crate::error::{Error, Result};
-use crate::rng::{Key, below, uniform};
+use crate::rng::{Key, uniform};
 
 /// Most columns of a group, and bytes per row of it.
 pub(crate) const GROUP: usize = 8;
@@ -182,7 +183,7 @@ impl Cuts {
     }
 
     /// Cells of a run of rows whose category training never saw.
-    pub(crate) fn unseen(&self, rows: &Rows<'_>) -> Vec<UnseenBin> {
+    pub(crate) fn unseen(&self, rows: &Rows<'_>) -> Vec<UnseenCell> {
         let mut found = Vec::new();
         for (column, cut) in self.columns.iter().enumerate() {
             let values = &rows.table.columns()[column].values;
@@ -195,10 +196,10 @@ impl Cuts {
                 };
                 let cells = codes[rows.range.clone()].iter().enumerate();
                 found.extend(cells.filter(|&(_, &code)| is_unseen(code)).map(|(row, _)| {
-                    UnseenBin {
+                    UnseenCell {
                         row,
                         column,
-                        n_bins: cut.n_bins(),
+                        known: 1..cut.n_bins(),
                     }
                 }));
             }
@@ -286,28 +287,21 @@ fn put(lookup: &BinLookup, values: &[f64], cells: &mut [[u8; GROUP]], place: usi
     }
 }
 
-/// A cell whose category training never saw, in a column of `n_bins` bins, that of missing cells among them.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct UnseenBin {
-    pub(crate) row: usize,
-    pub(crate) column: usize,
-    pub(crate) n_bins: usize,
-}
-
-/// Each member (or chain of members) takes a category that training never saw for one of those that it did see, the same on every row: they
-/// then differ about it by as much as the known categories do.
-pub(crate) fn guess(unseen: &[UnseenBin], member: usize, binned: &mut Binned) {
-    for cell in unseen {
-        if let Some(bin) = guessed_bin(member, cell.column, cell.n_bins) {
-            binned.set(cell.row, cell.column, bin);
-        }
+/// Replaces the bins of unseen categories by those that a member (or a chain of members) takes them for.
+pub(crate) fn substitute_unseen(unseen: &[UnseenCell], member: usize, binned: &mut Binned) {
+    for cell in unseen.iter().filter(|cell| !cell.known.is_empty()) {
+        let bin = cell.substitute(unseen_key(member, cell.column));
+        binned.set(cell.row, cell.column, bin as u8);
     }
 }
 
-/// The bin that a member takes categories of a column for that training never saw; none where there is no other.
-pub(crate) fn guessed_bin(member: usize, column: usize, n_bins: usize) -> Option<u8> {
-    let key = Key::from_seed(member as u64).child(column as u64);
-    (n_bins > 1).then(|| 1 + below(&mut key.rng(), n_bins - 1) as u8)
+/// The bin that a member takes unseen categories of a column for; none where training saw no category.
+pub(crate) fn substitute_bin(member: usize, column: usize, n_bins: usize) -> Option<u8> {
+    (n_bins > 1).then(|| substitute(&(1..n_bins), unseen_key(member, column)) as u8)
+}
+
+fn unseen_key(member: usize, column: usize) -> Key {
+    Key::from_seed(member as u64).child(column as u64)
 }
 
 /// Rows in bins.

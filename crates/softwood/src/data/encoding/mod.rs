@@ -5,8 +5,6 @@ mod categorical;
 mod numeric;
 mod squares;
 
-use std::ops::Range;
-
 use serde::{Deserialize, Serialize};
 
 use crate::data::column::{Column, Values};
@@ -15,6 +13,7 @@ use crate::data::encoding::numeric::NumericColumn;
 use crate::data::encoding::squares::SquaredInput;
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::table::{Rows, Table};
+use crate::data::unseen::UnseenCell;
 use crate::numerics::eigen;
 use crate::params::choices;
 
@@ -63,17 +62,6 @@ pub(crate) struct Encoder {
     /// Squares of numeric inputs, rotated ones included.
     #[serde(default)]
     squares: Vec<SquaredInput>,
-}
-
-/// A cell whose category training never saw.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct UnseenInput {
-    /// Row, counted from the first row asked.
-    pub(crate) row: usize,
-    /// Index of the column in the schema.
-    pub(crate) column: usize,
-    /// Inputs of the categories that training saw there.
-    pub(crate) inputs: Range<usize>,
 }
 
 /// Inputs are held inside this many standard deviations, so that no cell can overflow a product.
@@ -234,7 +222,7 @@ impl Encoder {
     }
 
     /// Cells whose category training never saw, so that none of its inputs is set.
-    pub(crate) fn unseen(&self, rows: &Rows<'_>) -> Vec<UnseenInput> {
+    pub(crate) fn unseen(&self, rows: &Rows<'_>) -> Vec<UnseenCell> {
         let mut found = Vec::new();
         let one_hot: usize = self
             .categories
@@ -246,10 +234,10 @@ impl Encoder {
             let n_levels = category.n_inputs - usize::from(category.missing.is_some());
             for (at, row) in rows.range.clone().enumerate() {
                 if n_levels > 0 && category.input(rows.table, row).is_none() {
-                    found.push(UnseenInput {
+                    found.push(UnseenCell {
                         row: at,
                         column: category.column,
-                        inputs: start..start + n_levels,
+                        known: start..start + n_levels,
                     });
                 }
             }

@@ -1,7 +1,8 @@
 //! Weights of classes, which multiply those of the rows.
 
-use crate::data::dataset::{Dataset, Target};
+use crate::data::dataset::Dataset;
 use crate::data::dedup::Deduplicated;
+use crate::data::target::Target;
 use crate::error::{Error, Result};
 use crate::params::{ClassWeight, WeightRule};
 

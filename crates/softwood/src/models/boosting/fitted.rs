@@ -14,9 +14,11 @@ use crate::models::boosting::config::Members;
 use crate::models::boosting::features::FeaturePipeline;
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::serialize::{decode, encode};
+use crate::numerics::logspace::softmax;
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::store::record::Record;
+use crate::trees::column_gains::as_shares;
 
 /// Seed of the edges that chains draw.
 const EDGES: u64 = 1;
@@ -80,7 +82,7 @@ impl Boosted {
         let (likelihood, members): (BoostingLikelihood, Members) =
             (record.part("law")?, record.part("members")?);
         let pipeline = FeaturePipeline::decode(record, &kinds)?;
-        let standard: TargetUnits = record.part("standard")?;
+        let standard = TargetUnits::from_record(record)?;
         let classes = schema.classes().map(<[String]>::len);
         let is_sound = match likelihood {
             BoostingLikelihood::Normal { floor } => classes.is_none() && floor > 0.0,
@@ -96,9 +98,7 @@ impl Boosted {
             && settings.1 <= MAX_LEVELS
             && (1..=members.total).contains(&n)
             && members.total <= 1000
-            && (0.0..1.0).contains(&members.burn_in)
-            && standard.shift.is_finite()
-            && standard.scale > 0.0;
+            && (0.0..1.0).contains(&members.burn_in);
         if !is_sound {
             return Err(Error::Format(
                 "likelihood, members and schema do not fit together".to_owned(),
@@ -188,7 +188,10 @@ impl Model for Boosted {
         }
         out.pad();
         if let BoostingLikelihood::Multiclass { classes } = self.likelihood {
-            softmax(out, classes);
+            let stride = out.stride;
+            for member in out.weight.chunks_exact_mut(classes * stride) {
+                softmax(member, stride);
+            }
         }
         Ok(())
     }
@@ -209,13 +212,7 @@ impl Model for Boosted {
                 }
             }
         }
-        let total: f64 = gains.iter().sum();
-        if total > 0.0 {
-            for gain in &mut gains {
-                *gain /= total;
-            }
-        }
-        Some(gains)
+        Some(as_shares(gains))
     }
 
     fn record(&self) -> Record {
@@ -231,27 +228,6 @@ impl Model for Boosted {
                 "settings": self.settings,
             }),
             arrays,
-        }
-    }
-}
-
-/// Logits to probabilities, in place.
-fn softmax(out: &mut Block, classes: usize) {
-    let stride = out.stride;
-    for member in out.weight.chunks_exact_mut(classes * stride) {
-        for row in 0..stride {
-            let of = |class: usize| class * stride + row;
-            let largest = (0..classes)
-                .map(|class| member[of(class)])
-                .fold(f64::NEG_INFINITY, f64::max);
-            let mut total = 0.0;
-            for class in 0..classes {
-                member[of(class)] = (member[of(class)] - largest).exp();
-                total += member[of(class)];
-            }
-            for class in 0..classes {
-                member[of(class)] /= total;
-            }
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::data::binning::binned::Binned;
 use crate::model::{MemberReport, OutputSpread};
 use crate::models::boosting::config::{BoostingConfig, Members};
 use crate::models::boosting::likelihood::BoostingLikelihood;
+use crate::numerics::logspace::log_sum_exp;
 use crate::numerics::mcmc_diagnostics::{Draws, effective_of};
 use crate::par::Pool;
 
@@ -277,9 +278,8 @@ fn output_name(class_names: Option<&[String]>, output: usize) -> String {
 /// Log of the summed exponentials of all outputs, by row and member.
 fn totals(outputs: &[Vec<Vec<f64>>], n_rows: usize, n_members: usize) -> Vec<Vec<f64>> {
     let total = |row: usize, member: usize| {
-        let raw = || outputs.iter().map(|output| output[row][member]);
-        let largest = raw().fold(f64::NEG_INFINITY, f64::max);
-        largest + raw().map(|raw| (raw - largest).exp()).sum::<f64>().ln()
+        let raw = outputs.iter().map(|output| output[row][member]);
+        log_sum_exp(raw)
     };
     (0..n_rows)
         .map(|row| (0..n_members).map(|member| total(row, member)).collect())

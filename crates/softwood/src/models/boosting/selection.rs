@@ -6,6 +6,7 @@ use crate::boosting::learner::{
 };
 use crate::data::binning::binned::Binned;
 use crate::data::dedup::Deduplicated;
+use crate::data::split::n_validation_rows;
 use crate::error::{Error, Result};
 use crate::fit::Run;
 use crate::model::{CurvePoint, Training, Trial};
@@ -17,8 +18,6 @@ use crate::observer::Progress;
 use crate::par::Pool;
 use crate::trees::histogram::candidate::ColumnInfo;
 
-/// Fewest rows of which a part is held out.
-const MIN_ROWS_TO_SPLIT: usize = 40;
 /// Step sizes and depths that are tried.
 const RATES: [f64; 2] = [0.03, 0.1];
 const DEPTHS: [usize; 3] = [3, 4, 6];
@@ -66,12 +65,12 @@ pub(super) fn choose(
         held_out: None,
         scale_correction: Vec::new(),
     };
-    let n_spare = match before {
+    let n_validation = match before {
         // the model may have been trained on these rows: none of them can judge it
         Some(_) => 0,
-        None => spare_rows(config, run, training_data.n_rows()),
+        None => n_held_out(config, run, training_data.n_rows()),
     };
-    let train = training_data.rows(n_spare..training_data.n_rows());
+    let train = training_data.rows(n_validation..training_data.n_rows());
     let together = |is_wanted: bool| {
         (is_wanted && before.is_none())
             .then(|| {
@@ -85,7 +84,7 @@ pub(super) fn choose(
             .flatten()
     };
     let is_settled = candidates.len() == 1 && config.patience.is_none() && before.is_none();
-    if is_settled || (run.held_out.is_none() && n_spare == 0) {
+    if is_settled || (run.held_out.is_none() && n_validation == 0) {
         let safe = match candidates[..] {
             [only] => only,
             _ => (
@@ -102,7 +101,7 @@ pub(super) fn choose(
         before,
         run,
         train,
-        spare: training_data.rows(0..n_spare),
+        validation: training_data.rows(0..n_validation),
     };
     let first = match config.interactions {
         Some(true) => together(true).unwrap_or_else(|| singles.clone()),
@@ -161,14 +160,14 @@ fn promising(candidates: &[(f64, usize)], scores: &[f64]) -> Vec<(f64, usize)> {
     order.iter().map(|&at| candidates[at]).collect()
 }
 
-/// Rows that are set aside to choose by.
-fn spare_rows(config: &BoostingConfig<'_>, run: &Run<'_>, n_rows: usize) -> usize {
+/// Number of training rows that are held out to choose by.
+fn n_held_out(config: &BoostingConfig<'_>, run: &Run<'_>, n_rows: usize) -> usize {
     let is_choosing =
         config.learning_rate.is_none() || config.max_depth.is_none() || config.patience.is_some();
-    if !is_choosing || run.held_out.is_some() || n_rows < MIN_ROWS_TO_SPLIT {
+    if !is_choosing || run.held_out.is_some() {
         return 0;
     }
-    ((n_rows as f64 * config.validation_fraction).round() as usize).max(1)
+    n_validation_rows(n_rows, config.validation_fraction)
 }
 
 /// Candidates that are grown on some rows and judged by others.
@@ -179,7 +178,7 @@ struct Tournament<'a> {
     before: Option<WarmStart<'a>>,
     run: &'a Run<'a>,
     train: RowSubset<'a>,
-    spare: RowSubset<'a>,
+    validation: RowSubset<'a>,
 }
 
 impl Tournament<'_> {
@@ -216,7 +215,7 @@ impl Tournament<'_> {
                 };
                 training_data.judge(data, rows, &pipeline)
             }
-            None => training_data.judge(training_data.data, self.spare, &pipeline),
+            None => training_data.judge(training_data.data, self.validation, &pipeline),
         };
         let others = (1..self.n_chains())
             .map(|at| {

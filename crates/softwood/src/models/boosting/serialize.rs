@@ -29,7 +29,7 @@ pub(super) fn encode(chain: &Chain, at: usize) -> Vec<(String, Array)> {
     start.push(chain.shrinkage);
     let mut arrays = vec![
         (format!("chain{at}.start"), Array::F64(start)),
-        (format!("chain{at}.conditions"), Array::U32(words)),
+        (format!("chain{at}.tests"), Array::U32(words)),
         (format!("chain{at}.values"), gather(|tree| &tree.values)),
         (format!("chain{at}.gains"), gather(|tree| &tree.gains)),
     ];
@@ -50,7 +50,7 @@ pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) 
     {
         return Err(Error::Format(format!("chain {at} has an impossible start")));
     }
-    let mut words = WordReader::new(record.u32s(&format!("chain{at}.conditions"))?);
+    let mut words = WordReader::new(record.u32s(&format!("chain{at}.tests"))?);
     let mut values = record.all_f32s(&format!("chain{at}.values"))?.iter();
     let mut gains = record.all_f32s(&format!("chain{at}.gains"))?.iter();
     let n_trees = words.count()?;

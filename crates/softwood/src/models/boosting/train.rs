@@ -6,8 +6,9 @@ use crate::boosting::chain::Chain;
 use crate::boosting::learner::{BoostingData, Sampling, TrainedChain};
 use crate::data::binning::binned::Binned;
 use crate::data::dataset::Dataset;
+use crate::data::target::MIN_SCALE;
 use crate::error::{Error, Result};
-use crate::fit::{Fit, Run};
+use crate::fit::{Fit, Run, check_fixed_params, check_same_family, check_same_schema};
 use crate::model::{Model, Training};
 use crate::models::boosting::config::BoostingConfig;
 use crate::models::boosting::features::RowSubset;
@@ -16,13 +17,16 @@ use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::member_diagnostics::MemberDiagnostics;
 use crate::models::boosting::params::{SgbParams, SglbParams};
 use crate::models::boosting::selection::{ChosenSettings, WarmStart, choose};
-use crate::models::boosting::training_data::{MIN_SCALE, PreparedRows, TrainingData};
+use crate::models::boosting::training_data::{PreparedRows, TrainingData};
 use crate::observer::Progress;
 use crate::par::Pool;
 use crate::params::Checked;
 use crate::rng::Key;
 use crate::store::record::Record;
 use crate::trees::histogram::candidate::ColumnInfo;
+
+/// Parameters that a warm start cannot change.
+const FIXED: &[&str] = &["monotone"];
 
 impl Fit for SgbParams {
     type Fitted = Boosted;
@@ -149,38 +153,29 @@ fn with_dispersion(
     }
 }
 
-/// A model to go on from, if it can.
+/// The fitted model that a warm start begins with.
+///
+/// # Errors
+/// When the model, the data or the parameters do not allow it.
 fn base(
     config: &BoostingConfig<'_>,
     params: &Value,
     record: &Record,
     data: &Dataset,
 ) -> Result<Boosted> {
-    let broken = |problem: &str| Err(Error::Parameters(vec![problem.to_owned()]));
-    if record.family != config.family {
-        return broken(&format!(
-            "a `{}` model cannot become a `{}`; go on with the family that it is of",
-            record.family, config.family
-        ));
-    }
+    check_same_family(config.family, record)?;
     let base = Boosted::from_record(config.family, record)?;
-    if base.schema() != data.schema() {
-        return Err(Error::Table(
-            "the columns, categories or classes are not those of the model to go on from"
-                .to_owned(),
-        ));
-    }
+    check_same_schema(base.schema(), data)?;
+    check_fixed_params(&base.params, params, FIXED)?;
+    let broken = |problem: &str| Err(Error::Parameters(vec![problem.to_owned()]));
     if base.members != config.members {
         return broken(
-            "members cannot change when training goes on: keep `n_members`, `virtual`, `n_chains` and `burn_in`",
+            "the members cannot change in a warm start: keep `n_members`, `virtual`, `n_chains` and `burn_in`",
         );
-    }
-    if base.params.get("monotone") != params.get("monotone") {
-        return broken("`monotone` cannot change when training goes on");
     }
     let is_squared = matches!(base.likelihood, BoostingLikelihood::Squared { .. });
     if data.schema().classes().is_none() && is_squared != config.is_squared() {
-        return broken("`head` cannot change when training goes on");
+        return broken("`head` cannot change in a warm start");
     }
     Ok(base)
 }

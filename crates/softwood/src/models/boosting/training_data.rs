@@ -2,9 +2,9 @@
 
 use crate::boosting::learner::BinnedSample;
 use crate::data::binning::binned::Binned;
-use crate::data::dataset::{Dataset, Target};
+use crate::data::dataset::Dataset;
 use crate::data::dedup::Deduplicated;
-use crate::data::target::{TargetUnits, resolution};
+use crate::data::target::{TargetStandard, TargetUnits};
 use crate::error::Result;
 use crate::models::boosting::class_weights::ClassWeights;
 use crate::models::boosting::config::BoostingConfig;
@@ -16,9 +16,6 @@ use crate::models::boosting::params::RegressionHead;
 use crate::par::Pool;
 use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::monotone::directions::orders;
-
-/// Least standard deviation in units of the target's, where the target is no grid.
-pub(super) const MIN_SCALE: f64 = 1e-3;
 
 /// Rows in bins, ready for boosting.
 #[derive(Debug)]
@@ -35,18 +32,7 @@ impl PreparedRows {
         binned: Binned,
         standard: &TargetUnits,
     ) -> Self {
-        let target = match data.target() {
-            Target::Numeric(values) => rows
-                .numbers
-                .iter()
-                .map(|&row| standard.apply(values[row as usize]) as f32)
-                .collect(),
-            Target::Classes(codes) => rows
-                .numbers
-                .iter()
-                .map(|&row| codes[row as usize] as f32)
-                .collect(),
-        };
+        let target = standard.encode(data.target(), rows.numbers.iter().map(|&row| row as usize));
         Self {
             binned,
             target,
@@ -96,9 +82,9 @@ impl<'a> TrainingData<'a> {
         let classes = ClassWeights::new(config.class_weight, data, &dedup)?;
         let dedup = classes.weigh(data, dedup);
         let (standard, likelihood) = known.unwrap_or_else(|| {
-            let standard = standard(data, &dedup);
-            let likelihood = likelihood(config, data, &dedup, &standard);
-            (standard, likelihood)
+            let TargetStandard { units, floor } =
+                TargetStandard::of_rows(data, &dedup.rows, &dedup.weights);
+            (units, likelihood(config, data, floor))
         });
         let targets = EncodingTargets::of(data, &standard);
         Ok(Self {
@@ -170,44 +156,13 @@ impl<'a> TrainingData<'a> {
     }
 }
 
-fn numbers(data: &Dataset, dedup: &Deduplicated) -> Option<Vec<f64>> {
-    match data.target() {
-        Target::Numeric(values) => {
-            let rows = dedup.rows.iter();
-            Some(rows.map(|&row| values[row as usize]).collect())
-        }
-        Target::Classes(_) => None,
-    }
-}
-
-fn standard(data: &Dataset, dedup: &Deduplicated) -> TargetUnits {
-    match numbers(data, dedup) {
-        Some(values) => TargetUnits::fit(&values, Some(&dedup.weights)),
-        None => TargetUnits {
-            shift: 0.0,
-            scale: 1.0,
+fn likelihood(config: &BoostingConfig<'_>, data: &Dataset, floor: f64) -> BoostingLikelihood {
+    match data.schema().classes().map(<[String]>::len) {
+        Some(2) => BoostingLikelihood::Binary,
+        Some(classes) => BoostingLikelihood::Multiclass { classes },
+        None if config.head == RegressionHead::Squared => BoostingLikelihood::Squared { sd: 1.0 },
+        None => BoostingLikelihood::Normal {
+            floor: config.min_scale.unwrap_or(floor),
         },
-    }
-}
-
-fn likelihood(
-    config: &BoostingConfig<'_>,
-    data: &Dataset,
-    dedup: &Deduplicated,
-    standard: &TargetUnits,
-) -> BoostingLikelihood {
-    let Some(values) = numbers(data, dedup) else {
-        return match data.schema().classes().map_or(0, <[String]>::len) {
-            2 => BoostingLikelihood::Binary,
-            classes => BoostingLikelihood::Multiclass { classes },
-        };
-    };
-    if config.head == RegressionHead::Squared {
-        return BoostingLikelihood::Squared { sd: 1.0 };
-    }
-    let half_step =
-        resolution(&values, Some(&dedup.weights)).map_or(0.0, |step| 0.5 * step / standard.scale);
-    BoostingLikelihood::Normal {
-        floor: config.min_scale.unwrap_or(MIN_SCALE.max(half_step)),
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use crate::data::binning::binned::{Cuts, guess};
+use crate::data::binning::binned::{Cuts, substitute_unseen};
 use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
@@ -78,7 +78,7 @@ impl Forest {
         let parts = ForestParts {
             params: record.part("params")?,
             training: record.part("training")?,
-            standard: record.part("standard")?,
+            standard: TargetUnits::from_record(record)?,
             gains: record.f64s("gains", schema.fields.len())?.to_vec(),
             noise: record.part("noise")?,
             n_members: record.part("n_members")?,
@@ -91,8 +91,6 @@ impl Forest {
             && parts
                 .noise
                 .is_sound(parts.schema.classes().map(<[String]>::len))
-            && parts.standard.shift.is_finite()
-            && parts.standard.scale > 0.0
             && parts.gains.iter().all(|gain| gain.is_finite());
         if !is_sound {
             return Err(Error::Format(
@@ -211,7 +209,7 @@ impl Model for Forest {
         let mut bins = RowBins::new(&binned);
         for member in 0..parts.n_members {
             if !unseen.is_empty() {
-                guess(&unseen, member, &mut binned);
+                substitute_unseen(&unseen, member, &mut binned);
                 bins = RowBins::new(&binned);
             }
             match self.kind {

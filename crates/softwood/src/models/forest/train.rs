@@ -12,6 +12,7 @@ use crate::observer::Progress;
 use crate::par::Pool;
 use crate::params::Checked;
 use crate::trees::cart::{Cart, CartLimits, CartTarget, grow};
+use crate::trees::column_gains::as_shares;
 use crate::trees::routing::RowBins;
 use crate::trees::structure::TreeStructure;
 use crate::trees::training_set::TreeTrainingSet;
@@ -61,12 +62,7 @@ impl Fit for ForestParams {
         let trees_per_member = params.n_estimators / params.n_members;
         let floor = params.min_scale.unwrap_or(training_set.floor);
         let (noise, chosen) = out_of_bag.noise(&training_set, floor, trees_per_member, params);
-        let total: f64 = gains.iter().sum();
-        if total > 0.0 {
-            for gain in &mut gains {
-                *gain /= total;
-            }
-        }
+        let gains = as_shares(gains);
         let n_leaves: usize = trees.iter().map(|tree| tree.structure.n_leaves()).sum();
         let training = Training {
             chosen: format!(

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::data::binning::binned::{Cuts, guess};
+use crate::data::binning::binned::{Cuts, substitute_unseen};
 use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
@@ -16,6 +16,7 @@ use crate::rng::Key;
 use crate::store::record::{Array, Record};
 use crate::trees::cart::pruning::NodeStatistics;
 use crate::trees::cart::{CartTarget, MAX_CLASSES};
+use crate::trees::column_gains::as_shares;
 use crate::trees::routing::RowBins;
 use crate::trees::serialize::WordReader;
 use crate::trees::structure::TreeStructure;
@@ -82,12 +83,12 @@ impl Tree {
         let cuts: Cuts = record.part("cuts")?;
         cuts.check(&levels_of(&schema))?;
         let kind = cart_target(&schema);
-        let mut words = WordReader::new(record.u32s("conditions")?);
+        let mut words = WordReader::new(record.u32s("tests")?);
         let structure = TreeStructure::read(&mut words, &cuts)?;
         let parts = TreeParts {
             params: record.part("params")?,
             training: record.part("training")?,
-            standard: record.part("standard")?,
+            standard: TargetUnits::from_record(record)?,
             leaves: record
                 .f64s("leaves", structure.n_leaves() * kind.n_stats())?
                 .to_vec(),
@@ -141,8 +142,6 @@ fn is_sound(parts: &TreeParts, kind: CartTarget) -> bool {
         && parts.leaves.iter().all(|value| value.abs() <= MAX)
         && parts.leaves.chunks_exact(kind.n_stats()).all(are_stats)
         && parts.smoothing.is_sound(kind)
-        && parts.standard.shift.is_finite()
-        && parts.standard.scale > 0.0
         && (1..=1000).contains(&parts.n_members)
         && n_values <= 1000 * MAX_CLASSES
 }
@@ -178,7 +177,7 @@ impl Model for Tree {
         let unseen = parts.cuts.unseen(rows);
         if !unseen.is_empty() {
             for member in 0..parts.n_members {
-                guess(&unseen, member, &mut binned);
+                substitute_unseen(&unseen, member, &mut binned);
                 for cell in &unseen {
                     let leaf = parts.structure.leaf(|column| binned.bin(cell.row, column));
                     self.fill(out, member, cell.row, leaf);
@@ -204,7 +203,7 @@ impl Model for Tree {
                 "cuts": parts.cuts, "smoothing": parts.smoothing, "key": parts.key, "n_members": parts.n_members,
             }),
             arrays: vec![
-                ("conditions".to_owned(), Array::U32(words)),
+                ("tests".to_owned(), Array::U32(words)),
                 ("leaves".to_owned(), Array::F64(parts.leaves.clone())),
             ],
         }
@@ -219,13 +218,7 @@ impl Model for Tree {
             let [left, right] = tree.children[node];
             gains[condition.column] += (losses[node] - losses[left] - losses[right]).max(0.0);
         }
-        let total: f64 = gains.iter().sum();
-        if total > 0.0 {
-            for gain in &mut gains {
-                *gain /= total;
-            }
-        }
-        Some(gains)
+        Some(as_shares(gains))
     }
 
     fn tree_export(&self) -> Option<TreeExport> {

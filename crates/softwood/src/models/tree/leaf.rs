@@ -4,9 +4,9 @@
 //! cross-validation found: `k` rows of the whole are added to each leaf, and `f` makes up for leaves that were chosen by what they
 //! hold. Its mean is known up to the variance `v / n`. Classes: a Dirichlet law with counts `n_c + k p_c`, `p` being the shares of the whole.
 
-use rand_distr::{Distribution as _, Gamma};
 use serde::{Deserialize, Serialize};
 
+use crate::numerics::gamma::gamma;
 use crate::numerics::normal::rough_quantile;
 use crate::rng::{Key, shuffle};
 use crate::trees::cart::CartTarget;
@@ -156,17 +156,16 @@ impl Smoothing {
             return center;
         }
         let mut rng = key.rng();
-        let laws: Vec<_> = stats
+        let counts: Vec<f64> = stats
             .iter()
             .zip(&self.whole)
-            .map(|(weight, share)| Gamma::new(weight + self.rows * share, 1.0))
+            .map(|(weight, share)| weight + self.rows * share)
             .collect();
         let mut draws = vec![0.0; n_members * n];
         for (draw, class) in draws.iter_mut().zip((0..n).cycle()) {
             // a count that is no number at all (a damaged file) leaves the center
-            *draw = laws[class]
-                .as_ref()
-                .map_or(center[class], |law| law.sample(&mut rng))
+            *draw = gamma(counts[class], &mut rng)
+                .unwrap_or(center[class])
                 .max(MIN_DRAW);
         }
         for _ in 0..ROUNDS {

@@ -81,10 +81,7 @@ impl Vsgbm {
         if noise.iter().any(|sd| !sd.is_finite() || *sd <= 0.0) {
             return Err(Error::Format("a noise is no positive number".to_owned()));
         }
-        let standard: TargetUnits = record.part("standard")?;
-        if !(standard.shift.is_finite() && standard.scale.is_finite() && standard.scale > 0.0) {
-            return Err(Error::Format("impossible units of the target".to_owned()));
-        }
+        let standard = TargetUnits::from_record(record)?;
         let spread: f64 = record.part("spread")?;
         if !(spread.is_finite() && spread > 0.0) {
             return Err(Error::Format(format!("an impossible spread: {spread}")));

@@ -42,7 +42,8 @@ impl InverseGamma {
     }
 
     pub(super) fn draw(self, key: Key) -> f64 {
-        self.scale / gamma(self.shape, key)
+        let draw = gamma(self.shape, &mut key.rng());
+        self.scale / draw.expect("the shape is positive: parameters are checked")
     }
 }
 

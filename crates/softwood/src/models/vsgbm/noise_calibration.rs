@@ -5,8 +5,10 @@
 //! What is too much, `2 B`, was counted as noise by every fit, and is taken from the noise of the row: its variance `S` becomes
 //! `S^2 / (S + 2 B)`, which is `S - 2 B` to first order and never negative.
 
-use crate::data::dataset::{Dataset, Target};
+use crate::data::dataset::Dataset;
+use crate::data::target::Target;
 use crate::data::target::TargetUnits;
+use crate::numerics::logspace::log_sum_exp;
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::soft::likelihood::SoftLikelihood;
@@ -209,12 +211,7 @@ fn log_density(row: &Deviations, factor: f64) -> f64 {
         log_weight - sd.ln() - 0.5 * square / (sd * sd)
     };
     let terms: Vec<f64> = row.components.iter().map(term).collect();
-    let top = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    top + terms
-        .iter()
-        .map(|term| (term - top).exp())
-        .sum::<f64>()
-        .ln()
+    log_sum_exp(terms.iter().copied())
 }
 
 /// Where a function with one top has it, between `-MAX_LOG_FACTOR` and `MAX_LOG_FACTOR`: a golden-section search.

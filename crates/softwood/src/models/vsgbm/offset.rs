@@ -1,5 +1,6 @@
 //! What the trees so far say of rows, for the tree that comes next.
 
+use crate::numerics::logspace::softmax;
 use crate::soft::forward::{Activations, ForwardScratch, add_root, offset};
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::likelihood::SoftLikelihood;
@@ -61,7 +62,7 @@ pub(super) fn residuals(spec: &SoftTreeSpec, predict_raw: &[f32], rows: &Encoded
     let (n_components, n_channels) = (first.n_components(), first.n_channels);
     let mut out = Vec::with_capacity(rows.n_rows());
     let predict_raw = predict_raw.chunks_exact(n_components * (1 + n_channels));
-    let mut p = vec![0.0; n_channels];
+    let (mut p, mut own) = (vec![0.0; n_channels], vec![0.0; n_channels]);
     for (predict_raw, &target) in predict_raw.zip(&rows.target) {
         let (weights, channels) = predict_raw.split_at(n_components);
         let components = weights.iter().zip(channels.chunks_exact(n_channels));
@@ -72,11 +73,12 @@ pub(super) fn residuals(spec: &SoftTreeSpec, predict_raw: &[f32], rows: &Encoded
         }
         p.fill(0.0);
         for (&weight, logits) in components {
-            let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let powers = logits.iter().map(|&logit| f64::from(logit - top).exp());
-            let sum: f64 = powers.clone().sum();
-            for (p, power) in p.iter_mut().zip(powers) {
-                *p += f64::from(weight).exp() * power / sum;
+            for (own, &logit) in own.iter_mut().zip(logits) {
+                *own = f64::from(logit);
+            }
+            softmax(&mut own, 1);
+            for (p, own) in p.iter_mut().zip(&own) {
+                *p += f64::from(weight).exp() * own;
             }
         }
         let indicator = |class: usize| f64::from(u8::from(target as usize == class));

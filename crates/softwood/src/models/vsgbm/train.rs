@@ -2,12 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::data::dataset::Dataset;
 use crate::data::encoding::Encoder;
+use crate::data::split::n_raw_rows;
 use crate::error::{Error, Result};
-use crate::fit::{Fit, Run};
+use crate::fit::{Fit, Run, check_fixed_params, check_same_family, check_same_schema};
 use crate::model::{CurvePoint, Model, Training, Trial};
 use crate::models::vsgbm::fitted::Vsgbm;
 use crate::models::vsgbm::noise;
@@ -23,7 +24,6 @@ use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::fitted::{FittedTrees, draws_key, members_of};
 use crate::variational::selection::{RankedCandidate, SelectionContext, choose, train_one};
-use crate::variational::spare::{n_raw_rows, set_aside};
 use crate::variational::train::converged;
 
 /// Length of the run of the first tree, in parts of a full run: others are to come.
@@ -64,18 +64,18 @@ impl Fit for VsgbmParams {
             return go_on(params, &config, record, (data, &whole), run);
         }
         let split = if run.held_out.is_none() {
-            set_aside(&whole, &config, run.key.child(1))
+            config.validation_split(&whole, run.key.child(1))
         } else {
             None
         };
-        let (train_rows, spare) = match &split {
-            Some((train_rows, spare)) => (train_rows, Some(spare)),
+        let (train_rows, validation) = match &split {
+            Some((train_rows, validation)) => (train_rows, Some(validation)),
             None => (&whole, run.held_out),
         };
         let context = SelectionContext {
             config: &config,
             data: train_rows,
-            held_out: spare,
+            held_out: validation,
             n_rows: n_raw_rows(train_rows),
             scale: TargetScale::of(train_rows, &config),
             schedule: config.schedule(train_rows),
@@ -110,15 +110,17 @@ fn fit(
         let key = run.key.child(20).child(at as u64);
         // each fit but the first sets other rows aside, so that together they see all
         let split = if at > 0 && run.held_out.is_none() {
-            set_aside(whole, context.config, run.key.child(1).child(at as u64))
+            context
+                .config
+                .validation_split(whole, run.key.child(1).child(at as u64))
         } else {
             None
         };
         let own = split
             .as_ref()
-            .map_or(*context, |(train_rows, spare)| SelectionContext {
+            .map_or(*context, |(train_rows, validation)| SelectionContext {
                 data: train_rows,
-                held_out: Some(spare),
+                held_out: Some(validation),
                 ..*context
             });
         let mut outcome = one_fit(params, &own, ranked, key)?;
@@ -324,35 +326,16 @@ fn go_on(
     })
 }
 
-/// A model to go on from, if it can.
+/// The fitted model that a warm start begins with.
+///
+/// # Errors
+/// When the model, the data or the parameters do not allow it.
 fn base(params: &VsgbmParams, record: &Record, data: &Dataset) -> Result<Vsgbm> {
-    let broken = |problem: String| Err(Error::Parameters(vec![problem]));
-    if record.family != "vsgbm" {
-        return broken(format!(
-            "a `{}` model cannot become a `vsgbm`; go on with the family that it is of",
-            record.family
-        ));
-    }
+    check_same_family("vsgbm", record)?;
     let base = Vsgbm::from_record(record)?;
-    if base.schema() != data.schema() {
-        return Err(Error::Table(
-            "the columns, categories or classes are not those of the model to go on from"
-                .to_owned(),
-        ));
-    }
-    let (before, now) = (json!(base.params), json!(params));
-    if let Some(name) = FIXED.iter().find(|&&name| before[name] != now[name]) {
-        let word = |value: &Value| match value {
-            Value::Null => "auto".to_owned(),
-            Value::String(word) => word.clone(),
-            value => value.to_string(),
-        };
-        return broken(format!(
-            "`{name}` cannot change when training goes on: the model has {}, not {}",
-            word(&before[name]),
-            word(&now[name])
-        ));
-    }
+    check_same_schema(base.schema(), data)?;
+    check_fixed_params(&json!(base.params), &json!(params), FIXED)?;
+    let broken = |problem: String| Err(Error::Parameters(vec![problem]));
     let n_fits = base.fits.len();
     if params.n_members < n_fits {
         return broken(format!(

@@ -73,7 +73,7 @@ impl Vst {
             schema,
             params,
             training: record.part("training")?,
-            standard: record.part("standard")?,
+            standard: TargetUnits::from_record(record)?,
             key,
             trees,
         })

@@ -2,6 +2,7 @@
 
 use crate::data::dataset::Dataset;
 use crate::data::encoding::Encoder;
+use crate::data::split::n_raw_rows;
 use crate::error::Result;
 use crate::fit::{Fit, Run};
 use crate::model::Training;
@@ -13,7 +14,6 @@ use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::TargetScale;
 use crate::variational::fitted::{FittedTrees, draws_key, members_of};
 use crate::variational::selection::{RankedCandidate, SelectionContext, choose, train_one};
-use crate::variational::spare::{n_raw_rows, set_aside};
 use crate::variational::train::{Trained, converged};
 
 impl Fit for VstParams {
@@ -23,18 +23,18 @@ impl Fit for VstParams {
         let whole = data.deduplicated();
         let config = SoftTreeConfig::from(&**params);
         let split = if run.held_out.is_none() {
-            set_aside(&whole, &config, run.key.child(1))
+            config.validation_split(&whole, run.key.child(1))
         } else {
             None
         };
-        let (train_rows, spare) = match &split {
-            Some((train_rows, spare)) => (train_rows, Some(spare)),
+        let (train_rows, validation) = match &split {
+            Some((train_rows, validation)) => (train_rows, Some(validation)),
             None => (&whole, run.held_out),
         };
         let context = SelectionContext {
             config: &config,
             data: train_rows,
-            held_out: spare,
+            held_out: validation,
             n_rows: n_raw_rows(train_rows),
             scale: TargetScale::of(train_rows, &config),
             schedule: config.schedule(train_rows),
