@@ -42,7 +42,7 @@ fn a_short_fit_beats_ridge_regression() {
 
 /// Mean log-likelihood of the test rows under one short fit of a fixed shape.
 fn vst(train: &Dataset, test: &Dataset) -> f64 {
-    let params = json!({"depth": 3, "leaf_mixing": "blend", "scaling": "standard", "rotation": "none",
+    let params = json!({"max_depth": 3, "leaf_mixing": "blend", "scaling": "standard", "rotation": "none",
                         "n_epochs": 200, "n_fits": 1, "n_members": 50});
     let pool = Pool::new(2).unwrap();
     let run = Run {
@@ -52,7 +52,11 @@ fn vst(train: &Dataset, test: &Dataset) -> f64 {
         held_out: None,
         warm_start: None,
     };
-    let model = Family::Vst.fit(&params, train, &run).unwrap();
+    let model = Family::Vst
+        .params_from_json(&params.to_string())
+        .unwrap()
+        .fit(train, &run)
+        .unwrap();
     let answer = Distribution::new(model.as_ref(), test.features(), &pool).unwrap();
     score(&answer, test.target(), None).unwrap().values["log_likelihood"]
 }

@@ -103,8 +103,7 @@ pub(crate) fn fit(
 ) -> PyResult<PyModel> {
     let (seed, threads, base) = run;
     let family = Family::from_name(family).map_err(to_python)?;
-    let params: Value =
-        serde_json::from_str(params).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let spec = family.params_from_json(params).map_err(to_python)?;
     let base = base.as_ref().map(|base| &base.get().posterior);
     let parts = data.into_parts()?;
     let data = match base {
@@ -124,7 +123,7 @@ pub(crate) fn fit(
             held_out: held_out.as_ref(),
             warm_start: record.as_ref(),
         };
-        family.fit(&params, &data, &run)
+        spec.fit(&data, &run)
     })?;
     Ok(PyModel::new(posterior))
 }
@@ -182,7 +181,7 @@ impl PyModel {
         let record = self.posterior.record();
         json!({
             "family": record.family,
-            "params": record.meta.get("params"),
+            "params": serde_json::from_str::<Value>(&self.posterior.params_json()).unwrap_or_default(),
             "schema": self.posterior.schema(),
             "training": self.posterior.training(),
             "n_members": self.posterior.n_members(),

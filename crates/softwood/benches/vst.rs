@@ -84,7 +84,7 @@ fn fits() {
 fn prediction() {
     let data = friedman(10_000, 9);
     let params = VstParams {
-        depth: Some(5),
+        max_depth: Some(5),
         leaf_mixing: Some(LeafMixing::Mixture),
         rotation: Some(Rotation::None),
         squares: Some(false),

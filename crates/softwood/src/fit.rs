@@ -52,9 +52,17 @@ impl std::fmt::Debug for Run<'_> {
 /// Parameters that can be fitted.
 pub trait Fit: Params {
     /// What comes out.
-    type Fitted: Model;
-    /// Whether it can go on from a fitted model.
+    type Fitted: Model + 'static;
+    /// Name of the family, on the command line and in model files.
+    const FAMILY: &'static str;
+    /// Whether a fitted model can be trained further.
     const SUPPORTS_WARM_START: bool = false;
+
+    /// Builds a fitted model from its record.
+    ///
+    /// # Errors
+    /// When the record is incomplete or contradicts itself.
+    fn restore(record: &Record) -> Result<Self::Fitted>;
 
     /// Fits with checked parameters.
     ///

@@ -18,7 +18,7 @@
 //! let data = Dataset::from_table(&table, &Roles { target: "y".to_owned(), ..Roles::default() })?;
 //!
 //! // parameters are plain fields; whatever is left out keeps its default
-//! let params = VstParams { depth: Some(2), n_epochs: Some(60), ..VstParams::default() };
+//! let params = VstParams { max_depth: Some(2), n_epochs: Some(60), ..VstParams::default() };
 //! let pool = Pool::new(0)?;
 //! let run = Run::new(Key::from_seed(0), &pool);
 //! let model = params.fit(&data, &run)?;
@@ -86,26 +86,29 @@ pub use error::{Error, Result};
 pub use evaluate::ood::{Ood, Separation, ood};
 pub use evaluate::protocol::{Protocol, Split};
 pub use evaluate::report::{FoldReport, ModelReport, Report};
-pub use evaluate::run::{ModelSpec, evaluate};
+pub use evaluate::run::evaluate;
 pub use evaluate::scores::{Scores, score};
 pub use explain::permutation_importance::{
     ColumnImportance, Estimate, Importances, PermutationOptions, importances,
 };
 pub use explain::tree_export::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
 pub use fit::{Fit, Run};
+pub use likelihood::NoiseModel;
 pub use model::{
     CurvePoint, CurveUnit, Distribution, MemberReport, Model, OutputSpread, Training, Trial,
 };
-pub use models::boosting::{Boosted, NoiseMode, RegressionHead, SgbParams, SglbParams, TreeGrowth};
+pub use models::boosting::{Boosted, GrowPolicy, LangevinNoise, SgbParams, SglbParams};
 pub use models::file::{model_from_bytes, model_to_bytes, read_model, write_model};
 pub use models::forest::{Forest, ForestParams};
-pub use models::registry::Family;
+pub use models::registry::{Family, ModelSpec};
 pub use models::tree::{Tree, TreeParams};
-pub use models::vsgbm::{NoiseModel, NoiseUpdate, Residuals, Vsgbm, VsgbmParams};
+pub use models::vsgbm::{NoiseUpdate, Residuals, Vsgbm, VsgbmParams};
 pub use models::vst::{Vst, VstParams};
 pub use observer::{NoObserver, Observer, Progress};
 pub use par::Pool;
-pub use params::{Checked, ClassWeight, Directions, ParamKind, ParamSpec, Params, WeightRule};
+pub use params::{
+    Checked, ClassWeight, Directions, ParamKind, ParamSpec, ParamValue, Params, WeightRule,
+};
 pub use predictive::block::{Block, Head, LANES};
 pub use predictive::moments::{Moments, Uncertainty};
 pub use rng::Key;

@@ -125,6 +125,15 @@ pub trait Model: Debug + Send + Sync {
     fn training(&self) -> &Training;
     /// Everything needed to build it again.
     fn record(&self) -> Record;
+    /// The parameters that it was fitted with, as a JSON object.
+    fn params_json(&self) -> String {
+        let record = self.record();
+        record
+            .meta
+            .get("params")
+            .unwrap_or(&serde_json::Value::Null)
+            .to_string()
+    }
     /// What the splits on each column gained in training, as parts of the whole; none for a family that does not split on
     /// columns.
     fn gains(&self) -> Option<Vec<f64>> {

@@ -1,6 +1,8 @@
 //! The parameter table: a family declares each field once, with default, range and explanation, and everything
 //! else (struct, serde, checks, help texts, Python signatures) is read from that table.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -35,6 +37,9 @@ pub enum ParamKind {
     Choice {
         /// The names.
         names: &'static [&'static str],
+        /// Former names and those that replace them.
+        #[serde(skip)]
+        former: &'static [(&'static str, &'static str)],
     },
     /// A number between `min` and `max` for each of some names.
     Map {
@@ -58,7 +63,7 @@ impl ParamKind {
             Self::Float { min, max } => format!("a number from {min} to {max}"),
             Self::Int { min, max } => format!("a whole number from {min} to {max}"),
             Self::Bool => "true or false".to_owned(),
-            Self::Choice { names } => format!("one of {}", names.join(", ")),
+            Self::Choice { names, .. } => format!("one of {}", names.join(", ")),
             Self::Map { form, .. } => (*form).to_owned(),
         }
     }
@@ -83,8 +88,59 @@ pub struct ParamSpec {
     pub kind: ParamKind,
     /// Whether `auto` (of a map: `none`; JSON `null`, Python `None`) is accepted.
     pub auto: bool,
-    /// Default value as JSON.
-    pub default: Value,
+    /// Default value.
+    pub default: ParamValue,
+    /// Former names, which are still read.
+    pub former_names: &'static [&'static str],
+}
+
+impl ParamSpec {
+    fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.former_names.contains(&name)
+    }
+}
+
+/// The value of a parameter.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum ParamValue {
+    /// Left to the model: `auto`, or `none` for a map.
+    Unset,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A real number.
+    Float(f64),
+    /// The name of a choice, or the word for a whole map.
+    Text(String),
+    /// A number for each of some names.
+    Map(BTreeMap<String, f64>),
+}
+
+impl ParamValue {
+    /// The value of a field.
+    pub(crate) fn of(value: &impl Serialize) -> Self {
+        match serde_json::to_value(value).unwrap_or_default() {
+            Value::Bool(flag) => Self::Bool(flag),
+            Value::Number(number) => match number.as_i64() {
+                Some(whole) => Self::Int(whole),
+                None => Self::Float(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Value::String(text) => Self::Text(text),
+            Value::Object(map) => Self::Map(
+                map.into_iter()
+                    .map(|(name, value)| (name, value.as_f64().unwrap_or(f64::NAN)))
+                    .collect(),
+            ),
+            Value::Null | Value::Array(_) => Self::Unset,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
 }
 
 /// A type that a parameter field can have.
@@ -178,13 +234,21 @@ pub(crate) fn from_texts<P: Params>(pairs: &[(String, String)]) -> Result<P> {
     texts_over(None, pairs)
 }
 
-/// Makes parameters from `KEY=VALUE` texts; absent names keep the values of `earlier`, a JSON object.
+/// Makes parameters from `KEY=VALUE` texts; absent names keep the values of `earlier`.
 ///
 /// # Errors
-/// As [`from_texts`] and [`from_json`].
-pub(crate) fn over<P: Params>(earlier: &Value, pairs: &[(String, String)]) -> Result<P> {
-    let earlier = serde_json::to_value(from_json::<P>(earlier)?).unwrap_or_default();
+/// As [`from_texts`].
+pub(crate) fn updated<P: Params>(earlier: &P, pairs: &[(String, String)]) -> Result<P> {
+    let earlier = serde_json::to_value(earlier).unwrap_or_default();
     texts_over(earlier.as_object(), pairs)
+}
+
+/// The parameters that a model file holds, by former names too.
+///
+/// # Errors
+/// [`Error::Format`] when they are absent, unreadable or break a rule.
+pub(crate) fn from_record<P: Params>(object: &Value) -> Result<P> {
+    from_json(object).map_err(|error| Error::Format(error.to_string()))
 }
 
 fn texts_over<P: Params>(
@@ -233,19 +297,29 @@ fn gather<'a, P: Params, V: 'a>(
         .iter()
         .map(|spec| {
             let earlier = earlier.and_then(|earlier| earlier.get(spec.name));
-            let value = earlier.unwrap_or(&spec.default).clone();
+            let value = earlier.map_or_else(|| spec.default.to_json(), Value::clone);
             (spec.name.to_owned(), value)
         })
         .collect();
     let mut broken = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
     for (name, value) in given {
-        let found = table.iter().find(|spec| spec.name == name);
-        match found.map(|spec| read(spec, value)) {
-            Some(Ok(value)) => {
-                full.insert(name.to_owned(), value);
+        let Some(spec) = table.iter().find(|spec| spec.is_called(name)) else {
+            broken.push(unknown(name, &table));
+            continue;
+        };
+        if seen.contains(&spec.name) {
+            broken.push(format!(
+                "parameter `{}` is given twice, once by a former name; give `{}` alone",
+                spec.name, spec.name
+            ));
+        }
+        seen.push(spec.name);
+        match read(spec, value) {
+            Ok(value) => {
+                full.insert(spec.name.to_owned(), value);
             }
-            Some(Err(problem)) => broken.push(problem),
-            None => broken.push(unknown(name, &table)),
+            Err(problem) => broken.push(problem),
         }
     }
     let params: P = serde_json::from_value(Value::Object(full))
@@ -255,6 +329,29 @@ fn gather<'a, P: Params, V: 'a>(
     }
     broken.extend(params.broken_ranges());
     Err(Error::Parameters(broken))
+}
+
+/// What to say of former names among those given: each names its replacement.
+pub(crate) fn former_names<P: Params>(given: &[(String, String)]) -> Vec<String> {
+    let table = P::table();
+    let mut notes = Vec::new();
+    for (name, value) in given {
+        let Some(spec) = table.iter().find(|spec| spec.is_called(name)) else {
+            continue;
+        };
+        if spec.name != name {
+            notes.push(format!("parameter `{name}` is now called `{}`", spec.name));
+        }
+        if let ParamKind::Choice { former, .. } = spec.kind
+            && let Some((old, new)) = former.iter().find(|(old, _)| old == value)
+        {
+            notes.push(format!(
+                "`{old}` is now called `{new}` (parameter `{}`)",
+                spec.name
+            ));
+        }
+    }
+    notes
 }
 
 fn unknown(name: &str, table: &[ParamSpec]) -> String {
@@ -310,10 +407,12 @@ fn read_json(spec: &ParamSpec, value: &Value) -> Option<Value> {
     match spec.kind {
         ParamKind::Map { .. } => None,
         ParamKind::Bool => value.as_bool().map(Value::from),
-        ParamKind::Choice { names } => value
-            .as_str()
-            .filter(|text| names.contains(text))
-            .map(Value::from),
+        ParamKind::Choice { names, former } => {
+            let text = value.as_str()?;
+            let renamed = former.iter().find(|(old, _)| *old == text);
+            let text = renamed.map_or(text, |(_, new)| new);
+            names.contains(&text).then(|| Value::from(text))
+        }
         ParamKind::Float { .. } => value.as_f64().map(Value::from),
         ParamKind::Int { .. } => {
             let number = value.as_f64()?;
@@ -342,16 +441,21 @@ pub(crate) fn out_of_range<T: Setting>(
     ))
 }
 
-/// Declares an enum whose variants are the values of a parameter.
+/// Declares an enum whose variants are the values of a parameter. A former name stands in brackets behind the new one.
 macro_rules! choices {
-    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
+    ($(#[$meta:meta])* $name:ident {
+        $($(#[$vmeta:meta])* $variant:ident = $text:literal $(($($former:literal),+))?),+ $(,)?
+    }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-        pub enum $name { $($(#[$vmeta])* #[serde(rename = $text)] $variant),+ }
+        pub enum $name { $($(#[$vmeta])* #[serde(rename = $text $($(, alias = $former)+)?)] $variant),+ }
 
         impl $crate::params::Setting for $name {
             fn kind(_: f64, _: f64) -> $crate::params::ParamKind {
-                $crate::params::ParamKind::Choice { names: &[$($text),+] }
+                $crate::params::ParamKind::Choice {
+                    names: &[$($text),+],
+                    former: &[$($($(($former, $text),)+)?)+],
+                }
             }
             fn is_within(&self, _: f64, _: f64) -> bool {
                 true
@@ -360,15 +464,16 @@ macro_rules! choices {
     };
 }
 
-/// Declares a family's parameters: struct, defaults, serde and checks from one table.
+/// Declares a family's parameters: struct, defaults, serde and checks from one table. Former names of a field, which are still
+/// read, stand in brackets behind its name.
 macro_rules! params {
     ($(#[$meta:meta])* $name:ident, across = $across:expr, {
-        $( $(#[doc = $doc:literal])+ $field:ident : $ty:ty = $default:expr, [$min:expr, $max:expr] );+ $(;)?
+        $( $(#[doc = $doc:literal])+ $field:ident $(($($former:literal),+))? : $ty:ty = $default:expr, [$min:expr, $max:expr] );+ $(;)?
     }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
-        pub struct $name { $( $(#[doc = $doc])+ pub $field: $ty ),+ }
+        pub struct $name { $( $(#[doc = $doc])+ $( #[serde($(alias = $former),+)] )? pub $field: $ty ),+ }
 
         impl Default for $name {
             fn default() -> Self {
@@ -380,17 +485,18 @@ macro_rules! params {
             fn table() -> Vec<$crate::params::ParamSpec> {
                 let defaults = Self::default();
                 vec![$( $crate::params::ParamSpec {
-                    name: stringify!($field).trim_start_matches("r#"),
+                    name: stringify!($field),
                     doc: concat!($($doc),+).trim_ascii(),
                     kind: <$ty as $crate::params::Setting>::kind($min as f64, $max as f64),
                     auto: <$ty as $crate::params::Setting>::AUTO,
-                    default: serde_json::to_value(&defaults.$field).unwrap_or_default(),
+                    default: $crate::params::ParamValue::of(&defaults.$field),
+                    former_names: &[$($($former),+)?],
                 } ),+]
             }
             fn broken_ranges(&self) -> Vec<String> {
                 let mut broken = Vec::new();
                 $( broken.extend($crate::params::out_of_range(
-                    stringify!($field).trim_start_matches("r#"), &self.$field, $min as f64, $max as f64)); )+
+                    stringify!($field), &self.$field, $min as f64, $max as f64)); )+
                 broken
             }
             fn across(&self) -> Option<String> {
@@ -415,14 +521,14 @@ mod tests {
         /// A colour.
         Colour { /// Red.
             Red = "red", /// Blue.
-            Blue = "blue" }
+            Blue = "blue" ("azure") }
     }
 
     params! {
         /// Parameters of nothing.
         Toy, across = |toy: &Toy| (toy.count == 7 && toy.flag).then(|| "seven and flag exclude each other".to_owned()), {
             /// How many.
-            count: usize = 3, [1, 10];
+            count ("number"): usize = 3, [1, 10];
             /// How fast.
             rate: Option<f64> = None, [0.0, 1.0];
             /// Which.
@@ -462,9 +568,14 @@ mod tests {
 
     #[test]
     fn earlier_values_are_kept_where_nothing_is_given() {
-        let earlier = serde_json::json!({"count": 7, "colour": "blue", "rate": 0.5});
+        let earlier = Toy {
+            count: 7,
+            colour: Colour::Blue,
+            rate: Some(0.5),
+            ..Toy::default()
+        };
         let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
-        let toy: Toy = over(&earlier, &[pair("rate", "auto")]).unwrap();
+        let toy = updated(&earlier, &[pair("rate", "auto")]).unwrap();
         let wanted = Toy {
             count: 7,
             colour: Colour::Blue,
@@ -472,11 +583,27 @@ mod tests {
         };
         assert_eq!(toy, wanted);
         // rules that tie fields together are judged by both
-        let message = over::<Toy>(&earlier, &[pair("flag", "true")])
+        let message = updated(&earlier, &[pair("flag", "true")])
             .unwrap_err()
             .to_string();
         assert!(message.contains("seven and flag"), "{message}");
-        assert!(over::<Toy>(&serde_json::Value::Null, &[]).is_err());
+    }
+
+    #[test]
+    fn former_names_are_read_and_noted() {
+        let pairs = [("number", "5"), ("colour", "azure")];
+        let toy = texts(&pairs).unwrap();
+        assert_eq!((toy.count, toy.colour), (5, Colour::Blue));
+        let stored = serde_json::json!({"number": 5, "colour": "azure"});
+        assert_eq!(from_record::<Toy>(&stored).unwrap(), toy);
+        let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let notes = former_names::<Toy>(&pairs).join("; ");
+        assert!(notes.contains("`number` is now called `count`"), "{notes}");
+        assert!(notes.contains("`azure` is now called `blue`"), "{notes}");
+        let twice = texts(&[("number", "5"), ("count", "6")])
+            .unwrap_err()
+            .to_string();
+        assert!(twice.contains("`count` is given twice"), "{twice}");
     }
 
     #[test]

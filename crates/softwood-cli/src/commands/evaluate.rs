@@ -73,8 +73,10 @@ fn entrants_of(names: &[String], pairs: &[(String, String)]) -> softwood::Result
             .iter()
             .filter_map(|pair| addressed_to(name, pair))
             .collect();
-        let params = family.params_from_texts(&own)?;
-        Ok(ModelSpec { family, params })
+        for note in family.former_names(&own) {
+            eprintln!("note: {note}");
+        }
+        family.params(&own)
     };
     names.iter().map(entrant).collect()
 }
@@ -99,11 +101,9 @@ mod tests {
     #[test]
     fn parameters_reach_the_model_they_name() {
         let names = ["vst".to_owned()];
-        for key in ["depth", "vst.depth"] {
-            assert_eq!(
-                entrants_of(&names, &pairs(key)).unwrap()[0].params["depth"],
-                3
-            );
+        for key in ["max_depth", "vst.depth"] {
+            let spec = &entrants_of(&names, &pairs(key)).unwrap()[0];
+            assert_eq!(serde_json::to_value(spec).unwrap()["max_depth"], 3);
         }
         let message = entrants_of(&names, &pairs("sgb.depth"))
             .unwrap_err()

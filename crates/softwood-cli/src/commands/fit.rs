@@ -5,10 +5,9 @@ use std::time::Instant;
 
 use anyhow::Result;
 use serde::Serialize;
-use serde_json::Value;
 use softwood::{
-    Dataset, Error, Family, FieldKind, Key, Model, Pool, Record, Run, Schema, Training, read_model,
-    write_model,
+    Dataset, Error, Family, FieldKind, Key, Model, ModelSpec, Pool, Record, Run, Schema, Training,
+    read_model, write_model,
 };
 
 use crate::args::FitArgs;
@@ -34,7 +33,7 @@ pub(crate) struct FitReport {
     pub(crate) n_numeric: usize,
     pub(crate) n_categorical: usize,
     pub(crate) n_members: usize,
-    pub(crate) params: Value,
+    pub(crate) params: ModelSpec,
     pub(crate) seed: u64,
     pub(crate) seconds: f64,
     pub(crate) training: Training,
@@ -48,9 +47,11 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
     let settings = FitSettings::gather(&args.columns, known)?;
     let name = args.model.as_ref().or(settings.model.as_ref());
     let family = family_of(name, base.as_ref())?;
-    let params = match &base {
-        None => family.params_from_texts(&settings.params)?,
-        Some(base) => family.params_over(base.params(), &settings.params)?,
+    let spec = match &base {
+        None => family.params(&settings.params)?,
+        Some(base) => family
+            .params_from_json(&base.params)?
+            .updated(&settings.params)?,
     };
     if is_stream(&args.output) {
         return Err(Error::file(&args.output, "a model goes to a file; give it a name").into());
@@ -76,16 +77,17 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         held_out: held_out.as_ref(),
         warm_start: base.as_ref().map(|base| &base.record),
     };
-    let posterior = family
-        .fit(&params, &data, &run)
+    let posterior = spec
+        .fit(&data, &run)
         .map_err(|error| error.within(&args.data))?;
     bar.finish()?;
     write_model(&args.output, &posterior.record())?;
-    let mut report = FitReport::new(family, &data, posterior.as_ref());
+    let mut report = FitReport::new(spec, &data, posterior.as_ref());
+    report.notes.extend(family.former_names(&settings.params));
     report.file.clone_from(&args.output);
     report.resumed.clone_from(&args.resume);
     report.n_held_out_rows = held_out.as_ref().map(Dataset::n_rows);
-    (report.params, report.seed, report.seconds) = (params, seed, start.elapsed().as_secs_f64());
+    (report.seed, report.seconds) = (seed, start.elapsed().as_secs_f64());
     print::emit(args.show.json, args.show.quiet, &report, || {
         text::fit(&report, args.show.verbose)
     })
@@ -95,13 +97,8 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
 struct WarmStartModel {
     record: Record,
     schema: Schema,
-}
-
-impl WarmStartModel {
-    /// The parameters that it was fitted with.
-    fn params(&self) -> &Value {
-        self.record.meta.get("params").unwrap_or(&Value::Null)
-    }
+    /// The parameters that it was fitted with, as JSON.
+    params: String,
 }
 
 fn read_base(path: &Path) -> softwood::Result<WarmStartModel> {
@@ -109,6 +106,7 @@ fn read_base(path: &Path) -> softwood::Result<WarmStartModel> {
     Ok(WarmStartModel {
         record: posterior.record(),
         schema: posterior.schema().clone(),
+        params: posterior.params_json(),
     })
 }
 
@@ -146,7 +144,7 @@ fn inputs(args: &FitArgs) -> Vec<&Path> {
 
 impl FitReport {
     /// What data and model say; the rest is filled in by the caller.
-    pub(crate) fn new(family: Family, data: &Dataset, posterior: &dyn Model) -> Self {
+    pub(crate) fn new(params: ModelSpec, data: &Dataset, posterior: &dyn Model) -> Self {
         let schema = posterior.schema();
         let n_numeric = schema
             .fields
@@ -154,7 +152,7 @@ impl FitReport {
             .filter(|field| field.kind == FieldKind::Numeric)
             .count();
         Self {
-            model: family.name(),
+            model: params.family().name(),
             file: PathBuf::new(),
             resumed: None,
             target: schema.target.clone(),
@@ -164,7 +162,7 @@ impl FitReport {
             n_numeric,
             n_categorical: schema.fields.len() - n_numeric,
             n_members: posterior.n_members(),
-            params: Value::Null,
+            params,
             seed: 0,
             seconds: 0.0,
             training: posterior.training().clone(),

@@ -80,7 +80,7 @@ fn saved(path: &Path) -> softwood::Result<SavedReport> {
     let record = posterior.record();
     Ok(SavedReport {
         file: path.to_owned(),
-        params: record.meta.get("params").cloned(),
+        params: serde_json::from_str(&posterior.params_json()).ok(),
         model: record.family,
         n_members: posterior.n_members(),
         schema: posterior.schema().clone(),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use softwood::{FieldKind, ModelReport, ParamKind, ParamSpec, Report, Schema};
+use softwood::{FieldKind, ModelReport, ParamKind, ParamSpec, ParamValue, Report, Schema};
 
 use crate::commands::{
     DemoReport, FamilyReport, FitReport, ParametersReport, Region, SavedReport, ScoreReport,
@@ -199,9 +199,9 @@ pub(crate) fn parameters(report: &ParametersReport) -> String {
 
 fn default_of(spec: &ParamSpec) -> String {
     match &spec.default {
-        serde_json::Value::Null => spec.kind.unset().to_owned(),
-        serde_json::Value::String(text) => text.clone(),
-        other => other.to_string(),
+        ParamValue::Unset => spec.kind.unset().to_owned(),
+        ParamValue::Text(text) => text.clone(),
+        other => serde_json::to_string(other).unwrap_or_default(),
     }
 }
 
@@ -211,7 +211,7 @@ fn range_of(kind: ParamKind) -> String {
         ParamKind::Float { min, max } => format!("{min} to {max}"),
         ParamKind::Int { min, max } => format!("whole, {min} to {max}"),
         ParamKind::Bool => "true or false".to_owned(),
-        ParamKind::Choice { names } => names.join(", "),
+        ParamKind::Choice { names, .. } => names.join(", "),
         ParamKind::Map { form, .. } => form.to_owned(),
     }
 }

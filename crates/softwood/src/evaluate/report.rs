@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::evaluate::scores::Scores;
+use crate::models::registry::ModelSpec;
 
 /// One model fitted and scored on one fold.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,7 +30,7 @@ pub struct ModelReport {
     /// Name of the family.
     pub model: String,
     /// Parameters given.
-    pub params: Value,
+    pub params: ModelSpec,
     /// Each fold.
     pub folds: Vec<FoldReport>,
     /// Mean over folds of every score and cost, over the folds that have it.
@@ -54,7 +54,7 @@ pub struct Report {
 
 impl ModelReport {
     /// Gathers folds and computes mean and standard deviation.
-    pub(crate) fn new(model: &str, params: Value, folds: Vec<FoldReport>) -> Self {
+    pub(crate) fn new(params: ModelSpec, folds: Vec<FoldReport>) -> Self {
         let mut columns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for fold in &folds {
             for (name, value) in fold.numbers() {
@@ -68,7 +68,7 @@ impl ModelReport {
                 .collect()
         };
         Self {
-            model: model.to_owned(),
+            model: params.family().name().to_owned(),
             params,
             mean: summarised(mean),
             sd: summarised(standard_deviation),

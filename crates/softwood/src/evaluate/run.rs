@@ -4,8 +4,6 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use serde_json::Value;
-
 use crate::data::dataset::Dataset;
 use crate::data::target::Target;
 use crate::error::{Error, Result};
@@ -14,29 +12,20 @@ use crate::evaluate::report::{FoldReport, ModelReport};
 use crate::evaluate::scores::score;
 use crate::fit::Run;
 use crate::model::Distribution;
-use crate::models::registry::Family;
+use crate::models::registry::ModelSpec;
 use crate::observer::{Observer, Progress};
 use crate::par::Pool;
 use crate::predictive::block::Head;
 use crate::rng::Key;
 
-/// A model that takes part in an evaluation.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ModelSpec {
-    /// Its family.
-    pub family: Family,
-    /// Its parameters, a JSON object; absent names keep their defaults.
-    pub params: Value,
-}
-
-/// Fits and scores every entrant on every split. Folds run side by side, one thread each; a single one gets all threads.
+/// Fits and scores every model_spec on every split. Folds run side by side, one thread each; a single one gets all threads.
 ///
 /// The numbers of fold `k` come from `Key::from_seed(seed).child(k)`, so no result depends on threads.
 ///
 /// # Errors
-/// The first failure of a fold, in the order of entrants and folds; messages about the table name the fold.
+/// The first failure of a fold, in the order of models and folds; messages about the table name the fold.
 pub fn evaluate(
-    entrants: &[ModelSpec],
+    models: &[ModelSpec],
     data: &Dataset,
     splits: &[Split],
     seed: u64,
@@ -44,7 +33,7 @@ pub fn evaluate(
     observer: &dyn Observer,
 ) -> Result<Vec<ModelReport>> {
     check(splits, data.n_rows())?;
-    let n_jobs = entrants.len() * splits.len();
+    let n_jobs = models.len() * splits.len();
     let own = Pool::new(1)?;
     let job = FoldJob {
         data,
@@ -56,8 +45,8 @@ pub fn evaluate(
         is_over: AtomicBool::new(false),
     };
     let work = |index: usize| {
-        let (entrant, fold) = (index / splits.len(), index % splits.len());
-        job.run(&entrants[entrant], &splits[fold], fold)
+        let (model_spec, fold) = (index / splits.len(), index % splits.len());
+        job.run(&models[model_spec], &splits[fold], fold)
     };
     let results = if n_jobs == 1 {
         vec![work(0)]
@@ -65,11 +54,11 @@ pub fn evaluate(
         pool.map(n_jobs, work)
     };
     let mut folds = in_order(results)?.into_iter();
-    let report = |entrant: &ModelSpec| {
+    let report = |model_spec: &ModelSpec| {
         let folds = folds.by_ref().take(splits.len()).collect();
-        ModelReport::new(entrant.family.name(), entrant.params.clone(), folds)
+        ModelReport::new(model_spec.clone(), folds)
     };
-    Ok(entrants.iter().map(report).collect())
+    Ok(models.iter().map(report).collect())
 }
 
 /// All results, or the first failure that did not merely follow from another.
@@ -99,24 +88,29 @@ struct FoldJob<'a> {
 }
 
 impl FoldJob<'_> {
-    fn run(&self, entrant: &ModelSpec, split: &Split, fold: usize) -> Result<FoldReport> {
+    fn run(&self, model_spec: &ModelSpec, split: &Split, fold: usize) -> Result<FoldReport> {
         if self.is_over.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
-        let result = self.fit_and_score(entrant, split, fold);
+        let result = self.fit_and_score(model_spec, split, fold);
         if result.is_err() {
             self.is_over.store(true, Ordering::Relaxed);
         }
         result.map_err(|error| in_fold(error, fold))
     }
 
-    fn fit_and_score(&self, entrant: &ModelSpec, split: &Split, fold: usize) -> Result<FoldReport> {
+    fn fit_and_score(
+        &self,
+        model_spec: &ModelSpec,
+        split: &Split,
+        fold: usize,
+    ) -> Result<FoldReport> {
         let train = self.data.take(&split.train);
         let held_out = (!split.held_out.is_empty()).then(|| self.data.take(&split.held_out));
         let test = self.data.take(&split.test);
         let observer = FoldObserver {
             outer: self.observer,
-            name: format!("{} fold {fold}", entrant.family.name()),
+            name: format!("{} fold {fold}", model_spec.family().name()),
         };
         let run = Run {
             key: self.key.child(fold as u64),
@@ -126,7 +120,7 @@ impl FoldJob<'_> {
             warm_start: None,
         };
         let start = Instant::now();
-        let model = entrant.family.fit(&entrant.params, &train, &run)?;
+        let model = model_spec.fit(&train, &run)?;
         let fit_seconds = start.elapsed().as_secs_f64();
 
         let distribution = Distribution::new(model.as_ref(), test.features(), self.pool)?;

@@ -4,7 +4,18 @@ pub(crate) mod categorical;
 pub(crate) mod normal;
 pub(crate) mod squared;
 
+use crate::params::choices;
 use crate::rng::Key;
+
+choices! {
+    /// Noise model for regression.
+    NoiseModel {
+        /// The noise depends on the inputs.
+        Varying = "varying" ("normal"),
+        /// One noise variance for all rows.
+        Constant = "constant" ("squared"),
+    }
+}
 
 /// One output: where its gradient and its hessian stand among the gradient and hessian entries, and its regularisation.
 #[derive(Debug, Clone, Copy)]

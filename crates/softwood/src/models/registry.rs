@@ -1,198 +1,181 @@
 //! The list of families; the only place that enumerates them.
 
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Run, no_warm_start};
 use crate::model::Model;
-use crate::models::boosting::{Boosted, SgbParams, SglbParams};
-use crate::models::forest::{Forest, ForestParams};
-use crate::models::tree::{Tree, TreeParams};
-use crate::models::vsgbm::{Vsgbm, VsgbmParams};
-use crate::models::vst::{Vst, VstParams};
+use crate::models::boosting::{SgbParams, SglbParams};
+use crate::models::forest::ForestParams;
+use crate::models::tree::TreeParams;
+use crate::models::vsgbm::VsgbmParams;
+use crate::models::vst::VstParams;
 use crate::params::{self, ParamSpec, Params};
 use crate::store::record::Record;
 
-/// A model family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
-    /// Variational soft tree.
-    Vst,
-    /// Boosted variational soft trees.
-    Vsgbm,
-    /// Stochastic gradient boosting.
-    Sgb,
-    /// Stochastic gradient Langevin boosting.
-    Sglb,
-    /// Random forest.
-    Forest,
-    /// Classification or regression tree.
-    Tree,
-}
+/// Declares the families: variant, parameter type and summary. The name is [`Fit::FAMILY`].
+macro_rules! families {
+    ($($(#[$meta:meta])* $variant:ident($params:ty): $summary:literal),+ $(,)?) => {
+        /// A model family.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Family { $($(#[$meta])* $variant),+ }
 
-/// An expression in the parameter type of a family.
-macro_rules! with_params {
-    ($family:expr, $P:ident => $said:expr) => {
-        match $family {
-            Family::Vst => {
-                type $P = VstParams;
-                $said
+        /// A family and the parameters of one of its models, checked.
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct ModelSpec(AnyParams);
+
+        #[derive(Debug, Clone, PartialEq)]
+        enum AnyParams { $($variant($params)),+ }
+
+        impl Family {
+            /// All families, in the order they are listed.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// Name on the command line and in model files.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => <$params as Fit>::FAMILY),+ }
             }
-            Family::Vsgbm => {
-                type $P = VsgbmParams;
-                $said
+
+            /// One line of description.
+            pub fn summary(self) -> &'static str {
+                match self { $(Self::$variant => $summary),+ }
             }
-            Family::Sgb => {
-                type $P = SgbParams;
-                $said
+
+            /// Its parameters.
+            pub fn table(self) -> Vec<ParamSpec> {
+                match self { $(Self::$variant => <$params as Params>::table()),+ }
             }
-            Family::Sglb => {
-                type $P = SglbParams;
-                $said
+
+            /// Whether a fitted model can be trained further.
+            pub fn supports_warm_start(self) -> bool {
+                match self { $(Self::$variant => <$params as Fit>::SUPPORTS_WARM_START),+ }
             }
-            Family::Forest => {
-                type $P = ForestParams;
-                $said
+
+            /// The parameters that `KEY=VALUE` texts give; absent names keep their defaults.
+            ///
+            /// # Errors
+            /// When a name is unknown, a value unreadable, or a rule broken; the message lists them all.
+            pub fn params(self, pairs: &[(String, String)]) -> Result<ModelSpec> {
+                Ok(ModelSpec(match self {
+                    $(Self::$variant => AnyParams::$variant(params::from_texts(pairs)?)),+
+                }))
             }
-            Family::Tree => {
-                type $P = TreeParams;
-                $said
+
+            fn params_from_value(self, object: &Value) -> Result<ModelSpec> {
+                Ok(ModelSpec(match self {
+                    $(Self::$variant => AnyParams::$variant(params::from_json(object)?)),+
+                }))
+            }
+
+            /// Notes on former parameter names and values among the pairs given, with those that replace them.
+            pub fn former_names(self, pairs: &[(String, String)]) -> Vec<String> {
+                match self { $(Self::$variant => params::former_names::<$params>(pairs)),+ }
+            }
+
+            /// Builds a fitted model from its record.
+            ///
+            /// # Errors
+            /// When the record is not one of a known family or is incomplete.
+            pub fn restore(record: &Record) -> Result<Box<dyn Model>> {
+                let family = Self::from_name(&record.family)
+                    .map_err(|error| Error::Format(error.to_string()))?;
+                match family {
+                    $(Self::$variant => Ok(Box::new(<$params as Fit>::restore(record)?))),+
+                }
             }
         }
+
+        impl ModelSpec {
+            /// The family.
+            pub fn family(&self) -> Family {
+                match &self.0 { $(AnyParams::$variant(_) => Family::$variant),+ }
+            }
+
+            /// The same parameters with those that `KEY=VALUE` texts give in their place.
+            ///
+            /// # Errors
+            /// As [`Family::params`].
+            pub fn updated(&self, pairs: &[(String, String)]) -> Result<Self> {
+                Ok(Self(match &self.0 {
+                    $(AnyParams::$variant(params) => AnyParams::$variant(params::updated(params, pairs)?)),+
+                }))
+            }
+
+            /// Fits a model of the family.
+            ///
+            /// # Errors
+            /// When the data cannot be used, the observer asks to stop, or training diverges.
+            pub fn fit(&self, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Model>> {
+                match &self.0 { $(AnyParams::$variant(params) => Ok(Box::new(params.fit(data, run)?))),+ }
+            }
+        }
+
+        impl Serialize for ModelSpec {
+            fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+                match &self.0 { $(AnyParams::$variant(params) => params.serialize(serializer)),+ }
+            }
+        }
+
+        $(impl From<$params> for ModelSpec {
+            fn from(params: $params) -> Self {
+                Self(AnyParams::$variant(params))
+            }
+        })+
     };
 }
 
+families! {
+    /// Variational soft tree.
+    Vst(VstParams): "variational soft tree: one soft tree with a Gaussian posterior over all weights",
+    /// Boosted variational soft trees.
+    Vsgbm(VsgbmParams): "boosted variational soft trees: a sum of soft trees with a posterior over all weights",
+    /// Stochastic gradient boosting.
+    Sgb(SgbParams): "stochastic gradient boosting: an ensemble of boosted hard trees, one per seed",
+    /// Stochastic gradient Langevin boosting.
+    Sglb(SglbParams): "Langevin boosting: boosted hard trees whose ensemble members are posterior samples",
+    /// Random forest.
+    Forest(ForestParams): "random forest: bagged hard trees; groups of trees act as ensemble members",
+    /// Classification or regression tree.
+    Tree(TreeParams): "classification or regression tree: one hard tree, pruned by cross-validation",
+}
+
 impl Family {
-    /// All families, in the order they are listed.
-    pub const ALL: &'static [Self] = &[
-        Self::Vst,
-        Self::Vsgbm,
-        Self::Sgb,
-        Self::Sglb,
-        Self::Forest,
-        Self::Tree,
-    ];
-
-    /// Name on the command line and in model files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Vst => "vst",
-            Self::Vsgbm => "vsgbm",
-            Self::Sgb => "sgb",
-            Self::Sglb => "sglb",
-            Self::Forest => "forest",
-            Self::Tree => "tree",
-        }
-    }
-
-    /// What it is, in one line.
-    pub fn summary(self) -> &'static str {
-        match self {
-            Self::Vst => {
-                "variational soft tree: one soft tree with a Gaussian posterior over all its weights"
-            }
-            Self::Vsgbm => {
-                "boosted variational soft trees: a sum of soft trees with a posterior over all weights"
-            }
-            Self::Sgb => "stochastic gradient boosting: ensembles of boosted hard trees",
-            Self::Sglb => {
-                "Langevin boosting: boosted hard trees whose members are posterior samples"
-            }
-            Self::Forest => "random forest: bagged hard trees, in blocks that are its members",
-            Self::Tree => {
-                "classification or regression tree: one tree of hard tests, pruned by cross-validation"
-            }
-        }
-    }
-
     /// The family of this name.
     ///
     /// # Errors
     /// When there is none; the message lists the names there are.
     pub fn from_name(name: &str) -> Result<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|family| family.name() == name)
-            .ok_or_else(|| {
-                let names: Vec<_> = Self::ALL.iter().map(|family| family.name()).collect();
-                Error::Parameters(vec![format!(
-                    "no model is called `{name}`; there are {}",
-                    names.join(", ")
-                )])
-            })
+        let found = Self::ALL.iter().find(|family| family.name() == name);
+        found.copied().ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|family| family.name()).collect();
+            Error::Parameters(vec![format!(
+                "no model is called `{name}`; there are {}",
+                names.join(", ")
+            )])
+        })
     }
 
-    /// Its parameters.
-    pub fn table(self) -> Vec<ParamSpec> {
-        with_params!(self, P => P::table())
-    }
-
-    /// All parameters as JSON, from `KEY=VALUE` texts and defaults.
+    /// The parameters that a JSON object gives; absent names keep their defaults.
     ///
     /// # Errors
-    /// When a name is unknown, a value unreadable, or a rule broken; the message lists them all.
-    pub fn params_from_texts(self, pairs: &[(String, String)]) -> Result<Value> {
-        with_params!(self, P => Ok(to_json(&params::from_texts::<P>(pairs)?)))
+    /// When the text is no JSON object, a name is unknown, a value unreadable, or a rule broken.
+    pub fn params_from_json(self, object: &str) -> Result<ModelSpec> {
+        let object: Value = serde_json::from_str(object)
+            .map_err(|error| Error::Parameters(vec![format!("parameters as JSON: {error}")]))?;
+        self.params_from_value(&object)
     }
 
-    /// All parameters as JSON, from `KEY=VALUE` texts over those of a fitted model.
+    /// Refuses a family whose fitted models cannot be trained further, before any data are read.
     ///
     /// # Errors
-    /// As [`Family::params_from_texts`], and when the earlier parameters are not those of the family.
-    pub fn params_over(self, earlier: &Value, pairs: &[(String, String)]) -> Result<Value> {
-        with_params!(self, P => Ok(to_json(&params::over::<P>(earlier, pairs)?)))
-    }
-
-    /// Whether it can go on from a fitted model.
-    pub fn supports_warm_start(self) -> bool {
-        with_params!(self, P => P::SUPPORTS_WARM_START)
-    }
-
-    /// Refuses a family that cannot go on from a fitted model, before any data are read.
-    ///
-    /// # Errors
-    /// When it cannot.
+    /// When they cannot.
     pub fn check_warm_start(self) -> Result<()> {
         if self.supports_warm_start() {
             return Ok(());
         }
         Err(no_warm_start(self.name()))
     }
-
-    /// Fits the family to data with parameters given as a JSON object (absent names keep their defaults).
-    ///
-    /// # Errors
-    /// When a parameter or the data cannot be used, the observer asked to stop, or training diverged.
-    pub fn fit(self, params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Model>> {
-        with_params!(self, P => fit_as::<P>(params, data, run))
-    }
-
-    /// Builds a fitted model from its record.
-    ///
-    /// # Errors
-    /// When the record is not one of a known family or is incomplete.
-    pub fn restore(record: &Record) -> Result<Box<dyn Model>> {
-        match Self::from_name(&record.family).map_err(|error| Error::Format(error.to_string()))? {
-            Self::Vst => Ok(Box::new(Vst::from_record(record)?)),
-            Self::Vsgbm => Ok(Box::new(Vsgbm::from_record(record)?)),
-            family @ (Self::Sgb | Self::Sglb) => {
-                Ok(Box::new(Boosted::from_record(family.name(), record)?))
-            }
-            Self::Forest => Ok(Box::new(Forest::from_record(record)?)),
-            Self::Tree => Ok(Box::new(Tree::from_record(record)?)),
-        }
-    }
-}
-
-fn fit_as<P: Fit>(params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Model>>
-where
-    P::Fitted: 'static,
-{
-    Ok(Box::new(params::from_json::<P>(params)?.fit(data, run)?))
-}
-
-fn to_json<P: Params>(params: &P) -> Value {
-    serde_json::to_value(params).unwrap_or_default()
 }

@@ -21,12 +21,32 @@ pub struct Record {
     /// Name of the family that can read it.
     pub family: String,
     /// Schema, parameters, training report and whatever else is not an array.
-    pub meta: Value,
+    pub(crate) meta: Value,
     /// Named arrays, in order.
     pub arrays: Vec<(String, Array)>,
 }
 
 impl Record {
+    /// A record of its parts.
+    ///
+    /// # Errors
+    /// When `meta` is no JSON text.
+    pub fn new(family: &str, meta: &str, arrays: Vec<(String, Array)>) -> Result<Self> {
+        let meta = serde_json::from_str(meta)
+            .map_err(|error| Error::Format(format!("the metadata: {error}")))?;
+        let family = family.to_owned();
+        Ok(Self {
+            family,
+            meta,
+            arrays,
+        })
+    }
+
+    /// Schema, parameters, training report and whatever else is not an array, as JSON.
+    pub fn meta_json(&self) -> String {
+        self.meta.to_string()
+    }
+
     /// A part of the metadata.
     ///
     /// # Errors

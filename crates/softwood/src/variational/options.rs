@@ -30,7 +30,7 @@ choices! {
         /// Learned for each kind of weight and each input (automatic relevance determination).
         Ard = "ard",
         /// Learned for each kind of weight.
-        Kind = "kind",
+        Group = "group" ("kind"),
         /// `prior_scale` squared for every weight.
         Fixed = "fixed",
     }

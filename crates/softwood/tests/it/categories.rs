@@ -1,5 +1,6 @@
 //! Boosted trees on categories of many levels, and training that goes on.
 
+use crate::problems::FitJson as _;
 use softwood::{
     Column, Dataset, Distribution, Error, Family, Key, Model, Pool, Roles, Run, Table,
     model_from_bytes, model_to_bytes, score,
@@ -94,7 +95,7 @@ fn levels_that_tell_only_together_are_used_where_they_help() {
     let params = |together: serde_json::Value| {
         serde_json::json!({
             "n_members": 1, "learning_rate": 0.1, "max_depth": 4,
-            "n_estimators": 100, "interactions": together,
+            "n_estimators": 100, "category_crosses": together,
         })
     };
     let alone = fit(Family::Sgb, &params(false.into()), &data, 2);
@@ -135,7 +136,7 @@ fn statistics_are_the_same_on_any_number_of_threads_and_from_a_file() {
 fn training_that_goes_on_is_training_that_never_stopped() {
     for (family, more) in [
         (Family::Sgb, "{}"),
-        (Family::Sglb, r#"{"virtual": true, "n_chains": 2}"#),
+        (Family::Sglb, r#"{"virtual_ensemble": true, "n_chains": 2}"#),
     ] {
         for together in [false, true] {
             let data = dataset(&rows(900, 8, together));

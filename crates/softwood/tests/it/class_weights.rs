@@ -1,5 +1,6 @@
 //! Weights of classes: what they are equal to, and what is refused.
 
+use crate::problems::FitJson as _;
 use crate::problems::{answers, fit, mixed, quick, with_target};
 use serde_json::{Value, json};
 use softwood::{Dataset, Distribution, Family, Key, Pool, Run, Table, Target};

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::problems::FitJson as _;
 use crate::problems::{
     TARGETS, answers, categories, fit, mixed, normals, numbers, quick, replaced, with_target,
 };

@@ -1,5 +1,6 @@
 //! Same seed, same data: the same bytes, whatever the number of threads.
 
+use crate::problems::FitJson as _;
 use crate::problems::{TARGETS, mixed, quick, with_target};
 use softwood::{Distribution, Family, Key, NoObserver, Pool, Run, Table, model_to_bytes};
 

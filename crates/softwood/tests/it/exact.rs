@@ -122,7 +122,7 @@ fn inverse(matrix: &[f64]) -> Vec<f64> {
 /// Mean and covariance (row-major, 2N x 2N) of the fitted weights: the leaf's mean, then its scale.
 fn fitted(rank: usize) -> (Vec<f64>, Vec<f64>) {
     let params = VstParams {
-        depth: Some(0),
+        max_depth: Some(0),
         leaf_mixing: Some(LeafMixing::Blend),
         rank,
         prior: Prior::Fixed,

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use crate::problems::FitJson as _;
+use crate::problems::{meta_of, with_meta};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use softwood::{
@@ -63,12 +65,12 @@ fn fitted(family: Family, classify: bool) -> Box<dyn Model> {
 /// Parameters that make a fit short.
 fn quick(family: Family) -> Value {
     if family == Family::Vst {
-        return json!({"depth": 1, "leaf_mixing": "mixture", "n_epochs": 2, "n_members": 3,
+        return json!({"max_depth": 1, "leaf_mixing": "mixture", "n_epochs": 2, "n_members": 3,
                       "scaling": "standard", "rotation": "none", "squares": true});
     }
     if family == Family::Vsgbm {
-        return json!({"depth": 1, "leaf_mixing": "blend", "n_epochs": 2, "n_members": 3, "n_trees": 2, "n_fits": 2,
-                      "noise": "constant", "joint": false, "scaling": "standard", "rotation": "none", "squares": false});
+        return json!({"max_depth": 1, "leaf_mixing": "blend", "n_epochs": 2, "n_members": 3, "n_estimators": 2, "n_fits": 2,
+                      "noise": "constant", "joint_training": false, "scaling": "standard", "rotation": "none", "squares": false});
     }
     if family == Family::Forest {
         return json!({"n_estimators": 4, "n_members": 2});
@@ -257,9 +259,8 @@ fn no_part_of_the_metadata_can_make_reading_panic() {
             json!([]),
             json!({}),
         ] {
-            for meta in replaced_everywhere(&record.meta, &value) {
-                let mut damaged = record.clone();
-                damaged.meta = meta;
+            for meta in replaced_everywhere(&meta_of(record), &value) {
+                let damaged = with_meta(record, &meta);
                 // some values are harmless; the others must be refused in an orderly way
                 if let Err(error) = model_from_bytes(&model_to_bytes(&damaged)) {
                     assert!(matches!(error, Error::Format(_)), "{error:?}");
@@ -332,10 +333,12 @@ proptest! {
     ) {
         let mut record = which.get(&MODELS).clone();
         for (to, from) in swaps {
-            let paths = paths_of(&record.meta);
-            let value = record.meta.pointer(&paths[from.index(paths.len())]).cloned();
-            let place = record.meta.pointer_mut(&paths[to.index(paths.len())]);
+            let mut meta = meta_of(&record);
+            let paths = paths_of(&meta);
+            let value = meta.pointer(&paths[from.index(paths.len())]).cloned();
+            let place = meta.pointer_mut(&paths[to.index(paths.len())]);
             *place.unwrap() = value.unwrap();
+            record = with_meta(&record, &meta);
         }
         let mut bytes = model_to_bytes(&record);
         for (at, bit) in flips {

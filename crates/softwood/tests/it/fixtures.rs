@@ -7,6 +7,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use crate::problems::FitJson as _;
 use serde_json::{Value, json};
 use softwood::{
     Column, Dataset, Distribution, Family, Key, Model, NoObserver, Pool, Roles, Run, Table,
@@ -116,9 +117,9 @@ fn write() {
         return;
     }
     fs::create_dir_all(fixture("")).unwrap();
-    let one = json!({"depth": 2, "leaf_mixing": "hybrid", "n_epochs": 40, "n_members": 5, "n_fits": 1,
+    let one = json!({"max_depth": 2, "leaf_mixing": "hybrid", "n_epochs": 40, "n_members": 5, "n_fits": 1,
                      "scaling": "quantile", "rotation": "none", "rank": 2});
-    let sum = json!({"depth": 2, "leaf_mixing": "blend", "n_epochs": 40, "n_members": 5, "n_fits": 2, "n_trees": 3,
+    let sum = json!({"max_depth": 2, "leaf_mixing": "blend", "n_epochs": 40, "n_members": 5, "n_fits": 2, "n_estimators": 3,
                      "scaling": "quantile", "rotation": "none", "rank": 2});
     for (name, family, params, classify) in [
         ("vst-1", Family::Vst, &one, false),

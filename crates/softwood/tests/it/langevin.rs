@@ -43,7 +43,7 @@ const VARIANCE_BAND: f64 = 0.24;
 
 fn chains(params: &[(&str, Value)]) -> Value {
     let mut all = json!({
-        "n_members": 1000, "n_estimators": 300, "learning_rate": 0.05, "head": "squared", "l2": 0.0, "subsample": 1.0,
+        "n_members": 1000, "n_estimators": 300, "learning_rate": 0.05, "noise": "constant", "l2_regularization": 0.0, "subsample": 1.0,
     });
     for (name, value) in params {
         all[*name] = value.clone();
@@ -63,7 +63,7 @@ fn one_leaf_has_the_exact_posterior_variance_and_eq_11_one_that_is_n_times_small
     ]);
     let row = Table::new(vec![Column::numeric("x", vec![0.5])]).unwrap();
     for (mode, expected) in [("posterior", variance / 100.0), ("malinin", variance / 1e4)] {
-        let params = chains(&[("max_depth", json!(0)), ("sampling", json!(mode))]);
+        let params = chains(&[("max_depth", json!(0)), ("langevin_noise", json!(mode))]);
         let model = fit(Family::Sglb, &params, &table, 0);
         let means: Vec<f64> = member_means(&*model, &row)
             .iter()
@@ -131,7 +131,7 @@ fn virtual_members_are_the_truncated_models() {
         Column::numeric("y", y),
     ]);
     let rows = Table::new(vec![Column::numeric("x", x)]).unwrap();
-    let params = |n_trees: usize, n_members: usize| json!({"n_estimators": n_trees, "learning_rate": 0.1, "max_depth": 3, "virtual": true, "n_members": n_members});
+    let params = |n_trees: usize, n_members: usize| json!({"n_estimators": n_trees, "learning_rate": 0.1, "max_depth": 3, "virtual_ensemble": true, "n_members": n_members});
     let whole = member_means(&*fit(Family::Sglb, &params(200, 5), &table, 7), &rows);
     for (member, n_trees) in [120, 140, 160, 180, 200].into_iter().enumerate() {
         let alone = member_means(&*fit(Family::Sglb, &params(n_trees, 1), &table, 7), &rows);

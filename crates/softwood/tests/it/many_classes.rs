@@ -1,5 +1,6 @@
 //! More classes than one tree moves.
 
+use crate::problems::FitJson as _;
 use crate::problems::answers;
 use serde_json::{Value, json};
 use softwood::{

@@ -1,5 +1,6 @@
 //! What a boosted model tells of its own members: how many independent ones they are worth, and when they are too alike.
 
+use crate::problems::FitJson as _;
 use crate::problems::{TARGETS, fit, mixed, normals, uniforms, with_target};
 use serde_json::{Value, json};
 use softwood::{Column, Dataset, Distribution, Family, Key, MemberReport, Pool, Run, Table};
@@ -57,13 +58,13 @@ fn outputs_are_named() {
 
 #[test]
 fn virtual_members_far_apart_are_trusted_and_near_ones_are_not() {
-    let far = json!({"virtual": true, "n_estimators": 1000});
+    let far = json!({"virtual_ensemble": true, "n_estimators": 1000});
     let found = report(Family::Sglb, "y", &with(&far));
     assert!(
         found.effective > 3.0 && found.warning.is_none(),
         "{found:?}"
     );
-    let near = json!({"virtual": true, "n_estimators": 100, "learning_rate": 0.01});
+    let near = json!({"virtual_ensemble": true, "n_estimators": 100, "learning_rate": 0.01});
     let found = report(Family::Sglb, "y", &with(&near));
     assert!(found.effective < 2.0, "{found:?}");
     assert!(found.warning.unwrap().contains("independent ones"));
@@ -72,7 +73,7 @@ fn virtual_members_far_apart_are_trusted_and_near_ones_are_not() {
 /// Several chains are worth one member each at least.
 #[test]
 fn several_chains_are_compared() {
-    let params = json!({"virtual": true, "n_chains": 5, "n_estimators": 400});
+    let params = json!({"virtual_ensemble": true, "n_chains": 5, "n_estimators": 400});
     let found = report(Family::Sglb, "y", &with(&params));
     let mean = &found.outputs[0];
     assert!(
@@ -87,7 +88,7 @@ fn several_chains_are_compared() {
 #[test]
 fn a_constant_has_its_known_law() {
     let params = json!({
-        "virtual": true, "n_estimators": 20_000, "n_members": 200, "learning_rate": 0.02, "max_depth": 0, "l2": 0.0,
+        "virtual_ensemble": true, "n_estimators": 20_000, "n_members": 200, "learning_rate": 0.02, "max_depth": 0, "l2_regularization": 0.0,
     });
     let found = report(Family::Sglb, "y", &params);
     let kept = 0.98_f64.powi(50);
@@ -117,7 +118,7 @@ fn members_that_hardly_differ_are_told() {
     );
     assert!(one.warning.is_none());
     // the noise of the printed equation is N times too small in variance
-    let printed = json!({"sampling": "malinin", "subsample": 1, "max_depth": 0});
+    let printed = json!({"langevin_noise": "malinin", "subsample": 1, "max_depth": 0});
     let found = report(Family::Sglb, "y", &with(&printed));
     assert!(found.warning.unwrap().contains("a constant alone"));
 }
@@ -126,7 +127,7 @@ fn members_that_hardly_differ_are_told() {
 fn more_virtual_members_than_trees_are_refused() {
     let data = with_target(&mixed(1, 60), "y");
     let pool = Pool::new(1).unwrap();
-    let params = json!({"virtual": true, "n_estimators": 8, "n_members": 10});
+    let params = json!({"virtual_ensemble": true, "n_estimators": 8, "n_members": 10});
     let found = Family::Sglb.fit(&params, &data, &Run::new(Key::from_seed(0), &pool));
     let message = found
         .map(|model| model.n_members())
@@ -145,7 +146,7 @@ fn chains_cut_short_are_told() {
     let noise = crate::problems::normals(Key::from_seed(77), 200);
     let table = crate::problems::replaced(&table, softwood::Column::numeric("y", noise));
     let params = json!({
-        "virtual": true, "n_estimators": 300, "n_members": 40, "learning_rate": 0.5, "sampling": "split-noise",
+        "virtual_ensemble": true, "n_estimators": 300, "n_members": 40, "learning_rate": 0.5, "langevin_noise": "split-noise",
     });
     let model = fit(Family::Sglb, &params, &with_target(&table, "y"), 1);
     let found = model.training().members.clone().unwrap();
@@ -193,7 +194,7 @@ fn members_differ_between_the_values_of_a_column() {
     let found = knowledge_of_corner(&with(&json!({})), vec![0.0, 1.0, 0.5], vec![0.0; 3]);
     assert!(found[2] > 5.0 * found[0].max(found[1]), "{found:?}");
     // a chain by itself has one edge, in the middle
-    let one = with(&json!({"virtual": true, "n_chains": 1}));
+    let one = with(&json!({"virtual_ensemble": true, "n_chains": 1}));
     let found = knowledge_of_corner(&one, vec![0.0, 0.49, 1.0, 0.51], vec![0.0; 4]);
     assert!((found[1] - found[0]).abs() <= 0.0 && (found[3] - found[2]).abs() <= 0.0);
 }
@@ -223,7 +224,10 @@ fn settings_of_classes_are_judged_by_several_chains_where_members_are_chains() {
         };
         let one = scores(&json!({"n_members": 1}));
         let several = scores(&json!({"n_members": 5}));
-        assert_eq!(one, scores(&json!({"n_members": 5, "virtual": true})));
+        assert_eq!(
+            one,
+            scores(&json!({"n_members": 5, "virtual_ensemble": true}))
+        );
         assert_eq!(several, scores(&json!({"n_members": 6})));
         if target == "y" {
             assert_eq!(one, several);

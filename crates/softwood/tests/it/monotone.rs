@@ -1,5 +1,6 @@
 //! Predictions that may only rise or only fall in a column: exactly, in every member, and no worse where that is true.
 
+use crate::problems::FitJson as _;
 use crate::problems::{categories, normals, uniforms};
 use serde_json::{Value, json};
 use softwood::{
@@ -89,19 +90,19 @@ fn random_params(family: Family, at: u64) -> Value {
         "n_members": 1 + pick(1, 4),
         "learning_rate": ([0.03, 0.1, 0.5, 1.0][pick(2, 4)]),
         "max_depth": 1 + pick(3, 6),
-        "growth": (GROWTHS[pick(4, 3)]),
-        "max_leaves": 2 + pick(5, 40),
-        "l2": ([0.0, 1.0, 10.0][pick(6, 3)]),
+        "grow_policy": (GROWTHS[pick(4, 3)]),
+        "max_leaf_nodes": 2 + pick(5, 40),
+        "l2_regularization": ([0.0, 1.0, 10.0][pick(6, 3)]),
         "subsample": ([0.3, 1.0][pick(7, 2)]),
-        "colsample": ([0.5, 1.0][pick(8, 2)]),
+        "colsample_bytree": ([0.5, 1.0][pick(8, 2)]),
         "max_bins": ([3, 16, 255][pick(9, 3)]),
         "head": (["normal", "squared"][pick(10, 2)]),
-        "monotone": (ways[pick(11, 4)]),
+        "monotonic_cst": (ways[pick(11, 4)]),
     });
     if family == Family::Sglb {
-        params["sampling"] = json!(["posterior", "malinin", "split-noise"][pick(9, 3)]);
-        params["virtual"] = json!(pick(5, 2) == 1);
-        params["shrink_rate"] = json!([0.0, 0.01][pick(6, 2)]);
+        params["langevin_noise"] = json!(["posterior", "malinin", "split-noise"][pick(9, 3)]);
+        params["virtual_ensemble"] = json!(pick(5, 2) == 1);
+        params["model_shrink_rate"] = json!([0.0, 0.01][pick(6, 2)]);
     }
     params
 }
@@ -126,7 +127,7 @@ fn every_member_keeps_the_order_whatever_the_parameters() {
         let model = family.fit(&params, &dataset(&table, target), &run).unwrap();
         // means are sums in one order, so that rounding keeps theirs; a probability is an exponential of such a sum
         let tolerance = if target == "y" { 0.0 } else { 1e-12 };
-        for (column, direction) in params["monotone"].as_object().unwrap() {
+        for (column, direction) in params["monotonic_cst"].as_object().unwrap() {
             for row in 0..12 {
                 for values in members(model.as_ref(), &along(&table, column, row)) {
                     let falls = falls(&values, direction.as_i64().unwrap(), tolerance);
@@ -205,10 +206,10 @@ fn a_true_constraint_does_no_harm() {
         for growth in GROWTHS {
             for target in ["y", "class"] {
                 let free = json!({
-                    "n_estimators": 150, "n_members": 4, "learning_rate": 0.05, "max_depth": 4, "growth": growth,
+                    "n_estimators": 150, "n_members": 4, "learning_rate": 0.05, "max_depth": 4, "grow_policy": growth,
                 });
                 let mut held = free.clone();
-                held["monotone"] = json!({"a": 1, "b": -1});
+                held["monotonic_cst"] = json!({"a": 1, "b": -1});
                 let free = quality(family, target, &free, 1.0);
                 let held = quality(family, target, &held, 1.0);
                 let said = format!("{family:?} {growth} {target}: free {free:?} held {held:?}");
@@ -225,9 +226,9 @@ fn a_true_constraint_does_no_harm_to_chosen_settings() {
     let (mut free, mut held) = ([0.0; 2], [0.0; 2]);
     for growth in ["symmetric", "leafwise"] {
         for head in ["normal", "squared"] {
-            let params = json!({"n_estimators": 200, "n_members": 5, "growth": growth, "head": head, "subsample": 0.5});
+            let params = json!({"n_estimators": 200, "n_members": 5, "grow_policy": growth, "head": head, "subsample": 0.5});
             let mut ordered = params.clone();
-            ordered["monotone"] = json!({"a": 1, "b": -1});
+            ordered["monotonic_cst"] = json!({"a": 1, "b": -1});
             for (sums, params) in [(&mut free, &params), (&mut held, &ordered)] {
                 let found = quality(Family::Sglb, "y", params, 1.0);
                 sums[0] += found[0] / 4.0;
@@ -261,7 +262,11 @@ fn what_cannot_be_meant_is_refused() {
         (json!(["a"]), ["`monotone` = [\"a\"]", "none"]),
     ] {
         let run = Run::new(Key::from_seed(0), &pool);
-        let found = Family::Sglb.fit(&json!({"monotone": given}), &dataset(&table, "y"), &run);
+        let found = Family::Sglb.fit(
+            &json!({"monotonic_cst": given}),
+            &dataset(&table, "y"),
+            &run,
+        );
         let message = found
             .map(|model| model.n_members())
             .unwrap_err()
@@ -272,7 +277,7 @@ fn what_cannot_be_meant_is_refused() {
     }
     let three = crate::problems::with_target(&crate::problems::mixed(1, 60), "three");
     let run = Run::new(Key::from_seed(0), &pool);
-    let found = Family::Sgb.fit(&json!({"monotone": {"a": 1}}), &three, &run);
+    let found = Family::Sgb.fit(&json!({"monotonic_cst": {"a": 1}}), &three, &run);
     let message = found
         .map(|model| model.n_members())
         .unwrap_err()

@@ -2,6 +2,7 @@
 //!
 //! Columns without a cell, constant columns, two rows, weights of zero and unseen categories stand in `contract.rs`.
 
+use crate::problems::FitJson as _;
 use crate::problems::{
     TARGETS, answers, categories, fit, mixed, normals, numbers, quick, replaced,
 };

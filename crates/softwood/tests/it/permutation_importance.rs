@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 
 use crate::problems::{fit, mixed, normals, numbers, quick, replaced, uniforms, with_target};
-use serde_json::Value;
 use softwood::{
     Block, Column, ColumnImportance, Dataset, Distribution, Error, Family, Head, Importances, Key,
     Model, Observer, PermutationOptions, Pool, Progress, Record, Result, Roles, Rows, Schema,
@@ -70,11 +69,7 @@ impl Model for Known {
         &self.1
     }
     fn record(&self) -> Record {
-        Record {
-            family: "known".to_owned(),
-            meta: Value::Null,
-            arrays: Vec::new(),
-        }
+        Record::new("known", "null", Vec::new()).unwrap()
     }
 }
 

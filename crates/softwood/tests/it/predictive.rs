@@ -1,7 +1,6 @@
 //! The predictive distribution through its public doors, on models whose members are given.
 
 use proptest::prelude::*;
-use serde_json::Value;
 use softwood::{
     Block, Column, Distribution, Error, Head, Key, Model, Pool, Record, Result, Rows, Schema,
     Table, Target, Task, Training, Values, ood, score,
@@ -76,11 +75,7 @@ impl Model for Given {
         &self.training
     }
     fn record(&self) -> Record {
-        Record {
-            family: "given".to_owned(),
-            meta: Value::Null,
-            arrays: Vec::new(),
-        }
+        Record::new("given", "null", Vec::new()).unwrap()
     }
 }
 

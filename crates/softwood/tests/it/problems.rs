@@ -4,7 +4,8 @@
 
 use serde_json::{Value, json};
 use softwood::{
-    Column, Dataset, Distribution, Family, Key, Model, NoObserver, Pool, Roles, Run, Table, Values,
+    Column, Dataset, Distribution, Family, Key, Model, NoObserver, Pool, Record, Result, Roles,
+    Run, Table, Values,
 };
 
 /// `n` independent standard Normal numbers, by Box and Muller's transform.
@@ -105,14 +106,35 @@ pub(crate) fn quick(family: Family) -> Value {
     match family {
         Family::Vst => json!({"n_epochs": 20, "n_members": 40}),
         Family::Vsgbm => {
-            json!({"n_epochs": 20, "n_trees": 2, "depth": 2, "n_fits": 2, "n_members": 40})
+            json!({"n_epochs": 20, "n_estimators": 2, "max_depth": 2, "n_fits": 2, "n_members": 40})
         }
         Family::Sgb | Family::Sglb => {
             json!({"n_estimators": 60, "n_members": 6, "learning_rate": 0.1, "max_depth": 3})
         }
         Family::Forest => json!({"n_estimators": 60, "n_members": 6}),
-        Family::Tree => json!({}),
+        _ => json!({}),
     }
+}
+
+/// Fits a family with parameters as JSON.
+pub(crate) trait FitJson {
+    fn fit(self, params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Model>>;
+}
+
+impl FitJson for Family {
+    fn fit(self, params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Model>> {
+        self.params_from_json(&params.to_string())?.fit(data, run)
+    }
+}
+
+/// The metadata of a model's record.
+pub(crate) fn meta_of(record: &Record) -> Value {
+    serde_json::from_str(&record.meta_json()).unwrap()
+}
+
+/// A record with other metadata.
+pub(crate) fn with_meta(record: &Record, meta: &Value) -> Record {
+    Record::new(&record.family, &meta.to_string(), record.arrays.clone()).unwrap()
 }
 
 /// Fits with two threads and `seed`.

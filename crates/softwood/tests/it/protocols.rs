@@ -277,13 +277,10 @@ fn bad_splits_are_errors_that_name_the_file() {
     assert!(protocol.splits(&data(5), 0, None).is_err());
 }
 
-fn entrant() -> ModelSpec {
-    let params = json!({"depth": 1, "leaf_mixing": "mixture", "n_epochs": 2, "n_members": 4,
+fn model_spec() -> ModelSpec {
+    let params = json!({"max_depth": 1, "leaf_mixing": "mixture", "n_epochs": 2, "n_members": 4,
                         "scaling": "standard", "rotation": "none", "squares": false});
-    ModelSpec {
-        family: Family::Vst,
-        params,
-    }
+    Family::Vst.params_from_json(&params.to_string()).unwrap()
 }
 
 #[test]
@@ -293,7 +290,7 @@ fn reports_do_not_depend_on_threads_and_sum_up_the_folds() {
     let run = |threads: usize| {
         let pool = Pool::new(threads).unwrap();
         evaluate(
-            &[entrant(), entrant()],
+            &[model_spec(), model_spec()],
             &data,
             &splits,
             7,
@@ -344,7 +341,7 @@ fn one_fold_reports_no_spread() {
     let data = data(40);
     let pool = Pool::new(2).unwrap();
     let report = evaluate(
-        &[entrant()],
+        &[model_spec()],
         &data,
         &splits("holdout:0.2", 40, 0),
         0,
@@ -366,9 +363,16 @@ fn a_fold_that_cannot_be_fitted_is_named() {
     };
     let pool = Pool::new(1).unwrap();
     let good = splits("holdout:0.2", 40, 0).remove(0);
-    let message = evaluate(&[entrant()], &data, &[good, split], 0, &pool, &NoObserver)
-        .unwrap_err()
-        .to_string();
+    let message = evaluate(
+        &[model_spec()],
+        &data,
+        &[good, split],
+        0,
+        &pool,
+        &NoObserver,
+    )
+    .unwrap_err()
+    .to_string();
     assert!(
         message.contains("fold 1") && message.contains("equal"),
         "{message}"
@@ -378,7 +382,7 @@ fn a_fold_that_cannot_be_fitted_is_named() {
         held_out: Vec::new(),
         test: vec![2],
     };
-    assert!(evaluate(&[entrant()], &data, &[beyond], 0, &pool, &NoObserver).is_err());
+    assert!(evaluate(&[model_spec()], &data, &[beyond], 0, &pool, &NoObserver).is_err());
 }
 
 /// Asks to stop at once.
@@ -394,7 +398,7 @@ impl Observer for Stop {
 fn a_watch_can_stop_the_folds() {
     let pool = Pool::new(2).unwrap();
     let result = evaluate(
-        &[entrant()],
+        &[model_spec()],
         &data(60),
         &splits("cv:3", 60, 0),
         0,

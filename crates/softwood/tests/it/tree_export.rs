@@ -143,7 +143,7 @@ fn all() -> Vec<(&'static str, TreeExport)> {
     vec![
         ("regression", regression()),
         ("classification", classification()),
-        ("leaf", leaf),
+        ("leaf_model", leaf),
         ("sixty", grown(60)),
     ]
 }

@@ -1,5 +1,6 @@
 //! The tree that can be read, and the forest: what they owe their users besides the contract of every family.
 
+use crate::problems::FitJson as _;
 use crate::problems::{answers, fit, mixed, normals, numbers, replaced, uniforms, with_target};
 use serde_json::json;
 use softwood::{
@@ -218,7 +219,7 @@ fn pruning_stops_where_it_is_asked_to() {
     assert_eq!(n_leaves(json!({"ccp_alpha": 0.1})), 3);
     assert_eq!(n_leaves(json!({"ccp_alpha": 1.0})), 1);
     for most in [1, 2, 7, 30] {
-        assert!(n_leaves(json!({"ccp_alpha": 0.0, "max_leaves": most})) <= most);
+        assert!(n_leaves(json!({"ccp_alpha": 0.0, "max_leaf_nodes": most})) <= most);
     }
     assert_eq!(n_leaves(json!({"max_depth": 0})), 1);
     assert!(n_leaves(json!({"ccp_alpha": 0.0, "min_child_weight": 60.0})) <= 4);

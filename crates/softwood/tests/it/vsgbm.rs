@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::problems::FitJson as _;
 use crate::problems::{answers, fit, mixed, normals, numbers, uniforms, with_target};
 use serde_json::{Value, json};
 use softwood::{
@@ -12,7 +13,7 @@ use softwood::{
 
 /// One shape, with nothing to choose and nothing held out.
 fn fixed(more: &Value) -> Value {
-    let mut params = json!({"depth": 2, "leaf": "linear", "leaf_mixing": "blend", "scaling": "standard", "rotation": "none",
+    let mut params = json!({"max_depth": 2, "leaf_model": "linear", "leaf_mixing": "blend", "scaling": "standard", "rotation": "none",
                             "squares": false, "early_stopping": false, "n_fits": 1, "n_members": 20});
     for (name, value) in more.as_object().unwrap() {
         params[name] = value.clone();
@@ -25,8 +26,9 @@ fn fixed(more: &Value) -> Value {
 fn one_tree_is_the_soft_tree() {
     for target in ["y", "two", "three"] {
         let data = with_target(&mixed(1, 200), target);
-        let one =
-            fixed(&json!({"n_epochs": 20, "n_trees": 1, "joint": false, "calm_start": false}));
+        let one = fixed(
+            &json!({"n_epochs": 20, "n_estimators": 1, "joint_training": false, "homoscedastic_warmup": false}),
+        );
         let one = fit(Family::Vsgbm, &one, &data, 3);
         let tree = fit(Family::Vst, &fixed(&json!({"n_epochs": 10})), &data, 3);
         let rows = mixed(2, 50);
@@ -38,13 +40,14 @@ fn one_tree_is_the_soft_tree() {
 #[test]
 fn one_tree_with_a_constant_noise_is_its_mean() {
     let data = with_target(&mixed(1, 200), "y");
-    let one = json!({"n_epochs": 20, "n_trees": 1, "joint": false, "noise": "constant"});
+    let one =
+        json!({"n_epochs": 20, "n_estimators": 1, "joint_training": false, "noise": "constant"});
     let model = fit(Family::Vsgbm, &fixed(&one), &data, 3);
     let pool = Pool::new(1).unwrap();
     let answer = Distribution::new(&*model, &mixed(2, 50), &pool).unwrap();
     let noise = answer.uncertainty().unwrap().data;
     let record = model.record();
-    let stack = &record.meta["fits"][0]["stack"];
+    let stack = &crate::problems::meta_of(&record)["fits"][0]["stack"];
     assert_eq!(
         (&stack["first"]["n_channels"], &stack["n_added"]),
         (&json!(1), &json!(0))
@@ -85,12 +88,12 @@ fn a_constant_noise_is_drawn_with_the_trees() {
     let run = Run::new(Key::from_seed(1), &pool);
     let train = waves(Key::from_seed(2), 800, |_| 0.3);
     let published = VsgbmParams {
-        n_trees: Some(3),
-        depth: Some(2),
+        n_estimators: Some(3),
+        max_depth: Some(2),
         noise: NoiseModel::Constant,
         residuals: Residuals::Draw,
         shrinkage: 1.0,
-        joint: false,
+        joint_training: false,
         n_epochs: Some(100),
         n_fits: 1,
         ..VsgbmParams::default()
@@ -114,7 +117,7 @@ fn a_constant_noise_is_drawn_with_the_trees() {
     );
     // as printed, both terms of the data count twice
     let printed = VsgbmParams {
-        noise_update: NoiseUpdate::Printed,
+        noise_update: NoiseUpdate::Paper,
         ..published
     };
     let (twice, narrower) = spread(&learn(&printed, &dataset(&train), &run));
@@ -146,10 +149,10 @@ fn a_calm_start_sets_the_noise_free() {
     let pool = Pool::new(2).unwrap();
     let run = Run::new(Key::from_seed(1), &pool);
     let params = VsgbmParams {
-        n_trees: Some(1),
-        depth: Some(2),
+        n_estimators: Some(1),
+        max_depth: Some(2),
         leaf_mixing: Some(LeafMixing::Blend),
-        joint: false,
+        joint_training: false,
         n_epochs: Some(200),
         n_fits: 1,
         ..VsgbmParams::default()
@@ -164,7 +167,7 @@ fn a_calm_start_sets_the_noise_free() {
         };
         let data = dataset(&waves(Key::from_seed(3), 60, |_| 0.3));
         let model = learn(&short, &data, &run);
-        let law = &model.record().meta["fits"][0]["law"];
+        let law = &crate::problems::meta_of(&model.record())["fits"][0]["law"];
         assert!(law["Normal"].is_object(), "{law}");
     }
 }
@@ -177,12 +180,12 @@ fn widths_are_those_that_held_out_rows_show() {
     let mut run = Run::new(Key::from_seed(1), &pool);
     run.held_out = Some(&noisy);
     let params = |recalibrate: bool| VsgbmParams {
-        n_trees: Some(2),
-        depth: Some(2),
+        n_estimators: Some(2),
+        max_depth: Some(2),
         n_epochs: Some(100),
         n_fits: 1,
         early_stopping: false,
-        recalibrate,
+        calibrate_noise: recalibrate,
         ..VsgbmParams::default()
     };
     let [_, plain] = noise_at_both_ends(&params(false), &run);
@@ -306,7 +309,7 @@ fn going_on_with_a_tree_more_keeps_the_noise() {
     let run = Run::new(Key::from_seed(12), &pool);
     let first = learn(&params, &all.take(&rows), &run);
     let more = VsgbmParams {
-        n_trees: Some(first.n_trees()[0] + 1),
+        n_estimators: Some(first.n_trees()[0] + 1),
         ..params
     };
     let record = first.record();
@@ -326,7 +329,8 @@ fn going_on_with_a_tree_more_keeps_the_noise() {
 fn more_trees_can_be_added_and_no_others_taken() {
     let pool = Pool::new(2).unwrap();
     let data = with_target(&mixed(1, 150), "y");
-    let few = json!({"n_epochs": 10, "n_trees": 2, "depth": 2, "n_fits": 2, "n_members": 10});
+    let few =
+        json!({"n_epochs": 10, "n_estimators": 2, "max_depth": 2, "n_fits": 2, "n_members": 10});
     let record = fit(Family::Vsgbm, &few, &data, 1).record();
     let go_on = |more: Value| {
         let mut params = few.clone();
@@ -337,12 +341,15 @@ fn more_trees_can_be_added_and_no_others_taken() {
         run.warm_start = Some(&record);
         Family::Vsgbm.fit(&params, &data, &run)
     };
-    let more = go_on(json!({"n_trees": 4})).unwrap();
-    assert_eq!(more.record().meta["fits"][0]["stack"]["n_added"], 3);
+    let more = go_on(json!({"n_estimators": 4})).unwrap();
+    assert_eq!(
+        crate::problems::meta_of(&more.record())["fits"][0]["stack"]["n_added"],
+        3
+    );
     for (change, word) in [
-        (json!({"n_trees": 1}), "fewer"),
+        (json!({"n_estimators": 1}), "fewer"),
         (json!({"noise": "constant"}), "noise"),
-        (json!({"depth": 3}), "depth"),
+        (json!({"max_depth": 3}), "depth"),
         (json!({"n_members": 1}), "fits"),
     ] {
         let message = go_on(change).err().unwrap().to_string();

@@ -60,7 +60,7 @@ struct Tables {
 
 pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     let family = Family::Vst;
-    let params = family.params_from_texts(&args.params)?;
+    let spec = family.params(&args.params)?;
     std::fs::create_dir_all(&args.out)
         .map_err(|error| Error::file(&args.out, folder_problem(&args.out, &error)))?;
     check_output(&args.out.join("demo.softwood"), &[])?;
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
         held_out: None,
         warm_start: None,
     };
-    let posterior = family.fit(&params, &data, &run)?;
+    let posterior = spec.fit(&data, &run)?;
     let seconds = start.elapsed().as_secs_f64();
     bar.finish()?;
     let report = DemoReport {

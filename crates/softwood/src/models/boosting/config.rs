@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::boosting::learner::{BoostingSettings, Sampling};
+use crate::likelihood::NoiseModel;
 use crate::models::boosting::likelihood::BoostingLikelihood;
-use crate::models::boosting::params::{RegressionHead, SgbParams, SglbParams};
+use crate::models::boosting::params::{SgbParams, SglbParams};
 use crate::params::{ClassWeight, Directions};
 use crate::trees::histogram::grower::{Growth, Limits};
 
@@ -33,8 +34,8 @@ pub(super) struct BoostingConfig<'a> {
     pub(super) subsample: f64,
     pub(super) colsample: f64,
     pub(super) max_bins: usize,
-    pub(super) interactions: Option<bool>,
-    pub(super) head: RegressionHead,
+    pub(super) category_crosses: Option<bool>,
+    pub(super) noise: NoiseModel,
     pub(super) monotone: Option<&'a Directions>,
     pub(super) class_weight: Option<&'a ClassWeight>,
     pub(super) sampling: Sampling,
@@ -52,16 +53,16 @@ macro_rules! config {
             n_estimators: $params.n_estimators,
             learning_rate: $params.learning_rate,
             max_depth: $params.max_depth,
-            growth: $params.growth.into(),
-            max_leaves: $params.max_leaves,
-            l2: $params.l2,
+            growth: $params.grow_policy.into(),
+            max_leaves: $params.max_leaf_nodes,
+            l2: $params.l2_regularization,
             min_child_weight: $params.min_child_weight,
             subsample: $params.subsample,
-            colsample: $params.colsample,
+            colsample: $params.colsample_bytree,
             max_bins: $params.max_bins,
-            interactions: $params.interactions,
-            head: $params.head,
-            monotone: $params.monotone.as_ref(),
+            category_crosses: $params.category_crosses,
+            noise: $params.noise,
+            monotone: $params.monotonic_cst.as_ref(),
             class_weight: $params.class_weight.as_ref(),
             validation_fraction: $params.validation_fraction,
             min_scale: $params.min_scale,
@@ -88,15 +89,15 @@ impl<'a> From<&'a SgbParams> for BoostingConfig<'a> {
 
 impl<'a> From<&'a SglbParams> for BoostingConfig<'a> {
     fn from(params: &'a SglbParams) -> Self {
-        let chains = if params.r#virtual {
+        let chains = if params.virtual_ensemble {
             params.n_chains.unwrap_or(1).min(params.n_members)
         } else {
             params.n_members
         };
         config!(params, {
             family: "sglb",
-            sampling: params.sampling.into(),
-            shrink_rate: params.shrink_rate,
+            sampling: params.langevin_noise.into(),
+            shrink_rate: params.model_shrink_rate,
             members: Members {
                 total: params.n_members,
                 chains,
@@ -110,7 +111,7 @@ impl<'a> From<&'a SglbParams> for BoostingConfig<'a> {
 impl BoostingConfig<'_> {
     /// Whether a regression model predicts the mean alone.
     pub(super) fn is_squared(&self) -> bool {
-        self.head == RegressionHead::Squared
+        self.noise == NoiseModel::Constant
     }
 
     /// Settings of a chain on rows of this total weight.

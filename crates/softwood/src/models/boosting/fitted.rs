@@ -8,13 +8,16 @@ use crate::data::schema::{FieldKind, Schema};
 use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
+use crate::fit::Fit;
 use crate::likelihood::normal::Normal;
 use crate::model::{CurveUnit, Model, Training};
 use crate::models::boosting::config::Members;
 use crate::models::boosting::features::FeaturePipeline;
 use crate::models::boosting::likelihood::BoostingLikelihood;
+use crate::models::boosting::params::{SgbParams, SglbParams};
 use crate::models::boosting::serialize::{decode, encode};
 use crate::numerics::logspace::softmax;
+use crate::params;
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::store::record::Record;
@@ -109,7 +112,7 @@ impl Boosted {
         let model = Self {
             family,
             schema,
-            params: record.part("params")?,
+            params: with_new_names(family, &record.part("params")?)?,
             training: record.part("training")?,
             standard,
             likelihood,
@@ -230,4 +233,14 @@ impl Model for Boosted {
             arrays,
         }
     }
+}
+
+/// The parameters of a record by their present names.
+fn with_new_names(family: &str, params: &Value) -> Result<Value> {
+    let params = if family == SgbParams::FAMILY {
+        serde_json::to_value(params::from_record::<SgbParams>(params)?)
+    } else {
+        serde_json::to_value(params::from_record::<SglbParams>(params)?)
+    };
+    params.map_err(|error| Error::Format(error.to_string()))
 }

@@ -14,4 +14,4 @@ mod train;
 mod training_data;
 
 pub use fitted::Boosted;
-pub use params::{NoiseMode, RegressionHead, SgbParams, SglbParams, TreeGrowth};
+pub use params::{GrowPolicy, LangevinNoise, SgbParams, SglbParams};

@@ -1,12 +1,13 @@
 //! The parameter tables of the boosted families.
 
 use crate::boosting::learner::Sampling;
+use crate::likelihood::NoiseModel;
 use crate::params::{ClassWeight, Directions, choices, params};
 use crate::trees::histogram::grower::Growth;
 
 choices! {
     /// How a boosted tree grows.
-    TreeGrowth {
+    GrowPolicy {
         /// One test for all nodes of a level.
         Symmetric = "symmetric",
         /// Level by level, every node by its own test.
@@ -17,18 +18,8 @@ choices! {
 }
 
 choices! {
-    /// What a regression model predicts besides the mean.
-    RegressionHead {
-        /// Mean and scale of a Normal likelihood, both functions of the inputs.
-        Normal = "normal",
-        /// The mean alone; one scale for all rows.
-        Squared = "squared",
-    }
-}
-
-choices! {
     /// Where the noise of a Langevin chain goes.
-    NoiseMode {
+    LangevinNoise {
         /// Into the leaves, so that the stationary distribution is the posterior.
         Posterior = "posterior",
         /// Into the leaves, as the paper's equation 11 is printed.
@@ -38,22 +29,22 @@ choices! {
     }
 }
 
-impl From<TreeGrowth> for Growth {
-    fn from(growth: TreeGrowth) -> Self {
+impl From<GrowPolicy> for Growth {
+    fn from(growth: GrowPolicy) -> Self {
         match growth {
-            TreeGrowth::Symmetric => Self::Symmetric,
-            TreeGrowth::Depthwise => Self::Depthwise,
-            TreeGrowth::Leafwise => Self::Leafwise,
+            GrowPolicy::Symmetric => Self::Symmetric,
+            GrowPolicy::Depthwise => Self::Depthwise,
+            GrowPolicy::Leafwise => Self::Leafwise,
         }
     }
 }
 
-impl From<NoiseMode> for Sampling {
-    fn from(mode: NoiseMode) -> Self {
+impl From<LangevinNoise> for Sampling {
+    fn from(mode: LangevinNoise) -> Self {
         match mode {
-            NoiseMode::Posterior => Self::Posterior,
-            NoiseMode::Malinin => Self::Malinin,
-            NoiseMode::SplitNoise => Self::SplitNoise,
+            LangevinNoise::Posterior => Self::Posterior,
+            LangevinNoise::Malinin => Self::Malinin,
+            LangevinNoise::SplitNoise => Self::SplitNoise,
         }
     }
 }
@@ -68,25 +59,25 @@ params! {
         /// Levels of a tree; auto: chosen on held-out rows.
         max_depth: Option<usize> = None, [0, 16];
         /// How a tree grows.
-        growth: TreeGrowth = TreeGrowth::Symmetric, [0, 0];
+        grow_policy ("growth"): GrowPolicy = GrowPolicy::Symmetric, [0, 0];
         /// Most leaves of a tree that grows leaf by leaf.
-        max_leaves: usize = 31, [2, 65_536];
+        max_leaf_nodes ("max_leaves"): usize = 31, [2, 65_536];
         /// Rows of typical hessian added to every leaf.
-        l2: f64 = 3.0, [0.0, 1e6];
+        l2_regularization ("l2"): f64 = 3.0, [0.0, 1e6];
         /// Least weight of a leaf (classification: least hessian).
         min_child_weight: f64 = 1e-3, [0.0, 1e12];
         /// Part of the rows that the conditions of a tree are chosen on.
         subsample: f64 = 0.5, [0.01, 1.0];
         /// Part of the columns that the conditions of a tree are chosen from.
-        colsample: f64 = 1.0, [0.01, 1.0];
+        colsample_bytree ("colsample"): f64 = 1.0, [0.01, 1.0];
         /// Most bins of a column.
         max_bins: usize = 255, [2, 255];
         /// Whether categories are also looked at together; auto: where held-out rows gain by it.
-        interactions: Option<bool> = None, [0, 0];
+        category_crosses ("interactions"): Option<bool> = None, [0, 0];
         /// What a regression model predicts besides the mean.
-        head: RegressionHead = RegressionHead::Normal, [0, 0];
+        noise ("head"): NoiseModel = NoiseModel::Varying, [0, 0];
         /// Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
-        monotone: Option<Directions> = None, [-1, 1];
+        monotonic_cst ("monotone"): Option<Directions> = None, [-1, 1];
         /// Weights of the classes, times those of the rows; balanced: each class counts the same altogether.
         class_weight: Option<ClassWeight> = None, [0.0, 1e6];
         /// Members, each fitted by itself.
@@ -103,11 +94,11 @@ params! {
 params! {
     #[doc = include_str!("boosting.md")]
     SglbParams, across = |params: &SglbParams| {
-        if params.n_chains.is_some() && !params.r#virtual {
-            return Some("`n_chains` is only used with `virtual` = true; give `n_members`".to_owned());
+        if params.n_chains.is_some() && !params.virtual_ensemble {
+            return Some("`n_chains` is only used with `virtual_ensemble` = true; give `n_members`".to_owned());
         }
         let of_each = params.n_members.div_ceil(params.n_chains.unwrap_or(1));
-        (params.r#virtual && of_each > params.n_estimators).then(|| {
+        (params.virtual_ensemble && of_each > params.n_estimators).then(|| {
             let n_trees = params.n_estimators;
             format!("a chain of `n_estimators` = {n_trees} trees has no {of_each} virtual members; give more trees or fewer members")
         })
@@ -119,35 +110,35 @@ params! {
         /// Levels of a tree; auto: chosen on held-out rows.
         max_depth: Option<usize> = None, [0, 16];
         /// How a tree grows.
-        growth: TreeGrowth = TreeGrowth::Symmetric, [0, 0];
+        grow_policy ("growth"): GrowPolicy = GrowPolicy::Symmetric, [0, 0];
         /// Most leaves of a tree that grows leaf by leaf.
-        max_leaves: usize = 31, [2, 65_536];
+        max_leaf_nodes ("max_leaves"): usize = 31, [2, 65_536];
         /// Rows of typical hessian added to every leaf.
-        l2: f64 = 3.0, [0.0, 1e6];
+        l2_regularization ("l2"): f64 = 3.0, [0.0, 1e6];
         /// Least weight of a leaf (classification: least hessian).
         min_child_weight: f64 = 1e-3, [0.0, 1e12];
         /// Part of the rows that the conditions of a tree are chosen on.
         subsample: f64 = 1.0, [0.01, 1.0];
         /// Part of the columns that the conditions of a tree are chosen from.
-        colsample: f64 = 1.0, [0.01, 1.0];
+        colsample_bytree ("colsample"): f64 = 1.0, [0.01, 1.0];
         /// Most bins of a column.
         max_bins: usize = 255, [2, 255];
         /// Whether categories are also looked at together; auto: where held-out rows gain by it.
-        interactions: Option<bool> = None, [0, 0];
+        category_crosses ("interactions"): Option<bool> = None, [0, 0];
         /// What a regression model predicts besides the mean.
-        head: RegressionHead = RegressionHead::Normal, [0, 0];
+        noise ("head"): NoiseModel = NoiseModel::Varying, [0, 0];
         /// Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
-        monotone: Option<Directions> = None, [-1, 1];
+        monotonic_cst ("monotone"): Option<Directions> = None, [-1, 1];
         /// Weights of the classes, times those of the rows; balanced: each class counts the same altogether.
         class_weight: Option<ClassWeight> = None, [0.0, 1e6];
         /// Where the noise goes.
-        sampling: NoiseMode = NoiseMode::Posterior, [0, 0];
+        langevin_noise ("sampling"): LangevinNoise = LangevinNoise::Posterior, [0, 0];
         /// Shrinkage of the sum before each tree, times the step size; auto: 1/(2 N), for classes at least 0.01.
-        shrink_rate: Option<f64> = None, [0.0, 1.0];
+        model_shrink_rate ("shrink_rate"): Option<f64> = None, [0.0, 1.0];
         /// Members.
         n_members: usize = 10, [1, 1000];
         /// Whether members are sub-models of a few chains instead of a chain each.
-        r#virtual: bool = false, [0, 0];
+        virtual_ensemble ("virtual"): bool = false, [0, 0];
         /// Chains that virtual members are taken from; auto: 1.
         n_chains: Option<usize> = None, [1, 1000];
         /// Part of a chain before the first virtual member.

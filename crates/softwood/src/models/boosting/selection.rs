@@ -92,7 +92,7 @@ pub(super) fn choose(
                 config.max_depth.unwrap_or(SAFE.1),
             ),
         };
-        let plan = together(config.interactions == Some(true)).unwrap_or(singles);
+        let plan = together(config.category_crosses == Some(true)).unwrap_or(singles);
         return Ok(with(&plan, safe));
     }
     let tournament = Tournament {
@@ -103,12 +103,12 @@ pub(super) fn choose(
         train,
         validation: training_data.rows(0..n_validation),
     };
-    let first = match config.interactions {
+    let first = match config.category_crosses {
         Some(true) => together(true).unwrap_or_else(|| singles.clone()),
         _ => singles.clone(),
     };
     let (mut best, scores) = tournament.compare(&first, &candidates, training)?;
-    if config.interactions.is_none()
+    if config.category_crosses.is_none()
         && let Some(plan) = together(true)
     {
         let (tried, others): (Vec<_>, Vec<_>) = promising(&candidates, &scores)

@@ -26,11 +26,16 @@ use crate::store::record::Record;
 use crate::trees::histogram::candidate::ColumnInfo;
 
 /// Parameters that a warm start cannot change.
-const FIXED: &[&str] = &["monotone"];
+const FIXED: &[&str] = &["monotonic_cst"];
 
 impl Fit for SgbParams {
     type Fitted = Boosted;
+    const FAMILY: &'static str = "sgb";
     const SUPPORTS_WARM_START: bool = true;
+
+    fn restore(record: &Record) -> Result<Boosted> {
+        Boosted::from_record(Self::FAMILY, record)
+    }
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
         let json = serde_json::to_value(&**params).unwrap_or_default();
@@ -40,7 +45,12 @@ impl Fit for SgbParams {
 
 impl Fit for SglbParams {
     type Fitted = Boosted;
+    const FAMILY: &'static str = "sglb";
     const SUPPORTS_WARM_START: bool = true;
+
+    fn restore(record: &Record) -> Result<Boosted> {
+        Boosted::from_record(Self::FAMILY, record)
+    }
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
         let json = serde_json::to_value(&**params).unwrap_or_default();
@@ -170,12 +180,12 @@ fn base(
     let broken = |problem: &str| Err(Error::Parameters(vec![problem.to_owned()]));
     if base.members != config.members {
         return broken(
-            "the members cannot change in a warm start: keep `n_members`, `virtual`, `n_chains` and `burn_in`",
+            "the members cannot change in a warm start: keep `n_members`, `virtual_ensemble`, `n_chains` and `burn_in`",
         );
     }
     let is_squared = matches!(base.likelihood, BoostingLikelihood::Squared { .. });
     if data.schema().classes().is_none() && is_squared != config.is_squared() {
-        return broken("`head` cannot change in a warm start");
+        return broken("`noise` cannot change in a warm start");
     }
     Ok(base)
 }

@@ -12,7 +12,6 @@ use crate::models::boosting::features::{
     CategoryPlan, EncodingTargets, FeaturePipeline, RowSubset,
 };
 use crate::models::boosting::likelihood::BoostingLikelihood;
-use crate::models::boosting::params::RegressionHead;
 use crate::par::Pool;
 use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::monotone::directions::orders;
@@ -160,7 +159,7 @@ fn likelihood(config: &BoostingConfig<'_>, data: &Dataset, floor: f64) -> Boosti
     match data.schema().classes().map(<[String]>::len) {
         Some(2) => BoostingLikelihood::Binary,
         Some(classes) => BoostingLikelihood::Multiclass { classes },
-        None if config.head == RegressionHead::Squared => BoostingLikelihood::Squared { sd: 1.0 },
+        None if config.is_squared() => BoostingLikelihood::Squared { sd: 1.0 },
         None => BoostingLikelihood::Normal {
             floor: config.min_scale.unwrap_or(floor),
         },

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::data::binning::binned::{Cuts, substitute_unseen};
 use crate::data::schema::Schema;
@@ -11,6 +11,8 @@ use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
 use crate::model::{Model, Training};
 use crate::models::forest::noise_calibration::ForestNoise;
+use crate::models::forest::params::ForestParams;
+use crate::params;
 use crate::predictive::block::{Block, Head};
 use crate::store::record::{Array, Record};
 use crate::trees::cart::CartTarget;
@@ -30,7 +32,7 @@ pub(super) struct Leaves {
 #[derive(Debug, Clone)]
 pub(super) struct ForestParts {
     pub(super) schema: Schema,
-    pub(super) params: Value,
+    pub(super) params: ForestParams,
     pub(super) training: Training,
     pub(super) standard: TargetUnits,
     pub(super) cuts: Cuts,
@@ -76,7 +78,7 @@ impl Forest {
         let kind = cart_target(&schema);
         let trees = read_trees(record, kind, &cuts)?;
         let parts = ForestParts {
-            params: record.part("params")?,
+            params: params::from_record(&record.part("params")?)?,
             training: record.part("training")?,
             standard: TargetUnits::from_record(record)?,
             gains: record.f64s("gains", schema.fields.len())?.to_vec(),

@@ -17,7 +17,7 @@ params! {
         /// Least weight of a leaf, in rows; auto: 1, and more beyond 50 000 rows, so that a tree has no more leaves than that.
         min_child_weight: Option<f64> = None, [0.0, 1e12];
         /// Part of the columns that each split is chosen from; auto: 0.6, for classes the square root of their number.
-        colsample: Option<f64> = None, [0.0, 1.0];
+        max_features ("colsample"): Option<f64> = None, [0.0, 1.0];
         /// Most bins of a column.
         max_bins: usize = 255, [2, 255];
         /// Members: blocks of consecutive trees.

@@ -11,6 +11,7 @@ use crate::models::forest::params::ForestParams;
 use crate::observer::Progress;
 use crate::par::Pool;
 use crate::params::Checked;
+use crate::store::record::Record;
 use crate::trees::cart::{Cart, CartLimits, CartTarget, grow};
 use crate::trees::column_gains::as_shares;
 use crate::trees::routing::RowBins;
@@ -26,6 +27,11 @@ const IN_BAG: u32 = u32::MAX;
 
 impl Fit for ForestParams {
     type Fitted = Forest;
+    const FAMILY: &'static str = "forest";
+
+    fn restore(record: &Record) -> Result<Forest> {
+        Forest::from_record(record)
+    }
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Forest> {
         let training_set = TreeTrainingSet::new(data, params.max_bins);
@@ -79,7 +85,7 @@ impl Fit for ForestParams {
         };
         Ok(Forest::new(ForestParts {
             schema: data.schema().clone(),
-            params: serde_json::to_value(&**params).unwrap_or_default(),
+            params: (**params).clone(),
             training,
             standard: training_set.standard,
             cuts: training_set.cuts,
@@ -104,7 +110,7 @@ fn least_weight(training_set: &TreeTrainingSet) -> f64 {
 /// Columns that each split is chosen from.
 fn n_tried(params: &ForestParams, training_set: &TreeTrainingSet) -> usize {
     let n_columns = training_set.binned.n_columns() as f64;
-    let n = match (params.colsample, training_set.kind) {
+    let n = match (params.max_features, training_set.kind) {
         (Some(part), _) => (part * n_columns).round(),
         (None, CartTarget::Number) => (0.6 * n_columns).ceil(),
         (None, CartTarget::Classes(_)) => n_columns.sqrt().ceil(),

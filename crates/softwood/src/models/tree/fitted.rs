@@ -1,6 +1,6 @@
 //! The fitted tree: conditions, what its leaves hold, and the members drawn from that.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::data::binning::binned::{Cuts, substitute_unseen};
 use crate::data::schema::Schema;
@@ -11,6 +11,8 @@ use crate::explain::tree_export::TreeExport;
 use crate::model::{Model, Training};
 use crate::models::tree::export::tree_export;
 use crate::models::tree::leaf::{MAX, Smoothing};
+use crate::models::tree::params::TreeParams;
+use crate::params;
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::store::record::{Array, Record};
@@ -26,7 +28,7 @@ use crate::trees::training_set::{cart_target, levels_of};
 #[derive(Debug, Clone)]
 pub(super) struct TreeParts {
     pub(super) schema: Schema,
-    pub(super) params: Value,
+    pub(super) params: TreeParams,
     pub(super) training: Training,
     pub(super) standard: TargetUnits,
     pub(super) cuts: Cuts,
@@ -86,7 +88,7 @@ impl Tree {
         let mut words = WordReader::new(record.u32s("tests")?);
         let structure = TreeStructure::read(&mut words, &cuts)?;
         let parts = TreeParts {
-            params: record.part("params")?,
+            params: params::from_record(&record.part("params")?)?,
             training: record.part("training")?,
             standard: TargetUnits::from_record(record)?,
             leaves: record

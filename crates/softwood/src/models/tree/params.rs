@@ -10,7 +10,7 @@ params! {
         /// Least weight of a leaf, in rows.
         min_child_weight: f64 = 5.0, [0.0, 1e12];
         /// Most leaves, cut back to by weakest links; auto: no limit.
-        max_leaves: Option<usize> = None, [1, 1_000_000];
+        max_leaf_nodes ("max_leaves"): Option<usize> = None, [1, 1_000_000];
         /// Part of the root's loss that a split must take away for every leaf it adds; auto: chosen by cross-validation.
         ccp_alpha: Option<f64> = None, [0.0, 1.0];
         /// Most bins of a column.

@@ -10,12 +10,18 @@ use crate::models::tree::params::TreeParams;
 use crate::models::tree::pruning_cv::{PruningCandidates, choose};
 use crate::observer::Progress;
 use crate::params::Checked;
+use crate::store::record::Record;
 use crate::trees::cart::pruning::NodeStatistics;
 use crate::trees::cart::{CartLimits, grow};
 use crate::trees::training_set::TreeTrainingSet;
 
 impl Fit for TreeParams {
     type Fitted = Tree;
+    const FAMILY: &'static str = "tree";
+
+    fn restore(record: &Record) -> Result<Tree> {
+        Tree::from_record(record)
+    }
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Tree> {
         let training_set = TreeTrainingSet::new(data, params.max_bins);
@@ -44,7 +50,8 @@ impl Fit for TreeParams {
         let tree = NodeStatistics::new(training_set.kind, &full.structure, &full.leaves);
         let path = tree.path();
         let n_full = full.structure.n_leaves();
-        let candidates = PruningCandidates::new(&path, n_full, params.ccp_alpha, params.max_leaves);
+        let candidates =
+            PruningCandidates::new(&path, n_full, params.ccp_alpha, params.max_leaf_nodes);
         let floor = params.min_scale.unwrap_or(training_set.floor);
         let plain = Smoothing::plain(training_set.kind, tree.stats(0), floor);
         let chosen = choose(&training_set, &candidates, &limits, &plain, run)?;
@@ -65,7 +72,7 @@ impl Fit for TreeParams {
         };
         Ok(Tree::new(TreeParts {
             schema: data.schema().clone(),
-            params: serde_json::to_value(&**params).unwrap_or_default(),
+            params: (**params).clone(),
             training,
             standard: training_set.standard,
             cuts: training_set.cuts,

@@ -6,9 +6,11 @@ use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
+use crate::likelihood::NoiseModel;
 use crate::model::{Model, Training};
 use crate::models::vsgbm::noise_calibration;
-use crate::models::vsgbm::params::{NoiseModel, VsgbmParams};
+use crate::models::vsgbm::params::VsgbmParams;
+use crate::params;
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::store::record::{Array, Record};
@@ -50,17 +52,14 @@ impl Vsgbm {
     /// Whether the widths of its noise are made to fit the average of its fits.
     fn is_recalibrated(&self) -> bool {
         let is_varying = self.schema.classes().is_none() && self.noise.is_empty();
-        is_varying && self.params.recalibrate
+        is_varying && self.params.calibrate_noise
     }
 
     /// Builds the model from its record.
     pub(crate) fn from_record(record: &Record) -> Result<Self> {
         let headers: Vec<FittedHeader> = record.part("fits")?;
         let schema: Schema = record.part("schema")?;
-        let params: VsgbmParams = record.part("params")?;
-        if let Err(error) = crate::params::Params::check(params.clone()) {
-            return Err(Error::Format(error.to_string()));
-        }
+        let params: VsgbmParams = params::from_record(&record.part("params")?)?;
         let key: Key = record.part("key")?;
         let n_fits = headers.len();
         if n_fits == 0 || n_fits > params.n_members {

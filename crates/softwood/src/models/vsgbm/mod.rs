@@ -9,4 +9,4 @@ mod stages;
 mod train;
 
 pub use fitted::Vsgbm;
-pub use params::{NoiseModel, NoiseUpdate, Residuals, VsgbmParams};
+pub use params::{NoiseUpdate, Residuals, VsgbmParams};

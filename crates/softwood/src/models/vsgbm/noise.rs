@@ -21,7 +21,7 @@ impl InverseGamma {
     pub(super) fn after(self, n: f64, squares: f64, update: NoiseUpdate) -> Self {
         let part = match update {
             NoiseUpdate::Exact => 0.5,
-            NoiseUpdate::Printed => 1.0,
+            NoiseUpdate::Paper => 1.0,
         };
         Self {
             shape: self.shape + part * n,
@@ -32,8 +32,8 @@ impl InverseGamma {
     /// That of a constant noise before any rows, in standard units.
     pub(super) fn prior(params: &VsgbmParams) -> Self {
         Self {
-            shape: params.noise_shape,
-            scale: params.noise_rate,
+            shape: params.noise_shape_prior,
+            scale: params.noise_scale_prior,
         }
     }
 
@@ -92,7 +92,7 @@ mod tests {
                 scale: 2.5
             }
         );
-        let printed = prior.after(10.0, 4.0, NoiseUpdate::Printed);
+        let printed = prior.after(10.0, 4.0, NoiseUpdate::Paper);
         assert_eq!(
             printed,
             InverseGamma {

@@ -1,19 +1,10 @@
 //! The parameter table of boosted variational soft trees.
 
 use crate::data::encoding::{Rotation, Scaling};
+use crate::likelihood::NoiseModel;
 use crate::params::{choices, params};
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::options::{Leaf, LeafMixing, Prior};
-
-choices! {
-    /// What is said of the noise of a number.
-    NoiseModel {
-        /// Its scale is an output of the trees: it depends on the inputs.
-        Varying = "varying",
-        /// One variance for all rows, with an inverse-Gamma posterior.
-        Constant = "constant",
-    }
-}
 
 choices! {
     /// What of the earlier trees a tree is fitted to.
@@ -23,7 +14,7 @@ choices! {
         /// One draw of their weights, the same for the whole run.
         Draw = "draw",
         /// A draw of their weights, anew for every pass over the rows.
-        Refreshed = "refreshed",
+        Redrawn = "redrawn" ("refreshed"),
     }
 }
 
@@ -33,7 +24,7 @@ choices! {
         /// `IG(a + n/2, b + r'r/2)`, which Bayes' rule gives.
         Exact = "exact",
         /// `IG(a + n, b + r'r)`, as printed.
-        Printed = "printed",
+        Paper = "paper" ("printed"),
     }
 }
 
@@ -48,42 +39,42 @@ params! {
             return Some("`noise` = constant needs `leaf_mixing` = blend".to_owned());
         }
         let levels = params.mixing_levels?;
-        match (params.leaf_mixing, params.depth) {
+        match (params.leaf_mixing, params.max_depth) {
             (Some(LeafMixing::Hybrid), Some(depth)) if levels > depth => {
-                Some(format!("`mixing_levels` = {levels} exceeds `depth` = {depth}"))
+                Some(format!("`mixing_levels` = {levels} exceeds `max_depth` = {depth}"))
             }
             (Some(LeafMixing::Hybrid), Some(_)) => None,
-            _ => Some("`mixing_levels` is only used with `leaf_mixing` = hybrid and a given `depth`".to_owned()),
+            _ => Some("`mixing_levels` is only used with `leaf_mixing` = hybrid and a given `max_depth`".to_owned()),
         }
     }, {
         /// Trees; auto: as many as held-out rows ask for, at most 10 (3 where none are held out).
-        n_trees: Option<usize> = None, [1, 1000];
+        n_estimators ("n_trees"): Option<usize> = None, [1, 1000];
         /// Levels of gates; auto: of the first tree chosen on held-out rows, of the others 3.
-        depth: Option<usize> = None, [0, 8];
-        /// What stands in a leaf; auto: linear where `depth` or `leaf_mixing` is given, else chosen on held-out rows.
-        leaf: Option<Leaf> = None, [0, 0];
+        max_depth ("depth"): Option<usize> = None, [0, 8];
+        /// What stands in a leaf; auto: linear where `max_depth` or `leaf_mixing` is given, else chosen on held-out rows.
+        leaf_model ("leaf"): Option<Leaf> = None, [0, 0];
         /// How the leaves of the first tree become one distribution; auto: chosen on held-out rows.
         leaf_mixing: Option<LeafMixing> = None, [0, 0];
-        /// Levels of a hybrid first tree that choose a component; auto: half of `depth`, rounded up.
+        /// Levels of a hybrid first tree that choose a component; auto: half of `max_depth`, rounded up.
         mixing_levels: Option<usize> = None, [0, 8];
         /// What is said of the noise of a number.
         noise: NoiseModel = NoiseModel::Varying, [0, 0];
         /// Whether a varying noise begins as one for all rows and is set free when the mean is there (where the first tree is a blend).
-        calm_start: bool = true, [0, 0];
+        homoscedastic_warmup ("calm_start"): bool = true, [0, 0];
         /// Whether a varying noise is made as wide as held-out rows show it, less what averaging the fits takes away.
-        recalibrate: bool = true, [0, 0];
+        calibrate_noise ("recalibrate"): bool = true, [0, 0];
         /// How squared residuals count in the posterior of a constant noise.
         noise_update: NoiseUpdate = NoiseUpdate::Exact, [0, 0];
         /// Shape of the inverse-Gamma prior of a constant noise variance.
-        noise_shape: f64 = 3.0, [0.01, 1e6];
+        noise_shape_prior ("noise_shape"): f64 = 3.0, [0.01, 1e6];
         /// Scale of that prior, in units of the target's variance.
-        noise_rate: f64 = 0.1, [1e-9, 1e6];
+        noise_scale_prior ("noise_rate"): f64 = 0.1, [1e-9, 1e6];
         /// Factor of every tree that is added (with a constant noise, of the first tree too).
         shrinkage: f64 = 0.5, [0.01, 1.0];
         /// What of the earlier trees a tree is fitted to.
         residuals: Residuals = Residuals::Mean, [0, 0];
         /// Whether the posteriors of all trees are improved together, where held-out rows can judge it.
-        joint: bool = true, [0, 0];
+        joint_training ("joint"): bool = true, [0, 0];
         /// Inverse temperature of the gates.
         beta: f64 = 1.0, [0.01, 100.0];
         /// Rank of the posterior covariance besides its diagonal (at most the number of weights).
@@ -99,7 +90,7 @@ params! {
         /// Rows per step; auto: by the number of rows.
         batch_size: Option<usize> = None, [1, 1_000_000];
         /// Passes over the training rows in the last run of all trees; auto: by the number of rows. The first tree has half of them,
-        /// each tree that is added 0.15 of them by itself and (with `joint`) a tenth with the others.
+        /// each tree that is added 0.15 of them by itself and (with `joint_training`) a tenth with the others.
         n_epochs: Option<usize> = None, [1, 1_000_000];
         /// Parameter draws per step, antithetic pairs from 2 on; auto: by the number of rows.
         n_draws: Option<usize> = None, [1, 64];
@@ -129,8 +120,8 @@ impl VsgbmParams {
     pub(super) fn config(&self) -> SoftTreeConfig {
         let is_constant = self.noise == NoiseModel::Constant;
         SoftTreeConfig {
-            depth: self.depth,
-            leaf: self.leaf,
+            depth: self.max_depth,
+            leaf: self.leaf_model,
             leaf_mixing: if is_constant {
                 Some(LeafMixing::Blend)
             } else {
@@ -155,11 +146,11 @@ impl VsgbmParams {
             squares: self.squares,
             max_categories: self.max_categories,
             min_scale: self.min_scale,
-            homoscedastic_warmup: self.calm_start,
+            homoscedastic_warmup: self.homoscedastic_warmup,
             noise: if is_constant {
                 NoiseSpec::Constant {
-                    shape: self.noise_shape,
-                    scale: self.noise_rate,
+                    shape: self.noise_shape_prior,
+                    scale: self.noise_scale_prior,
                 }
             } else {
                 NoiseSpec::Varying

@@ -5,10 +5,11 @@ use std::ops::ControlFlow;
 use crate::error::Result;
 use crate::inference::lowrank_gaussian::LowRank;
 use crate::inference::schedule::TrainingSchedule;
+use crate::likelihood::NoiseModel;
 use crate::model::{CurvePoint, Trial};
 use crate::models::vsgbm::noise::{self, InverseGamma};
 use crate::models::vsgbm::offset::{predict_raw, residuals};
-use crate::models::vsgbm::params::{NoiseModel, NoiseUpdate, Residuals, VsgbmParams};
+use crate::models::vsgbm::params::{NoiseUpdate, Residuals, VsgbmParams};
 use crate::rng::Key;
 use crate::soft::additive::AdditiveLayout;
 use crate::soft::kernel::SoftTreeSpec;
@@ -127,7 +128,7 @@ impl AdditiveModel {
 
 impl Stage<'_> {
     fn n_trees(&self) -> usize {
-        self.params.n_trees.unwrap_or(MAX_TREES)
+        self.params.n_estimators.unwrap_or(MAX_TREES)
     }
 
     /// Adds trees: as many as asked for, or as long as held-out rows gain.
@@ -138,7 +139,7 @@ impl Stage<'_> {
         trials: &mut Vec<Trial>,
     ) -> Result<AdditiveModel> {
         let held_out = self.split.held_out.as_ref();
-        let is_open = self.params.n_trees.is_none();
+        let is_open = self.params.n_estimators.is_none();
         if is_open && held_out.is_none() {
             return self.grow_blindly(start, key);
         }
@@ -147,7 +148,7 @@ impl Stage<'_> {
         while model.n_trees() < self.n_trees() {
             let at = model.n_trees();
             model = self.add(&model, at, key.child(at as u64))?;
-            if let (true, Some(rows)) = (self.params.joint, held_out) {
+            if let (true, Some(rows)) = (self.params.joint_training, held_out) {
                 model.held_out = model.score(rows, key.child(1000));
                 model = self.train_jointly(
                     model,
@@ -195,7 +196,7 @@ impl Stage<'_> {
             model.spec.stack.added
         } else {
             Layout {
-                depth: self.params.depth.unwrap_or(ADDED_DEPTH),
+                depth: self.params.max_depth.unwrap_or(ADDED_DEPTH),
                 mixing_levels: 0,
                 ..first
             }
@@ -207,7 +208,7 @@ impl Stage<'_> {
         let means = model.means();
         let offset = match self.params.residuals {
             Residuals::Mean => predict_raw(&model.spec, &means, rows),
-            Residuals::Draw | Residuals::Refreshed => drawn(0),
+            Residuals::Draw | Residuals::Redrawn => drawn(0),
         };
         let residuals = residuals(&model.spec, &offset, rows);
         let weights = init::weights(
@@ -239,7 +240,7 @@ impl Stage<'_> {
             schedule,
             is_warm: false,
             keeps_scale: false,
-            redraw_offset: (self.params.residuals == Residuals::Refreshed).then_some(&drawn),
+            redraw_offset: (self.params.residuals == Residuals::Redrawn).then_some(&drawn),
         };
         let stage = format!("tree {}", at + 1);
         let mut fit = train(&training_run, key.child(4), &mut |epoch, point| {

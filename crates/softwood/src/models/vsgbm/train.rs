@@ -9,11 +9,12 @@ use crate::data::encoding::Encoder;
 use crate::data::split::n_raw_rows;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Run, check_fixed_params, check_same_family, check_same_schema};
+use crate::likelihood::NoiseModel;
 use crate::model::{CurvePoint, Model, Training, Trial};
 use crate::models::vsgbm::fitted::Vsgbm;
 use crate::models::vsgbm::noise;
 use crate::models::vsgbm::noise_calibration;
-use crate::models::vsgbm::params::{NoiseModel, VsgbmParams};
+use crate::models::vsgbm::params::VsgbmParams;
 use crate::models::vsgbm::stages::{AdditiveModel, Stage};
 use crate::observer::Progress;
 use crate::params::Checked;
@@ -36,13 +37,13 @@ const WARM_RATE: f64 = 0.1;
 
 /// Parameters that stay when training goes on.
 const FIXED: &[&str] = &[
-    "depth",
-    "leaf",
+    "max_depth",
+    "leaf_model",
     "leaf_mixing",
     "mixing_levels",
     "noise",
-    "calm_start",
-    "recalibrate",
+    "homoscedastic_warmup",
+    "calibrate_noise",
     "beta",
     "rank",
     "n_fits",
@@ -55,7 +56,12 @@ const FIXED: &[&str] = &[
 
 impl Fit for VsgbmParams {
     type Fitted = Vsgbm;
+    const FAMILY: &'static str = "vsgbm";
     const SUPPORTS_WARM_START: bool = true;
+
+    fn restore(record: &Record) -> Result<Vsgbm> {
+        Vsgbm::from_record(record)
+    }
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vsgbm> {
         let whole = data.deduplicated();
@@ -124,7 +130,9 @@ fn fit(
                 ..*context
             });
         let mut outcome = one_fit(params, &own, ranked, key)?;
-        if params.recalibrate && matches!(context.scale.likelihood, SoftLikelihood::Normal { .. }) {
+        if params.calibrate_noise
+            && matches!(context.scale.likelihood, SoftLikelihood::Normal { .. })
+        {
             outcome.spare = own.held_out.cloned();
         }
         Ok(outcome)
@@ -184,7 +192,7 @@ fn one_fit(
     let start = AdditiveModel::of(first, &stage_fit, key.child(49));
     let mut sum = stage_fit.grow(start, key.child(50), &mut trials)?;
     // without rows that judge it a long run of all trees does more harm than good
-    if params.joint && split.held_out.is_some() {
+    if params.joint_training && split.held_out.is_some() {
         sum = stage_fit.train_jointly(sum, 1.0, JOINT_RATE, key.child(51))?;
         trials.push(Trial {
             what: format!("{} trees together", sum.n_trees()),
@@ -291,7 +299,7 @@ fn go_on(
         };
         let sum = sum.with_validation_score(&split, key.child(48));
         let before = sum.n_trees();
-        let mut sum = match params.n_trees {
+        let mut sum = match params.n_estimators {
             Some(n) if n > before => stage_fit.grow(sum, key.child(50), &mut Vec::new())?,
             _ => sum,
         };
@@ -301,7 +309,7 @@ fn go_on(
         } else {
             (WARM_RUN, WARM_RATE)
         };
-        if params.joint || !is_longer {
+        if params.joint_training || !is_longer {
             sum = stage_fit.train_jointly(sum, share, rate, key.child(51))?;
         }
         Ok(FitOutcome {
@@ -344,9 +352,9 @@ fn base(params: &VsgbmParams, record: &Record, data: &Dataset) -> Result<Vsgbm> 
         ));
     }
     let most = base.n_trees().into_iter().max().unwrap_or(0);
-    if let Some(n) = params.n_trees.filter(|&n| n < most) {
+    if let Some(n) = params.n_estimators.filter(|&n| n < most) {
         return broken(format!(
-            "`n_trees` = {n} is fewer than the {most} of the model to go on from"
+            "`n_estimators` = {n} is fewer than the {most} of the model to go on from"
         ));
     }
     Ok(base)

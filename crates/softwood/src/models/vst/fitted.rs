@@ -8,6 +8,7 @@ use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
 use crate::model::{Model, Training};
 use crate::models::vst::params::VstParams;
+use crate::params;
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::store::record::Record;
@@ -48,10 +49,7 @@ impl Vst {
     pub(crate) fn from_record(record: &Record) -> Result<Self> {
         let headers: Vec<FittedHeader> = record.part("trees")?;
         let schema: Schema = record.part("schema")?;
-        let params: VstParams = record.part("params")?;
-        if let Err(error) = crate::params::Params::check(params.clone()) {
-            return Err(Error::Format(error.to_string()));
-        }
+        let params: VstParams = params::from_record(&record.part("params")?)?;
         let key: Key = record.part("key")?;
         let n_trees = headers.len();
         if n_trees == 0 || n_trees > params.n_members {

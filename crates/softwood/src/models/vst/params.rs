@@ -11,21 +11,21 @@ params! {
     #[doc = include_str!("vst.md")]
     VstParams, across = |params: &VstParams| {
         let levels = params.mixing_levels?;
-        match (params.leaf_mixing, params.depth) {
+        match (params.leaf_mixing, params.max_depth) {
             (Some(LeafMixing::Hybrid), Some(depth)) if levels > depth => {
-                Some(format!("`mixing_levels` = {levels} exceeds `depth` = {depth}"))
+                Some(format!("`mixing_levels` = {levels} exceeds `max_depth` = {depth}"))
             }
             (Some(LeafMixing::Hybrid), Some(_)) => None,
-            _ => Some("`mixing_levels` is only used with `leaf_mixing` = hybrid and a given `depth`".to_owned()),
+            _ => Some("`mixing_levels` is only used with `leaf_mixing` = hybrid and a given `max_depth`".to_owned()),
         }
     }, {
         /// Levels of gates; auto: chosen on held-out rows.
-        depth: Option<usize> = None, [0, 8];
-        /// What stands in a leaf; auto: linear where `depth` or `leaf_mixing` is given, else chosen on held-out rows.
-        leaf: Option<Leaf> = None, [0, 0];
+        max_depth ("depth"): Option<usize> = None, [0, 8];
+        /// What stands in a leaf; auto: linear where `max_depth` or `leaf_mixing` is given, else chosen on held-out rows.
+        leaf_model ("leaf"): Option<Leaf> = None, [0, 0];
         /// How leaves become one distribution; auto: chosen on held-out rows.
         leaf_mixing: Option<LeafMixing> = None, [0, 0];
-        /// Levels of a hybrid tree that choose a component; auto: half of `depth`, rounded up.
+        /// Levels of a hybrid tree that choose a component; auto: half of `max_depth`, rounded up.
         mixing_levels: Option<usize> = None, [0, 8];
         /// Inverse temperature of the gates.
         beta: f64 = 1.0, [0.01, 100.0];
@@ -71,8 +71,8 @@ params! {
 impl From<&VstParams> for SoftTreeConfig {
     fn from(params: &VstParams) -> Self {
         Self {
-            depth: params.depth,
-            leaf: params.leaf,
+            depth: params.max_depth,
+            leaf: params.leaf_model,
             leaf_mixing: params.leaf_mixing,
             mixing_levels: params.mixing_levels,
             prefers_blend: false,

@@ -10,6 +10,7 @@ use crate::models::vst::fitted::Vst;
 use crate::models::vst::params::VstParams;
 use crate::observer::Progress;
 use crate::params::Checked;
+use crate::store::record::Record;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::TargetScale;
 use crate::variational::fitted::{FittedTrees, draws_key, members_of};
@@ -18,6 +19,11 @@ use crate::variational::train::{Trained, converged};
 
 impl Fit for VstParams {
     type Fitted = Vst;
+    const FAMILY: &'static str = "vst";
+
+    fn restore(record: &Record) -> Result<Vst> {
+        Vst::from_record(record)
+    }
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vst> {
         let whole = data.deduplicated();
