@@ -3,9 +3,10 @@
 use crate::boosting::chain::Chain;
 use crate::boosting::predict::BinSource;
 use crate::data::binning::bin_lookup::BinLookup;
-use crate::data::binning::binned::{Cut, Cuts, MAX_BINS, MISSING_BIN, substitute_bin};
+use crate::data::binning::binned::{Cut, Cuts, MAX_BINS, MISSING_BIN};
 use crate::data::column::{UNSEEN, Values};
 use crate::data::table::Rows;
+use crate::data::unseen::UnseenSubstitutes;
 use crate::trees::condition::RightBins;
 
 /// The questions of a chain, by column. Cells get bins that answer them as the bins that they were cut into would.
@@ -25,7 +26,12 @@ enum ColumnThresholds {
 
 impl UsedThresholds {
     /// The questions of one of several chains, each of which guesses in its own way what a category is that training never saw.
-    pub(crate) fn new(chain: &Chain, cuts: &Cuts, number: usize) -> Self {
+    pub(crate) fn new(
+        chain: &Chain,
+        cuts: &Cuts,
+        substitutes: UnseenSubstitutes,
+        number: usize,
+    ) -> Self {
         let mut edges = vec![None; cuts.columns.len()];
         for condition in chain
             .trees
@@ -53,7 +59,9 @@ impl UsedThresholds {
                 ColumnThresholds::Number(BinLookup::of_some(edges, &which))
             }
             (Cut::Category { bins }, Some(_)) => {
-                let unseen = substitute_bin(number, column, cut.n_bins()).unwrap_or(MISSING_BIN);
+                let unseen = substitutes
+                    .code(number, column, &(1..cut.n_bins()))
+                    .map_or(MISSING_BIN, |bin| bin as u8);
                 let told = |&bin: &u8| if bin == MISSING_BIN { unseen } else { bin };
                 ColumnThresholds::Category {
                     bins: bins.iter().map(told).collect(),
@@ -185,6 +193,7 @@ mod tests {
             column: 2,
             right_bins: RightBins::In([0x2b5d5, 0, 0, 0]),
         };
+        let substitutes = UnseenSubstitutes::new(Key::from_seed(8));
         for conditions in [
             few.clone(),
             many.collect(),
@@ -195,8 +204,9 @@ mod tests {
             for number in [0, 3] {
                 let rows = table.rows(5..N);
                 let mut binned = cuts.bin_range(&rows);
-                substitute_unseen(&cuts.unseen(&rows), number, &mut binned);
-                let used_thresholds = UsedThresholds::new(&chain(&conditions), &cuts, number);
+                substitute_unseen(&cuts.unseen(&rows), substitutes, number, &mut binned);
+                let used_thresholds =
+                    UsedThresholds::new(&chain(&conditions), &cuts, substitutes, number);
                 let answers = used_thresholds.of(&rows);
                 let mut bins = vec![0; 300];
                 for condition in &conditions {

@@ -204,35 +204,6 @@ impl Dataset {
         }
     }
 
-    /// Rows in a canonical order, equal rows merged into one whose weight is the sum, rows of weight zero dropped.
-    ///
-    /// What is fitted to it depends neither on the order of rows nor on whether a row is repeated or weighted.
-    #[must_use]
-    pub fn deduplicated(&self) -> Self {
-        let weight = |row: usize| self.weights.as_ref().map_or(1.0, |weights| weights[row]);
-        let mut rows: Vec<usize> = (0..self.n_rows())
-            .filter(|&row| weight(row) > 0.0)
-            .collect();
-        rows.sort_by(|&a, &b| self.compare(a, b).then(weight(a).total_cmp(&weight(b))));
-        let mut firsts: Vec<usize> = Vec::new();
-        let mut weights: Vec<f64> = Vec::new();
-        for row in rows {
-            match (firsts.last(), weights.last_mut()) {
-                (Some(&first), Some(sum)) if self.compare(first, row).is_eq() => {
-                    *sum += weight(row);
-                }
-                _ => {
-                    firsts.push(row);
-                    weights.push(weight(row));
-                }
-            }
-        }
-        Self {
-            weights: Some(weights),
-            ..self.take(&firsts)
-        }
-    }
-
     /// Order of two rows by their features, then their target.
     pub(crate) fn compare(&self, a: usize, b: usize) -> Ordering {
         let cells = self

@@ -1,14 +1,13 @@
-//! The distinct rows of a dataset in an order that does not depend on how they came, without copying the table.
+//! Deduplication: equal rows become one row with the sum of their weights, in an order that does not depend on how they came.
 
 use crate::data::column::Values;
 use crate::data::dataset::Dataset;
-use crate::data::target::Target;
 use crate::rng::{Key, shuffle};
 
-/// Rows that stand for all: one of each set of equal rows, with the sum of their weights; rows of weight zero are left out.
+/// One of each set of equal rows, with the sum of their weights; rows of weight zero are left out.
 ///
-/// Their order is a shuffle of the sorted rows, so any leading part is a random sample, and neither the order of rows matters
-/// nor whether a row is repeated or weighted, nor the units of a column.
+/// A model that is fitted to these rows depends neither on the order of the dataset's rows nor on whether a row is repeated or
+/// weighted.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Deduplicated {
     /// Row numbers of the dataset.
@@ -18,7 +17,8 @@ pub(crate) struct Deduplicated {
 }
 
 impl Deduplicated {
-    pub(crate) fn of(data: &Dataset) -> Self {
+    /// The deduplicated rows in canonical order: by the features, then by the target.
+    pub(crate) fn sorted(data: &Dataset) -> Self {
         let weight = |row: u32| data.weights().map_or(1.0, |weights| weights[row as usize]);
         let mut order: Vec<(u64, u32)> = sort_keys(data)
             .into_iter()
@@ -32,35 +32,50 @@ impl Deduplicated {
                 .then_with(|| weight(a.1).total_cmp(&weight(b.1)))
                 .then(a.1.cmp(&b.1))
         });
-        let mut found: Vec<(u32, f64)> = order
+        let (rows, weights) = order
             .chunk_by(|a, b| a.0 == b.0 && compare(a.1, b.1).is_eq())
-            .map(|equal| (equal[0].1, equal.iter().map(|&(_, row)| weight(row)).sum()))
-            .collect();
-        shuffle(&mut Key::from_seed(0).rng(), &mut found);
+            .map(|equal| {
+                (
+                    equal[0].1,
+                    equal.iter().map(|&(_, row)| weight(row)).sum::<f64>(),
+                )
+            })
+            .unzip();
+        Self { rows, weights }
+    }
+
+    /// The deduplicated rows in random order: any leading part is a random sample.
+    pub(crate) fn shuffled(data: &Dataset, key: Key) -> Self {
+        let Self { rows, weights } = Self::sorted(data);
+        let mut found: Vec<(u32, f64)> = rows.into_iter().zip(weights).collect();
+        shuffle(&mut key.rng(), &mut found);
         let (rows, weights) = found.into_iter().unzip();
         Self { rows, weights }
     }
 }
 
-/// Numbers that order most rows without a look at the rest of them: the target, or the first column of numbers.
-fn sort_keys(data: &Dataset) -> Vec<u64> {
-    let first = data
-        .features()
-        .columns()
-        .iter()
-        .find_map(|column| match &column.values {
-            Values::Numeric(values) => Some(values),
-            Values::Categorical { .. } => None,
-        });
-    match (data.target(), first) {
-        (Target::Numeric(values), _) | (Target::Classes(_), Some(values)) => {
-            values.iter().map(|&value| ordered(value)).collect()
-        }
-        (Target::Classes(codes), None) => codes.iter().map(|&code| u64::from(code)).collect(),
+impl Dataset {
+    /// The deduplicated rows in canonical order, each with the sum of the weights of its copies; rows of weight zero are
+    /// dropped.
+    #[must_use]
+    pub fn deduplicated(&self) -> Self {
+        let Deduplicated { rows, weights } = Deduplicated::sorted(self);
+        let rows: Vec<usize> = rows.into_iter().map(|row| row as usize).collect();
+        self.take(&rows)
+            .with_weights(Some(weights))
+            .expect("sums of positive weights of a checked dataset are weights")
     }
 }
 
-/// Whole numbers in the order of the numbers.
+/// Whole numbers in the order of the first column: they decide most comparisons without a look at the other columns.
+fn sort_keys(data: &Dataset) -> Vec<u64> {
+    match &data.features().columns()[0].values {
+        Values::Numeric(values) => values.iter().map(|&value| ordered(value)).collect(),
+        Values::Categorical { codes, .. } => codes.iter().map(|&code| u64::from(code)).collect(),
+    }
+}
+
+/// A whole number for each number, in the order of `f64::total_cmp`.
 fn ordered(value: f64) -> u64 {
     let bits = value.to_bits();
     if bits >> 63 == 1 {
@@ -76,6 +91,7 @@ mod tests {
     use crate::data::column::Column;
     use crate::data::dataset::Roles;
     use crate::data::table::Table;
+    use crate::data::target::Target;
 
     fn data(columns: Vec<Column>, weight: Option<&str>) -> Dataset {
         let roles = Roles {
@@ -90,7 +106,7 @@ mod tests {
     fn repeated_rows_weigh_their_sum_and_order_does_not_matter() {
         let a = vec![1.0, 2.0, 1.0, 3.0, 2.0, 1.0];
         let y = vec![5.0, 6.0, 5.0, 7.0, 8.0, 5.0];
-        let found = Deduplicated::of(&data(
+        let found = Deduplicated::sorted(&data(
             vec![
                 Column::numeric("a", a.clone()),
                 Column::numeric("y", y.clone()),
@@ -107,7 +123,7 @@ mod tests {
             ],
             Some("w"),
         );
-        let again = Deduplicated::of(&weighted);
+        let again = Deduplicated::sorted(&weighted);
         assert_eq!(again.weights, found.weights);
         let Target::Numeric(theirs) = weighted.target() else {
             panic!("numbers expected")

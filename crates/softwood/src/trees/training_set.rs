@@ -6,6 +6,7 @@ use crate::data::dedup::Deduplicated;
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::target::{TargetStandard, TargetUnits};
 use crate::par::Pool;
+use crate::rng::Key;
 use crate::trees::cart::{CartData, CartTarget};
 use crate::trees::histogram::candidate::ColumnInfo;
 
@@ -24,8 +25,8 @@ pub(crate) struct TreeTrainingSet {
 }
 
 impl TreeTrainingSet {
-    pub(crate) fn new(data: &Dataset, max_bins: usize) -> Self {
-        let Deduplicated { rows, weights } = Deduplicated::of(data);
+    pub(crate) fn new(data: &Dataset, max_bins: usize, key: Key) -> Self {
+        let Deduplicated { rows, weights } = Deduplicated::shuffled(data, key);
         let cuts = Cuts::fit(data.features(), &rows, &weights, max_bins);
         let binned = cuts.bin_rows(data.features(), &rows);
         let TargetStandard { units, floor } = TargetStandard::of_rows(data, &rows, &weights);

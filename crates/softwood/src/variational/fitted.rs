@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::encoding::Encoder;
 use crate::data::schema::Schema;
 use crate::data::table::Rows;
-use crate::data::unseen::UnseenCell;
+use crate::data::unseen::{UnseenCell, UnseenSubstitutes};
 use crate::error::{Error, Result};
 use crate::inference::lowrank_gaussian::LowRank;
 use crate::predictive::block::{Block, LANES};
@@ -34,7 +34,7 @@ pub(crate) struct FittedTrees {
     /// Draws of each tree.
     draws: Vec<Packed>,
     /// Which category each draw takes for one that training never saw.
-    guesses: Key,
+    substitutes: UnseenSubstitutes,
 }
 
 /// What of it is not an array.
@@ -90,7 +90,7 @@ impl FittedTrees {
             encoder,
             spec,
             blocks,
-            guesses: key.child(1),
+            substitutes: UnseenSubstitutes::new(key.child(1)),
         }
     }
 
@@ -152,8 +152,9 @@ impl FittedTrees {
     ) {
         let n_rows = activations.len() / layout.n_activations();
         for cell in unseen {
-            let key = self.guesses.child(cell.column as u64).child(draw as u64);
-            let input = cell.substitute(key);
+            let Some(input) = self.substitutes.code(draw, cell.column, &cell.known) else {
+                continue;
+            };
             for product in 0..layout.n_products() {
                 activations[product * n_rows + cell.row] +=
                     self.draws[tree].weight(draw, product, input);

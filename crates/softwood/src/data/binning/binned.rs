@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::binning::bin_lookup::BinLookup;
 use crate::data::column::{UNSEEN, Values};
 use crate::data::table::{Rows, Table};
-use crate::data::unseen::{UnseenCell, substitute};
+use crate::data::unseen::{UnseenCell, UnseenSubstitutes};
 use crate::error::{Error, Result};
 use crate::rng::{Key, uniform};
 
@@ -288,20 +288,17 @@ fn put(lookup: &BinLookup, values: &[f64], cells: &mut [[u8; GROUP]], place: usi
 }
 
 /// Replaces the bins of unseen categories by those that a member (or a chain of members) takes them for.
-pub(crate) fn substitute_unseen(unseen: &[UnseenCell], member: usize, binned: &mut Binned) {
-    for cell in unseen.iter().filter(|cell| !cell.known.is_empty()) {
-        let bin = cell.substitute(unseen_key(member, cell.column));
-        binned.set(cell.row, cell.column, bin as u8);
+pub(crate) fn substitute_unseen(
+    unseen: &[UnseenCell],
+    substitutes: UnseenSubstitutes,
+    member: usize,
+    binned: &mut Binned,
+) {
+    for cell in unseen {
+        if let Some(bin) = substitutes.code(member, cell.column, &cell.known) {
+            binned.set(cell.row, cell.column, bin as u8);
+        }
     }
-}
-
-/// The bin that a member takes unseen categories of a column for; none where training saw no category.
-pub(crate) fn substitute_bin(member: usize, column: usize, n_bins: usize) -> Option<u8> {
-    (n_bins > 1).then(|| substitute(&(1..n_bins), unseen_key(member, column)) as u8)
-}
-
-fn unseen_key(member: usize, column: usize) -> Key {
-    Key::from_seed(member as u64).child(column as u64)
 }
 
 /// Rows in bins.

@@ -7,6 +7,7 @@ use crate::boosting::used_thresholds::UsedThresholds;
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
+use crate::data::unseen::UnseenSubstitutes;
 use crate::error::{Error, Result};
 use crate::fit::Fit;
 use crate::likelihood::normal::Normal;
@@ -42,6 +43,9 @@ pub struct Boosted {
     pub(super) settings: (f64, usize),
     pub(super) members: Members,
     pub(super) chains: Vec<Chain>,
+    pub(super) substitutes: UnseenSubstitutes,
+    /// Where the thresholds of each chain stand in the gaps between training values; files of the first versions hold no key.
+    pub(super) thresholds: Option<Key>,
     /// Trees after which each member is read off, by chain.
     pub(super) snapshots: Vec<Vec<usize>>,
     /// What the trees of each chain ask of a table.
@@ -57,12 +61,17 @@ impl Boosted {
             .map(|(at, chain)| self.members.snapshots(chain.trees.len(), at))
             .collect();
         // the first chain has its edges in the middle, each other one somewhere in the gaps: an ensemble is unsure there
-        let key = Key::from_seed(EDGES);
+        let key = self.thresholds.unwrap_or(Key::from_seed(EDGES));
         let cuts = &self.pipeline.cuts;
         let chains = self.chains.iter().enumerate();
         let used_thresholds = chains.map(|(at, chain)| match at {
-            0 => UsedThresholds::new(chain, cuts, at),
-            _ => UsedThresholds::new(chain, &cuts.jittered(key.child(at as u64)), at),
+            0 => UsedThresholds::new(chain, cuts, self.substitutes, at),
+            _ => UsedThresholds::new(
+                chain,
+                &cuts.jittered(key.child(at as u64)),
+                self.substitutes,
+                at,
+            ),
         });
         self.used_thresholds = used_thresholds.collect();
         self
@@ -120,6 +129,8 @@ impl Boosted {
             settings,
             members,
             chains,
+            substitutes: UnseenSubstitutes::from_record(record)?,
+            thresholds: record.part("thresholds")?,
             snapshots: Vec::new(),
             used_thresholds: Vec::new(),
         };
@@ -228,7 +239,7 @@ impl Model for Boosted {
             meta: json!({
                 "schema": self.schema, "params": self.params, "training": self.training, "standard": self.standard,
                 "law": self.likelihood, "cuts": self.pipeline.cuts, "statistics": statistics, "members": self.members,
-                "settings": self.settings,
+                "settings": self.settings, "unseen": self.substitutes.stored(), "thresholds": self.thresholds,
             }),
             arrays,
         }

@@ -13,6 +13,7 @@ use crate::model::{CurvePoint, Training, Trial};
 use crate::models::boosting::config::BoostingConfig;
 use crate::models::boosting::features::{CategoryPlan, FeaturePipeline, RowSubset};
 use crate::models::boosting::likelihood::BoostingLikelihood;
+use crate::models::boosting::streams;
 use crate::models::boosting::training_data::{PreparedRows, TrainingData};
 use crate::observer::Progress;
 use crate::par::Pool;
@@ -208,7 +209,10 @@ impl Tournament<'_> {
         };
         let judge = match self.run.held_out {
             Some(data) => {
-                let dedup = training_data.classes.weigh(data, Deduplicated::of(data));
+                let dedup = training_data.classes.weigh(
+                    data,
+                    Deduplicated::shuffled(data, self.run.key.child(streams::VALIDATION_ORDER)),
+                );
                 let rows = RowSubset {
                     numbers: &dedup.rows,
                     weights: &dedup.weights,
@@ -220,7 +224,7 @@ impl Tournament<'_> {
         let others = (1..self.n_chains())
             .map(|at| {
                 let rows = (self.train, &train.binned);
-                let key = self.run.key.child(31).child(at as u64);
+                let key = self.run.key.child(streams::PARALLEL_ORDER).child(at as u64);
                 pipeline.reordered(
                     training_data.data.features(),
                     rows,
@@ -267,7 +271,7 @@ impl Tournament<'_> {
                 .config
                 .settings(likelihood, candidates[at], train.total_weight());
             let base = self.before.map(|before| before.chain);
-            let key = self.run.key.child(10);
+            let key = self.run.key.child(streams::SELECTION);
             likelihood.grow(&ground, &settings, base, key, &mut |done, held_out| {
                 self.run.observer.step(&Progress {
                     stage: "choosing",

@@ -7,6 +7,7 @@ use crate::boosting::learner::{BoostingData, Sampling, TrainedChain};
 use crate::data::binning::binned::Binned;
 use crate::data::dataset::Dataset;
 use crate::data::target::MIN_SCALE;
+use crate::data::unseen::UnseenSubstitutes;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Run, check_fixed_params, check_same_family, check_same_schema};
 use crate::model::{Model, Training};
@@ -17,6 +18,7 @@ use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::member_diagnostics::MemberDiagnostics;
 use crate::models::boosting::params::{SgbParams, SglbParams};
 use crate::models::boosting::selection::{ChosenSettings, WarmStart, choose};
+use crate::models::boosting::streams;
 use crate::models::boosting::training_data::{PreparedRows, TrainingData};
 use crate::observer::Progress;
 use crate::par::Pool;
@@ -69,7 +71,7 @@ fn fit(
         .map(|record| base(config, &params, record, data))
         .transpose()?;
     let known = base.as_ref().map(|base| (base.standard, base.likelihood));
-    let training_data = TrainingData::new(config, data, known)?;
+    let training_data = TrainingData::new(config, data, known, run.key.child(streams::ROW_ORDER))?;
     let mut training = Training {
         target_sd: data
             .schema()
@@ -138,6 +140,14 @@ fn fit(
         settings: (chosen.learning_rate, chosen.max_depth),
         members: config.members,
         chains,
+        substitutes: base.as_ref().map_or_else(
+            || UnseenSubstitutes::new(run.key.child(streams::UNSEEN)),
+            |base| base.substitutes,
+        ),
+        thresholds: base.as_ref().map_or_else(
+            || Some(run.key.child(streams::THRESHOLDS)),
+            |base| base.thresholds,
+        ),
         snapshots: Vec::new(),
         used_thresholds: Vec::new(),
     };
@@ -208,9 +218,9 @@ fn chains(
     settings.patience = None;
     let alone = Pool::new(1)?;
     let chains = run.pool.map(n, |at| {
-        let key = run.key.child(20).child(at as u64);
+        let key = run.key.child(streams::CHAINS).child(at as u64);
         // what earlier rows say is partly chance: each chain meets other chances
-        let own = own_order(at, run.key.child(30).child(at as u64));
+        let own = own_order(at, run.key.child(streams::ENCODING_ORDER).child(at as u64));
         let mut train = whole.sample();
         train.binned = own.as_ref().unwrap_or(train.binned);
         let ground = BoostingData {

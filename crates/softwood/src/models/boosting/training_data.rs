@@ -13,6 +13,7 @@ use crate::models::boosting::features::{
 };
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::par::Pool;
+use crate::rng::Key;
 use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::monotone::directions::orders;
 
@@ -75,9 +76,10 @@ impl<'a> TrainingData<'a> {
         config: &BoostingConfig<'_>,
         data: &'a Dataset,
         known: Option<(TargetUnits, BoostingLikelihood)>,
+        key: Key,
     ) -> Result<Self> {
         let orders = orders(config.monotone, data)?;
-        let dedup = Deduplicated::of(data);
+        let dedup = Deduplicated::shuffled(data, key);
         let classes = ClassWeights::new(config.class_weight, data, &dedup)?;
         let dedup = classes.weigh(data, dedup);
         let (standard, likelihood) = known.unwrap_or_else(|| {

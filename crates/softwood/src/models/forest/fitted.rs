@@ -8,6 +8,7 @@ use crate::data::binning::binned::{Cuts, substitute_unseen};
 use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
+use crate::data::unseen::UnseenSubstitutes;
 use crate::error::{Error, Result};
 use crate::model::{Model, Training};
 use crate::models::forest::noise_calibration::ForestNoise;
@@ -40,6 +41,7 @@ pub(super) struct ForestParts {
     pub(super) gains: Vec<f64>,
     pub(super) noise: ForestNoise,
     pub(super) n_members: usize,
+    pub(super) substitutes: UnseenSubstitutes,
 }
 
 /// A fitted random forest.
@@ -84,6 +86,7 @@ impl Forest {
             gains: record.f64s("gains", schema.fields.len())?.to_vec(),
             noise: record.part("noise")?,
             n_members: record.part("n_members")?,
+            substitutes: UnseenSubstitutes::from_record(record)?,
             schema,
             cuts,
             trees,
@@ -211,7 +214,7 @@ impl Model for Forest {
         let mut bins = RowBins::new(&binned);
         for member in 0..parts.n_members {
             if !unseen.is_empty() {
-                substitute_unseen(&unseen, member, &mut binned);
+                substitute_unseen(&unseen, parts.substitutes, member, &mut binned);
                 bins = RowBins::new(&binned);
             }
             match self.kind {
@@ -242,6 +245,7 @@ impl Model for Forest {
             meta: json!({
                 "schema": parts.schema, "params": parts.params, "training": parts.training, "standard": parts.standard,
                 "cuts": parts.cuts, "noise": parts.noise, "n_members": parts.n_members,
+                "unseen": parts.substitutes.stored(),
             }),
             arrays: vec![
                 ("tests".to_owned(), Array::U32(words)),

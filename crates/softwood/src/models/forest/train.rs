@@ -1,6 +1,7 @@
 //! Fitting: distinct rows, bins, trees on bags of rows, and what rows out of bag say of the noise.
 
 use crate::data::dataset::Dataset;
+use crate::data::unseen::UnseenSubstitutes;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Run};
 use crate::model::Training;
@@ -25,6 +26,12 @@ const MAX_LEAVES: f64 = 50_000.0;
 /// Leaf of a row that is in the bag.
 const IN_BAG: u32 = u32::MAX;
 
+/// Streams of the run's key besides those of the trees, which are numbered from 0.
+mod streams {
+    pub(super) const ROW_ORDER: u64 = 1 << 32;
+    pub(super) const UNSEEN: u64 = ROW_ORDER + 1;
+}
+
 impl Fit for ForestParams {
     type Fitted = Forest;
     const FAMILY: &'static str = "forest";
@@ -34,7 +41,8 @@ impl Fit for ForestParams {
     }
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Forest> {
-        let training_set = TreeTrainingSet::new(data, params.max_bins);
+        let training_set =
+            TreeTrainingSet::new(data, params.max_bins, run.key.child(streams::ROW_ORDER));
         let limits = CartLimits {
             max_depth: params.max_depth,
             min_weight: params
@@ -93,6 +101,7 @@ impl Fit for ForestParams {
             gains,
             noise,
             n_members: params.n_members,
+            substitutes: UnseenSubstitutes::new(run.key.child(streams::UNSEEN)),
         }))
     }
 }

@@ -6,6 +6,7 @@ use crate::data::binning::binned::{Cuts, substitute_unseen};
 use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
+use crate::data::unseen::UnseenSubstitutes;
 use crate::error::{Error, Result};
 use crate::explain::tree_export::TreeExport;
 use crate::model::{Model, Training};
@@ -39,6 +40,7 @@ pub(super) struct TreeParts {
     /// Of the draws.
     pub(super) key: Key,
     pub(super) n_members: usize,
+    pub(super) substitutes: UnseenSubstitutes,
 }
 
 /// A fitted classification or regression tree.
@@ -97,6 +99,7 @@ impl Tree {
             smoothing: record.part("smoothing")?,
             key: record.part("key")?,
             n_members: record.part("n_members")?,
+            substitutes: UnseenSubstitutes::from_record(record)?,
             schema,
             cuts,
             structure,
@@ -179,7 +182,7 @@ impl Model for Tree {
         let unseen = parts.cuts.unseen(rows);
         if !unseen.is_empty() {
             for member in 0..parts.n_members {
-                substitute_unseen(&unseen, member, &mut binned);
+                substitute_unseen(&unseen, parts.substitutes, member, &mut binned);
                 for cell in &unseen {
                     let leaf = parts.structure.leaf(|column| binned.bin(cell.row, column));
                     self.fill(out, member, cell.row, leaf);
@@ -203,6 +206,7 @@ impl Model for Tree {
             meta: json!({
                 "schema": parts.schema, "params": parts.params, "training": parts.training, "standard": parts.standard,
                 "cuts": parts.cuts, "smoothing": parts.smoothing, "key": parts.key, "n_members": parts.n_members,
+                "unseen": parts.substitutes.stored(),
             }),
             arrays: vec![
                 ("tests".to_owned(), Array::U32(words)),

@@ -1,6 +1,7 @@
 //! Fitting: distinct rows, bins, a full tree, a choice by cross-validation, a pruned tree.
 
 use crate::data::dataset::Dataset;
+use crate::data::unseen::UnseenSubstitutes;
 use crate::error::Result;
 use crate::fit::{Fit, Run};
 use crate::model::Training;
@@ -15,6 +16,12 @@ use crate::trees::cart::pruning::NodeStatistics;
 use crate::trees::cart::{CartLimits, grow};
 use crate::trees::training_set::TreeTrainingSet;
 
+/// Streams of the run's key besides those of the trees, which are numbered from 0.
+mod streams {
+    pub(super) const ROW_ORDER: u64 = 1 << 32;
+    pub(super) const UNSEEN: u64 = ROW_ORDER + 1;
+}
+
 impl Fit for TreeParams {
     type Fitted = Tree;
     const FAMILY: &'static str = "tree";
@@ -24,7 +31,8 @@ impl Fit for TreeParams {
     }
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Tree> {
-        let training_set = TreeTrainingSet::new(data, params.max_bins);
+        let training_set =
+            TreeTrainingSet::new(data, params.max_bins, run.key.child(streams::ROW_ORDER));
         let limits = CartLimits {
             max_depth: params.max_depth,
             min_weight: params.min_child_weight,
@@ -81,6 +89,7 @@ impl Fit for TreeParams {
             smoothing: chosen.smoothing,
             key: run.key.child(3),
             n_members: params.n_members,
+            substitutes: UnseenSubstitutes::new(run.key.child(streams::UNSEEN)),
         }))
     }
 }
