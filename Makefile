@@ -1,29 +1,29 @@
-# The list of acts. Each does its own set-up: a fresh machine needs cargo, python3 and make.
+# Each target does its own set-up: a fresh machine needs cargo, python3 and make.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# libraries to compare with, in an environment of their own
+# virtual environment of the libraries that benchmarks compare with
 PEERS := $(abspath .venv-peers)
-# one selection of packages for every act, so that dependencies are compiled once; the binding crate is built by
-# maturin, and its own test binary could not be linked without libpython
+# The same packages for every target. maturin builds the binding crate: its test binary would need libpython.
 RUST := --release --workspace --exclude softwood-py
 
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python bench bench-peers bench-quality docs venv python
+.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python bench bench-peers bench-quality docs docs-output venv python
 
 help:
-	@echo "make demo      fit a small model and draw what it knows"
+	@echo "make demo      fit a small model and draw its predictive distribution"
 	@echo "make test      every Rust and Python test"
-	@echo "make test-all  the same with the slow ones"
-	@echo "make lint      rustfmt, clippy, layers, typos, ruff, mypy"
-	@echo "make bench     the speed of the hot loops"
-	@echo "make bench-peers    speed beside CatBoost and LightGBM, into docs/benchmarks.md"
-	@echo "make bench-quality  scores on public tables beside CatBoost and the paper, into docs/benchmarks.md"
-	@echo "make docs      the Rust documentation, broken links denied"
-	@echo "make python    the Python package, editable, in $(VENV)"
+	@echo "make test-all  every test, the slow ones included"
+	@echo "make lint      rustfmt, clippy, import layers, typos, ruff, mypy"
+	@echo "make bench     benchmarks of the hot loops"
+	@echo "make bench-peers    compare speed with CatBoost and LightGBM, into docs/benchmarks.md"
+	@echo "make bench-quality  compare scores with CatBoost and the papers, into docs/benchmarks.md"
+	@echo "make docs-output    run README and guides again and renew the outputs and the picture that they show"
+	@echo "make docs      build the Rust documentation; broken links are errors"
+	@echo "make python    install the Python package, editable, in $(VENV)"
 
 demo:
 	cargo run --release -p softwood-cli -- demo
@@ -41,7 +41,7 @@ test-all: python
 	cargo test $(RUST) -- --include-ignored
 	cargo test --release -p softwood-io --no-default-features
 	cargo build $(RUST)
-	$(BIN)/python -m pytest
+	SOFTWOOD_SLOW=1 $(BIN)/python -m pytest
 
 lint: lint-rust lint-python
 
@@ -69,6 +69,10 @@ $(PEERS)/ready: python/benches/requirements.txt
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet -r python/benches/requirements.txt
 	touch $@
+
+docs-output: python
+	cargo build $(RUST)
+	SOFTWOOD_WRITE_DOCS=1 $(BIN)/python -m pytest python/tests/test_docs.py
 
 docs: venv
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --workspace --no-deps
