@@ -1,13 +1,15 @@
-//! What was typed. What it means is in `commands`.
+//! Command-line arguments as clap parses them, and their help texts. The commands are in
+//! `commands`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// Tree models that know what they do not know.
+/// Tree models with predictive uncertainty.
 ///
-/// Fits a table's target, predicts a full distribution for every row, and splits its uncertainty into data (noise
-/// that no amount of data removes) and knowledge (what the model has not seen).
+/// Fits a model to a table and predicts a full distribution for every row. The uncertainty is split
+/// into data (aleatoric) uncertainty, noise that more training rows would not remove, and knowledge
+/// (epistemic) uncertainty, which is usually larger for rows unlike the training rows.
 #[derive(Debug, Parser)]
 #[command(
     name = "softwood",
@@ -34,26 +36,31 @@ pub(crate) enum Command {
 
 /// Fit a model to a table and write it to a file.
 ///
-/// The task comes from the target column: numbers make a regression, text a classification.
+/// A numeric target means regression, a text or boolean target classification; --task overrides
+/// that.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  softwood fit houses.csv --target price -o houses.softwood")]
+#[command(after_help = "Example:\n  softwood fit train.csv --target price -o model.softwood")]
 pub(crate) struct FitArgs {
-    /// Table to learn from: CSV, TSV, Parquet or Arrow IPC by suffix; `-` is CSV on standard input.
+    /// Training table: CSV, TSV, Parquet or Arrow IPC by suffix; `-` is CSV on standard input.
     pub(crate) data: PathBuf,
     #[command(flatten)]
     pub(crate) columns: ColumnArgs,
     /// Model family; `softwood models` lists them [default: vst].
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// Where the model goes.
+    /// Model file to write.
     #[arg(short, long, value_name = "MODEL", default_value = "model.softwood")]
     pub(crate) output: PathBuf,
-    /// Model file to go on from: DATA has its columns and target, and parameters that are not given stay as they were.
-    /// Boosted models get `n_estimators` more trees, or as many of them as --valid asks for; `vsgbm` wants the old rows too,
-    /// gets the trees that a larger `n_trees` asks for, and a short run of all. `softwood models NAME` says whether a family can go on.
+    /// Model file to continue training from (warm start).
+    ///
+    /// DATA must have the features and the target of that model; parameters that are not given keep
+    /// their values. `sgb` and `sglb` add `n_estimators` trees, or fewer with early stopping on
+    /// --valid. `vsgbm` needs the previous training rows in DATA too, adds trees up to the new
+    /// `n_trees`, and then trains all trees together for a few epochs. `softwood models NAME` says
+    /// whether a family supports warm start.
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["categorical", "numeric", "ignore", "task"])]
     pub(crate) resume: Option<PathBuf>,
-    /// Rows for early stopping and choices, in place of a part of DATA.
+    /// Validation set for early stopping and model selection (default: a part of DATA).
     #[arg(long, value_name = "FILE")]
     pub(crate) valid: Option<PathBuf>,
     #[command(flatten)]
@@ -62,51 +69,52 @@ pub(crate) struct FitArgs {
     pub(crate) show: ShowArgs,
 }
 
-/// Predict every row of a table: moments, quantiles or probabilities, and both kinds of uncertainty.
+/// Predict the distribution of every row of a table, with data and knowledge uncertainty.
 ///
-/// Regression: `mean`, `sd`, `data_sd`, `knowledge_sd` and quantiles, in the target's units. Classification: `label`,
-/// one probability a class, and `total`, `data` and `knowledge` uncertainty in nats.
+/// Regression: columns `mean`, `sd`, `data_sd` (data or aleatoric uncertainty), `knowledge_sd`
+/// (knowledge or epistemic uncertainty) and quantiles, in the units of the target. Classification:
+/// `label`, the probability `p_CLASS` of each class, and `total`, `data` (aleatoric) and
+/// `knowledge` (epistemic) uncertainty in nats.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  softwood predict houses.softwood new_houses.csv -o predictions.csv"
-)]
+#[command(after_help = "Example:\n  softwood predict model.softwood test.csv -o predictions.csv")]
 pub(crate) struct PredictArgs {
     /// Model file written by `softwood fit`.
     pub(crate) model: PathBuf,
-    /// Table with the model's columns, in any order.
+    /// Table with the features of the model, in any column order.
     pub(crate) data: PathBuf,
-    /// Where the predictions go, by suffix; `-` is CSV on standard output [default: -].
+    /// Output table, format by suffix; `-` is CSV on standard output [default: -].
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
-    /// Levels of the quantiles (regression) [default: 0.05,0.5,0.95].
+    /// Quantile levels (regression) [default: 0.05,0.5,0.95].
     #[arg(long, value_name = "LEVELS", value_delimiter = ',', value_parser = level)]
     pub(crate) quantiles: Vec<f64>,
-    /// Draws from the predictive distribution to add to each row (regression).
+    /// Samples from the predictive distribution of each row, as columns `sample_1`, ...
+    /// (regression).
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     pub(crate) samples: u32,
-    /// Copy the columns of DATA in front of the predictions.
+    /// Include the columns of DATA before the predictions.
     #[arg(long)]
     pub(crate) keep: bool,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
     #[command(flatten)]
     pub(crate) run: RunArgs,
-    /// Print one JSON document: the predictions, or with -o FILE what was written.
+    /// Print one JSON document: the predictions, or a summary if they are written to a file.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Metrics of a fitted model on labelled rows.
+/// Score a fitted model on a labelled table: log-likelihood, error, coverage and more.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  softwood score houses.softwood new_houses.csv")]
+#[command(after_help = "Example:\n  softwood score model.softwood test.csv")]
 pub(crate) struct ScoreArgs {
     /// Model file written by `softwood fit`.
     pub(crate) model: PathBuf,
-    /// Table with the model's columns and the target.
+    /// Table with the features and the target of the model.
     pub(crate) data: PathBuf,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
-    /// Threads; 0 takes one per core.
+    /// Number of threads; 0 uses one per core.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024))]
     pub(crate) threads: u16,
     /// Print one JSON document.
@@ -114,14 +122,14 @@ pub(crate) struct ScoreArgs {
     pub(crate) json: bool,
 }
 
-/// Fit and score models by a protocol.
+/// Fit and score models by cross-validation or another protocol.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Protocols:\n  holdout:F    fit to all but a fraction F of the rows, score that fraction\n  \
-    cv:K         K folds, each scored by a model of the others\n  \
-    paper:F,K    hold out F as test, then K folds of the rest, each model scored on the test part\n  \
+    after_help = "Protocols:\n  holdout:F    train on all but a fraction F of the rows, test on that fraction\n  \
+    cv:K         K-fold cross-validation\n  \
+    paper:F,K    fraction F as test set, K folds of the rest, each model scored on the test set\n  \
     splits:FILE  splits given by a table\n\n\
-    Example:\n  softwood evaluate houses.csv --target price --model vst --protocol cv:3"
+    Example:\n  softwood evaluate train.csv --target price --model vst --protocol cv:3"
 )]
 pub(crate) struct EvaluateArgs {
     /// Labelled table.
@@ -131,7 +139,7 @@ pub(crate) struct EvaluateArgs {
     /// Model families to compare, separated by commas [default: vst].
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) model: Vec<String>,
-    /// How rows are divided; see below.
+    /// Evaluation protocol; see below.
     #[arg(long, value_name = "P", default_value = "holdout:0.2")]
     pub(crate) protocol: String,
     #[command(flatten)]
@@ -140,25 +148,26 @@ pub(crate) struct EvaluateArgs {
     pub(crate) show: ShowArgs,
 }
 
-/// How well a model's uncertainty tells two tables apart: rows of its domain, and others.
+/// Out-of-distribution detection: how well uncertainty separates in-domain rows from other rows.
 ///
-/// For total, data and knowledge uncertainty: `auroc`, the probability that a row of OUT is more uncertain than one of
-/// IN (0.5 is chance), and that of the best single threshold, with the threshold itself in the units of `predict`.
-/// Only the model's columns are read; a target is not needed.
+/// For total, data (aleatoric) and knowledge (epistemic) uncertainty: the AUROC, which is the
+/// probability that a row of OUT is more uncertain than a row of IN (0.5 is chance), and the
+/// balanced accuracy of the best single threshold, with that threshold in the units of `predict`.
+/// Only the features of the model are read; a target is not needed.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  softwood ood houses.softwood new_houses.csv castles.csv")]
+#[command(after_help = "Example:\n  softwood ood model.softwood test.csv other_rows.csv")]
 pub(crate) struct OodArgs {
     /// Model file written by `softwood fit`.
     pub(crate) model: PathBuf,
-    /// Fresh rows of the kind that the model was fitted to; not its training rows, which it knows too well.
+    /// In-domain rows, such as a test set; not the training rows, on which uncertainty is too low.
     #[arg(value_name = "IN")]
     pub(crate) inside: PathBuf,
-    /// Rows of another kind, with the same columns.
+    /// Other rows, with the same columns.
     #[arg(value_name = "OUT")]
     pub(crate) outside: PathBuf,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
-    /// Threads; 0 takes one per core.
+    /// Number of threads; 0 uses one per core.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024))]
     pub(crate) threads: u16,
     /// Print one JSON document.
@@ -166,29 +175,34 @@ pub(crate) struct OodArgs {
     pub(crate) json: bool,
 }
 
-/// What columns are worth to a model, which of them make it unsure, and a tree as rules.
+/// Feature importance for predictions and for knowledge uncertainty; a single tree as rules.
 ///
-/// Without DATA: what the splits on each column gained in training, for models that split on columns, and the tree itself where
-/// the model is a single one. With DATA, for every model: each column is shuffled in turn. How much the score falls (where
-/// DATA has the target), how far predictions move, and how far knowledge uncertainty moves tell what the column is worth.
+/// Without DATA: gain importance, for models that split on single columns, and the rules of the
+/// tree if the model is a single tree. With DATA, for every model: permutation importance. Each
+/// column is permuted in turn, and the report shows the decrease of the log-likelihood (if DATA has
+/// the target), the change of the predictions and the change of knowledge (epistemic) uncertainty.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  softwood explain houses.softwood new_houses.csv")]
+#[command(after_help = "Example:\n  softwood explain model.softwood test.csv")]
 pub(crate) struct ExplainArgs {
     /// Model file written by `softwood fit`.
     pub(crate) model: PathBuf,
-    /// Table with the model's columns, best of rows that it was not fitted to; with or without the target.
+    /// Table with the features of the model, preferably not the training rows; the target is
+    /// optional.
     pub(crate) data: Option<PathBuf>,
-    /// Table of well-known rows, such as the training rows, that lend their cells in place of DATA's own: shows which
-    /// columns make the rows of DATA less known than those.
+    /// Table of reference rows, such as the training set.
+    ///
+    /// Values of a column are replaced by values from these rows instead of being permuted: this
+    /// shows which columns make the knowledge uncertainty of DATA higher than that of the reference
+    /// rows.
     #[arg(long, value_name = "FILE", requires = "data")]
     pub(crate) reference: Option<PathBuf>,
-    /// Times that each column is shuffled.
+    /// Number of permutations per column.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) repeats: u16,
-    /// Columns to show in each part of the text.
+    /// Number of columns to list in each section of the text report.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) top: u16,
-    /// Where a picture of the tree goes (a model that is a single tree).
+    /// SVG file for a drawing of the tree (models that are a single tree).
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
     #[command(flatten)]
@@ -200,11 +214,11 @@ pub(crate) struct ExplainArgs {
     pub(crate) json: bool,
 }
 
-/// List the models, one model's parameters, or what a model file holds.
+/// List the model families, the parameters of one family, or the content of a model file.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  softwood models vst")]
 pub(crate) struct ModelsArgs {
-    /// A model family, or a model file.
+    /// Model family or model file.
     #[arg(value_name = "NAME|FILE")]
     pub(crate) name: Option<String>,
     /// Print one JSON document.
@@ -212,14 +226,17 @@ pub(crate) struct ModelsArgs {
     pub(crate) json: bool,
 }
 
-/// The whole tour on data with a known truth: fit, score, draw, and what to type next.
+/// Demonstration on synthetic data with a known true distribution: fit, score and plot a model.
+///
+/// Shows data (aleatoric) and knowledge (epistemic) uncertainty near the training rows and away
+/// from them, and prints commands to try next.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  softwood demo --out demo")]
 pub(crate) struct DemoArgs {
-    /// Folder for the data, the model and the pictures; made where absent.
+    /// Directory for the data, the model and the plots; created if it does not exist.
     #[arg(long, value_name = "DIR", default_value = "demo")]
     pub(crate) out: PathBuf,
-    /// Parameter of the model, in place of its default.
+    /// Parameter of the model; `softwood models vst` lists them.
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) params: Vec<(String, String)>,
     #[command(flatten)]
@@ -228,38 +245,38 @@ pub(crate) struct DemoArgs {
     pub(crate) show: ShowArgs,
 }
 
-/// Which columns play which part, and the parameters: by flags or from a file.
+/// Column roles, column kinds and model parameters, from flags or a configuration file.
 #[derive(Debug, Args)]
 pub(crate) struct ColumnArgs {
-    /// Column to predict.
+    /// Target column.
     #[arg(short, long, value_name = "COL")]
     pub(crate) target: Option<String>,
     /// Parameter of the model; `softwood models NAME` lists them.
     #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) params: Vec<(String, String)>,
-    /// TOML file with `target`, `model`, ... and a table `[params]`; flags win over it.
+    /// TOML file with `target`, `model`, ... and a table `[params]`; flags override it.
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) config: Option<PathBuf>,
-    /// Columns to take as categories.
+    /// Columns to treat as categorical.
     #[arg(long, value_name = "COL,...", value_delimiter = ',')]
     pub(crate) categorical: Vec<String>,
-    /// Columns to take as numbers.
+    /// Columns to treat as numeric.
     #[arg(long, value_name = "COL,...", value_delimiter = ',')]
     pub(crate) numeric: Vec<String>,
     /// Columns to leave out.
     #[arg(long, value_name = "COL,...", value_delimiter = ',')]
     pub(crate) ignore: Vec<String>,
-    /// Column of row weights.
+    /// Column of frequency weights: a row of weight 2 counts as two rows.
     #[arg(long, value_name = "COL")]
     pub(crate) weight: Option<String>,
-    /// Task, where the target column's kind does not say it.
+    /// Task, if the type of the target column does not imply it.
     #[arg(long)]
     pub(crate) task: Option<TaskName>,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
 }
 
-/// How a text table is written.
+/// Format of text tables.
 #[derive(Debug, Args)]
 pub(crate) struct FormatArgs {
     /// Delimiter of CSV files: one character, or `tab`.
@@ -267,27 +284,27 @@ pub(crate) struct FormatArgs {
     pub(crate) delimiter: Option<u8>,
 }
 
-/// Random numbers and threads.
+/// Random seed and threads.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Decides every random number [default: 0].
+    /// Random seed [default: 0].
     #[arg(long, value_name = "N", value_parser = seed)]
     pub(crate) seed: Option<u64>,
-    /// Threads; 0 takes one per core. The result does not depend on it.
+    /// Number of threads; 0 uses one per core. The result does not depend on it.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024))]
     pub(crate) threads: u16,
 }
 
-/// How much is printed, and in which form.
+/// Amount and format of the output.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print no progress and no report.
+    /// Print no progress bar and no report.
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// Print what was tried and the loss curve too.
+    /// Also print the results of model selection and the learning curve.
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }
@@ -304,11 +321,11 @@ fn key_value(text: &str) -> Result<(String, String), String> {
         Some((key, value)) if !key.trim().is_empty() => {
             Ok((key.trim().to_owned(), value.trim().to_owned()))
         }
-        _ => Err("expected KEY=VALUE, such as depth=4".to_owned()),
+        _ => Err("expected KEY=VALUE, such as max_depth=4".to_owned()),
     }
 }
 
-/// The byte between the cells of a text table.
+/// Parses the delimiter of a text table.
 pub(crate) fn delimiter(text: &str) -> Result<u8, String> {
     match text {
         "tab" | "\\t" => Ok(b'\t'),
@@ -320,7 +337,7 @@ pub(crate) fn delimiter(text: &str) -> Result<u8, String> {
 fn seed(text: &str) -> Result<u64, String> {
     text.trim()
         .parse()
-        .map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
+        .map_err(|_| format!("expected an integer from 0 to {}", u64::MAX))
 }
 
 fn level(text: &str) -> Result<f64, String> {
@@ -336,12 +353,12 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_commands_are_consistent() {
+    fn clap_accepts_the_definition() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn small_values_are_read() {
+    fn argument_values_are_parsed() {
         assert_eq!(key_value("a = 3"), Ok(("a".to_owned(), "3".to_owned())));
         assert!(key_value("=3").is_err() && key_value("a").is_err());
         assert_eq!(delimiter("tab"), Ok(b'\t'));

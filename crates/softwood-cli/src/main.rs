@@ -1,4 +1,4 @@
-//! The `softwood` program: parse, run, exit code.
+//! The `softwood` program: parses the arguments, runs the command and chooses the exit code.
 
 mod args;
 mod commands;
@@ -13,12 +13,12 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// Our own failure.
+/// Exit code of a failure of the program itself.
 const INTERNAL_ERROR: u8 = 1;
-/// What the user can mend.
-const USERS: u8 = 2;
-/// Ended by Ctrl-C, as shells count it.
-pub(crate) const STOPPED: u8 = 130;
+/// Exit code of an error that the user can correct.
+const USER_ERROR: u8 = 2;
+/// Exit code after Ctrl-C: 128 plus the number of the signal.
+pub(crate) const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
     let cli = args::Cli::parse();
@@ -26,30 +26,30 @@ fn main() -> ExitCode {
     let outcome = catch_unwind(AssertUnwindSafe(|| commands::run(&cli.command)));
     ExitCode::from(match outcome {
         Ok(Ok(())) => 0,
-        Ok(Err(error)) => explain(&error),
+        Ok(Err(error)) => report_error(&error),
         Err(_) => INTERNAL_ERROR,
     })
 }
 
-/// Says what went wrong in one message; returns whose mistake it was.
-fn explain(error: &anyhow::Error) -> u8 {
-    let closed = |cause: &(dyn std::error::Error + 'static)| {
+/// Prints one message about the error and returns the exit code. A closed pipe is not an error.
+fn report_error(error: &anyhow::Error) -> u8 {
+    let is_closed_pipe = |cause: &(dyn std::error::Error + 'static)| {
         cause
             .downcast_ref::<std::io::Error>()
             .is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
     };
-    if error.chain().any(closed) {
+    if error.chain().any(is_closed_pipe) {
         return 0;
     }
     match error.downcast_ref::<softwood::Error>() {
         Some(softwood::Error::Cancelled) => {
-            say("stopped; nothing was written");
-            STOPPED
+            print_stderr("stopped; nothing was written");
+            INTERRUPTED
         }
         found => {
-            say(&format!("error: {error:#}"));
+            print_stderr(&format!("error: {error:#}"));
             if found.is_some_and(softwood::Error::is_user_error) {
-                USERS
+                USER_ERROR
             } else {
                 INTERNAL_ERROR
             }
@@ -57,14 +57,14 @@ fn explain(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// A panic is our mistake: one message, no backtrace.
+/// Prints one message about a panic, which is a bug in this program, without a backtrace.
 fn report_panic(panic: &PanicHookInfo<'_>) {
     let place = panic
         .location()
         .map_or_else(String::new, |at| format!(" at {at}"));
     let what = message_of(panic.payload());
-    say(&format!(
-        "error: a fault of softwood itself{place}: {what}; please report it"
+    print_stderr(&format!(
+        "error: internal error{place}: {what}; please report this bug"
     ));
 }
 
@@ -74,7 +74,7 @@ fn message_of(payload: &(dyn Any + Send)) -> &str {
         .unwrap_or("no message")
 }
 
-/// One line on standard error; a closed one is nobody's mistake.
-fn say(line: &str) {
+/// Prints a line on standard error; a failure to print is ignored.
+fn print_stderr(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -1,4 +1,4 @@
-//! Progress bars on a terminal, and Ctrl-C: the program's side of `Observer`.
+//! Progress bar and Ctrl-C handling: the `Observer` of the program.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
@@ -10,26 +10,28 @@ use softwood::{Error, Observer, Progress, Result};
 /// Set by the first Ctrl-C.
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// The stage in which an evaluation counts its finished folds.
+/// Name of the stage in which an evaluation counts its finished folds.
 const FOLDS: &str = "folds";
 
-/// One bar on standard error; invisible where that is not a terminal.
+/// A progress bar on standard error; hidden if standard error is not a terminal.
 #[derive(Debug)]
 pub(crate) struct Bar {
     line: ProgressBar,
-    /// The stage that the bar counts.
+    /// Name of the current stage.
     stage: Mutex<String>,
-    /// Folds that run side by side share the bar: it counts them, and tells of the epochs in words.
+    /// Whether the bar counts folds, which run in parallel; the progress inside a fold is shown as
+    /// text.
     counts_folds: bool,
 }
 
 impl Bar {
-    /// Shows the epochs of one fit unless `quiet`, and takes over Ctrl-C: once asks to stop, twice ends the program.
+    /// A bar for one fit, hidden if `quiet`. Installs the Ctrl-C handler: the first Ctrl-C requests
+    /// a stop, the second ends the program.
     pub(crate) fn start(quiet: bool) -> Self {
-        // a refused handler leaves the system's own, which ends the program at once: good enough
+        // without our handler Ctrl-C ends the program at once, which is acceptable
         let _ = ctrlc::set_handler(|| {
             if STOP.swap(true, Ordering::SeqCst) {
-                std::process::exit(i32::from(crate::STOPPED));
+                std::process::exit(i32::from(crate::INTERRUPTED));
             }
         });
         let target = if quiet {
@@ -38,27 +40,33 @@ impl Bar {
             ProgressDrawTarget::stderr_with_hz(8)
         };
         let bar = ProgressBar::with_draw_target(None, target);
-        let style = ProgressStyle::with_template("{prefix} {bar:24} {pos}/{len}{msg}  {eta} left");
-        bar.set_style(style.expect("the template is fixed").progress_chars("━╸─"));
-        Self {
+        let bar = Self {
             line: bar,
             stage: Mutex::default(),
             counts_folds: false,
-        }
+        };
+        bar.set_template("{prefix} {bar:24} {pos}/{len}{msg}  {eta} left in this stage");
+        bar
     }
 
-    /// As [`Bar::start`], for `n` fits side by side.
+    /// Like [`Bar::start`], for `n` fits that run in parallel.
     pub(crate) fn start_many(quiet: bool, n: usize) -> Self {
         let mut bar = Self::start(quiet);
         if n > 1 {
             bar.counts_folds = true;
+            bar.set_template("{prefix} {bar:24} {pos}/{len}{msg}  {eta} left");
             bar.line.set_prefix(FOLDS);
             bar.line.set_length(n as u64);
         }
         bar
     }
 
-    /// Takes the bar away; an error when Ctrl-C came too late for the fit to notice.
+    fn set_template(&self, template: &str) {
+        let style = ProgressStyle::with_template(template).expect("the template is valid");
+        self.line.set_style(style.progress_chars("━╸─"));
+    }
+
+    /// Removes the bar. Fails if Ctrl-C was pressed after the fit last checked for it.
     pub(crate) fn finish(&self) -> Result<()> {
         self.line.finish_and_clear();
         if is_stopped() {
@@ -69,7 +77,7 @@ impl Bar {
 
     fn show(&self, progress: &Progress<'_>) {
         if !self.counts_folds {
-            self.enter(progress.stage);
+            self.enter_stage(progress.stage);
         }
         if !self.counts_folds || progress.stage == FOLDS {
             self.line.set_length(progress.total as u64);
@@ -78,8 +86,9 @@ impl Bar {
         self.line.set_message(self.describe(progress));
     }
 
-    /// A new stage starts a new count, so that the time left is that of the stage.
-    fn enter(&self, stage: &str) {
+    /// Restarts the bar if a new stage begins: the count and the remaining time are those of a
+    /// stage.
+    fn enter_stage(&self, stage: &str) {
         let Ok(mut current) = self.stage.lock() else {
             return;
         };
@@ -99,7 +108,7 @@ impl Bar {
         } else {
             String::new()
         };
-        stage + &part("ELBO", progress.elbo) + &part("held-out", progress.held_out)
+        stage + &part("ELBO", progress.elbo) + &part("validation", progress.held_out)
     }
 }
 

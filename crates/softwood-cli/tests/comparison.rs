@@ -1,6 +1,6 @@
-//! Short fits to real sets, against ridge regression on the same rows. Runs where `SOFTWOOD_DATA` names a folder laid out
-//! like the shared data, and is skipped elsewhere.
-#![allow(clippy::unwrap_used)] // what only helps tests may fail as tests do
+//! Compares short fits with ridge regression on real data sets. Needs the directory of data sets in
+//! the environment variable `SOFTWOOD_DATA`; skipped if it is not set.
+#![allow(clippy::unwrap_used)] // helper functions of tests may panic
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use softwood::{
 };
 use softwood_io::{ReadOptions, read_table};
 
-/// Sets, and by how much a short fit must beat ridge regression: mean log-likelihood of a row, in nats. About half of what
-/// it was when this was written.
+/// Data sets, and the margin in nats by which the mean log-likelihood of a short fit must exceed
+/// that of ridge regression: about half of the margin when this test was written.
 const MARGINS: [(&str, f64); 3] = [("yacht", 1.6), ("energy", 0.65), ("boston", 0.27)];
 
 #[test]
@@ -34,13 +34,13 @@ fn a_short_fit_beats_ridge_regression() {
         let (test, train): (Vec<usize>, Vec<usize>) =
             (0..data.n_rows()).partition(|row| row % 5 == 0);
         let (train, test) = (data.take(&train), data.take(&test));
-        let (ours, theirs) = (vst(&train, &test), best_ridge(&train, &test));
-        eprintln!("{name}: vst {ours:.3}, ridge {theirs:.3}");
-        assert!(ours > theirs + margin, "{name}: {ours} against {theirs}");
+        let (vst, ridge) = (vst(&train, &test), best_ridge(&train, &test));
+        eprintln!("{name}: vst {vst:.3}, ridge {ridge:.3}");
+        assert!(vst > ridge + margin, "{name}: vst {vst}, ridge {ridge}");
     }
 }
 
-/// Mean log-likelihood of the test rows under one short fit of a fixed shape.
+/// Mean log-likelihood of the test rows under one short fit with fixed parameters.
 fn vst(train: &Dataset, test: &Dataset) -> f64 {
     let params = json!({"max_depth": 3, "leaf_mixing": "blend", "scaling": "standard", "rotation": "none",
                         "n_epochs": 200, "n_fits": 1, "n_members": 50});
@@ -57,12 +57,12 @@ fn vst(train: &Dataset, test: &Dataset) -> f64 {
         .unwrap()
         .fit(train, &run)
         .unwrap();
-    let answer = Distribution::new(model.as_ref(), test.features(), &pool).unwrap();
-    score(&answer, test.target(), None).unwrap().values["log_likelihood"]
+    let predictive = Distribution::new(model.as_ref(), test.features(), &pool).unwrap();
+    score(&predictive, test.target(), None).unwrap().values["log_likelihood"]
 }
 
-/// Mean log-likelihood of the test rows under ridge regression, with the penalty that suits the test rows best: better
-/// than anyone could choose it.
+/// Mean log-likelihood of the test rows under ridge regression with the penalty that is best on the
+/// test rows, an upper bound for any choice of the penalty.
 fn best_ridge(train: &Dataset, test: &Dataset) -> f64 {
     let penalties = [1e-3, 1e-1, 1.0, 10.0, 100.0];
     let fits = penalties.map(|penalty| ridge(train, test, penalty));
@@ -83,7 +83,7 @@ fn ridge(train: &Dataset, test: &Dataset, penalty: f64) -> f64 {
     for at in 1..width {
         gram[at][at] += penalty;
     }
-    let weights = solved(gram);
+    let weights = solve(gram);
     let predict =
         |input: &Vec<f64>| -> f64 { input.iter().zip(&weights).map(|(x, w)| x * w).sum() };
     let squares = |inputs: &[Vec<f64>], y: &[f64]| -> f64 {
@@ -95,7 +95,7 @@ fn ridge(train: &Dataset, test: &Dataset, penalty: f64) -> f64 {
     -0.5 * ((std::f64::consts::TAU * variance).ln() + error / variance)
 }
 
-/// A one and the inputs, standardised as in `train`.
+/// The design matrix: an intercept and the features, standardised by `train`.
 fn design(data: &Dataset, train: &Dataset) -> Vec<Vec<f64>> {
     let mut rows = vec![vec![1.0]; data.n_rows()];
     for (column, reference) in data
@@ -130,8 +130,9 @@ fn target(data: &Dataset) -> Vec<f64> {
     }
 }
 
-/// The solution of a system given as rows of coefficients and right side, by elimination with the largest pivot.
-fn solved(mut system: Vec<Vec<f64>>) -> Vec<f64> {
+/// Solves a linear system by Gaussian elimination with partial pivoting; each row holds the
+/// coefficients and the right-hand side.
+fn solve(mut system: Vec<Vec<f64>>) -> Vec<f64> {
     let n = system.len();
     for at in 0..n {
         let pivot = (at..n)

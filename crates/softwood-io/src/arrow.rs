@@ -1,4 +1,5 @@
-//! Between Arrow's record batches and tables. The only file that knows which Arrow types are numbers and which are categories.
+//! Converts Arrow record batches to tables and back. Only this file decides which Arrow types are
+//! numeric and which are categorical.
 
 use std::sync::Arc;
 
@@ -9,46 +10,47 @@ use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 use softwood::{Column, Error, Result, Table, Values};
 
-use crate::cell::{Cell, read_cell, shown};
-use crate::levels::Levels;
+use crate::category_builder::CategoryBuilder;
+use crate::cell::{Cell, parse_cell, quote_cell};
 use crate::options::{KindRule, ReadOptions};
 use crate::read::{check_header, no_rows};
 
-/// Rows of one written batch: small enough for 32-bit text offsets.
+/// Rows of one written batch, few enough for 32-bit string offsets.
 const BATCH_ROWS: usize = 1 << 16;
 
-/// What the cells of an Arrow type are.
+/// Content of the cells of an Arrow type.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Reading {
-    /// Whole numbers, or nothing at all.
-    Whole,
+enum CellKind {
+    /// Integers; also the null type, whose cells are all missing.
+    Integer,
     /// Floats and decimals.
-    Real,
-    /// A count of ticks since some origin; so many make a day or a second.
+    Float,
+    /// Dates, times and durations, stored as ticks; the value is the number of ticks per day
+    /// (dates) or per second (all others).
     Ticks(f64),
-    /// Texts and truth values.
-    Words,
+    /// Strings and booleans.
+    Text,
 }
 
-/// The reading of a type; `None` for nested and binary ones.
-fn reading_of(data_type: &DataType) -> Option<Reading> {
+/// The kind of an Arrow type; `None` for nested and binary types.
+fn cell_kind(data_type: &DataType) -> Option<CellKind> {
     use DataType as T;
-    let reading = match data_type {
-        t if t.is_integer() => Reading::Whole,
-        T::Null => Reading::Whole,
-        t if t.is_floating() || t.is_decimal() => Reading::Real,
-        T::Date32 => Reading::Ticks(1.0),
-        T::Date64 => Reading::Ticks(86_400_000.0),
+    let kind = match data_type {
+        t if t.is_integer() => CellKind::Integer,
+        T::Null => CellKind::Integer,
+        t if t.is_floating() || t.is_decimal() => CellKind::Float,
+        T::Date32 => CellKind::Ticks(1.0),
+        T::Date64 => CellKind::Ticks(86_400_000.0),
         T::Timestamp(unit, _) | T::Time32(unit) | T::Time64(unit) | T::Duration(unit) => {
-            Reading::Ticks(ticks_per_second(*unit))
+            CellKind::Ticks(ticks_per_second(*unit))
         }
-        T::Boolean | T::Utf8 | T::LargeUtf8 | T::Utf8View => Reading::Words,
+        T::Boolean | T::Utf8 | T::LargeUtf8 | T::Utf8View => CellKind::Text,
         T::Dictionary(_, values) if !matches!(**values, T::Dictionary(..)) => {
-            return reading_of(values);
+            return cell_kind(values);
         }
         _ => return None,
     };
-    Some(reading)
+    Some(kind)
 }
 
 fn ticks_per_second(unit: TimeUnit) -> f64 {
@@ -60,41 +62,42 @@ fn ticks_per_second(unit: TimeUnit) -> f64 {
     }
 }
 
-/// A table in the making, batch by batch.
+/// Builds a table from record batches.
 #[derive(Debug)]
-pub(crate) struct TableGatherer {
-    columns: Vec<GatheredColumn>,
+pub(crate) struct TableBuilder {
+    columns: Vec<ArrowColumnBuilder>,
     n_rows: usize,
 }
 
 #[derive(Debug)]
-struct GatheredColumn {
+struct ArrowColumnBuilder {
     name: String,
     rule: KindRule,
-    reading: Option<Reading>,
+    kind: Option<CellKind>,
     cells: ArrowCells,
 }
 
 #[derive(Debug)]
 enum ArrowCells {
-    Array(Vec<f64>),
-    Names(Levels),
+    Numbers(Vec<f64>),
+    Categories(CategoryBuilder),
 }
 
-impl TableGatherer {
-    /// An empty table with the columns of a schema.
+impl TableBuilder {
+    /// A builder without rows for the columns of a schema.
     pub(crate) fn new(schema: &Schema, options: &ReadOptions) -> Result<Self> {
         let names: Vec<String> = schema.fields.iter().map(|f| f.name().clone()).collect();
         if names.is_empty() {
             return Err(Error::Table("the table has no columns".to_owned()));
         }
         check_header(&names)?;
-        let gathered = |field: &Arc<Field>| GatheredColumn::new(field, options.rule(field.name()));
-        let columns = schema.fields.iter().map(gathered).collect::<Result<_>>()?;
+        let column =
+            |field: &Arc<Field>| ArrowColumnBuilder::new(field, options.rule(field.name()));
+        let columns = schema.fields.iter().map(column).collect::<Result<_>>()?;
         Ok(Self { columns, n_rows: 0 })
     }
 
-    /// Adds the rows of a batch.
+    /// Appends the rows of a batch.
     pub(crate) fn push(&mut self, batch: &RecordBatch) -> Result<()> {
         for (column, array) in self.columns.iter_mut().zip(batch.columns()) {
             column.push(array, self.n_rows)?;
@@ -111,72 +114,72 @@ impl TableGatherer {
         Table::new(
             self.columns
                 .into_iter()
-                .map(GatheredColumn::finish)
+                .map(ArrowColumnBuilder::finish)
                 .collect(),
         )
     }
 }
 
-impl GatheredColumn {
+impl ArrowColumnBuilder {
     fn new(field: &Field, rule: KindRule) -> Result<Self> {
-        let reading = reading_of(field.data_type());
-        let cells = match (rule, reading) {
+        let kind = cell_kind(field.data_type());
+        let cells = match (rule, kind) {
             (KindRule::Lenient, None) | (KindRule::Numeric | KindRule::Trained, Some(_)) => {
-                ArrowCells::Array(Vec::new())
+                ArrowCells::Numbers(Vec::new())
             }
             (_, None) => {
                 let problem = format!(
-                    "its type {} is neither numbers nor categories; leave the column out",
+                    "the type {} is neither numeric nor categorical; remove the column from the table",
                     field.data_type()
                 );
                 return Err(Error::column(field.name(), problem));
             }
-            (KindRule::Categorical, _) | (_, Some(Reading::Words)) => {
-                ArrowCells::Names(Levels::default())
+            (KindRule::Categorical, _) | (_, Some(CellKind::Text)) => {
+                ArrowCells::Categories(CategoryBuilder::default())
             }
-            _ => ArrowCells::Array(Vec::new()),
+            _ => ArrowCells::Numbers(Vec::new()),
         };
         Ok(Self {
             name: field.name().clone(),
             rule,
-            reading,
+            kind,
             cells,
         })
     }
 
     fn push(&mut self, array: &ArrayRef, rows_before: usize) -> Result<()> {
-        let Some(reading) = self.reading else {
-            if let ArrowCells::Array(numbers) = &mut self.cells {
+        let Some(kind) = self.kind else {
+            if let ArrowCells::Numbers(numbers) = &mut self.cells {
                 numbers.resize(numbers.len() + array.len(), f64::NAN);
             }
             return Ok(());
         };
-        let array = unpacked(array).map_err(|error| odd(&self.name, &error))?;
+        let array =
+            without_dictionary(array).map_err(|error| conversion_error(&self.name, &error))?;
         match &mut self.cells {
-            ArrowCells::Names(levels) => {
-                push_names(levels, &array, reading).map_err(|error| odd(&self.name, &error))
+            ArrowCells::Categories(categories) => push_categories(categories, &array, kind)
+                .map_err(|error| conversion_error(&self.name, &error)),
+            ArrowCells::Numbers(numbers) if kind == CellKind::Text => {
+                let texts =
+                    texts_of(&array).map_err(|error| conversion_error(&self.name, &error))?;
+                parse_numbers(numbers, &texts, &self.name, self.rule, rows_before)
             }
-            ArrowCells::Array(numbers) if reading == Reading::Words => {
-                let texts = texts_of(&array).map_err(|error| odd(&self.name, &error))?;
-                parse_numbers(numbers, &texts, (&self.name, self.rule), rows_before)
-            }
-            ArrowCells::Array(numbers) => {
-                push_numbers(numbers, &array, reading).map_err(|error| odd(&self.name, &error))
-            }
+            ArrowCells::Numbers(numbers) => push_numbers(numbers, &array, kind)
+                .map_err(|error| conversion_error(&self.name, &error)),
         }
     }
 
     fn finish(self) -> Column {
         let values = match self.cells {
-            ArrowCells::Names(levels) => levels.finish(),
-            ArrowCells::Array(numbers)
+            ArrowCells::Categories(categories) => categories.finish(),
+            ArrowCells::Numbers(numbers)
                 if self.rule == KindRule::Lenient && numbers.iter().any(|n| n.is_infinite()) =>
             {
                 let text = |n: &f64| Some(n.to_string()).filter(|_| !n.is_nan());
                 let texts: Vec<Option<String>> = numbers.iter().map(text).collect();
                 Column::categorical("", &texts).values
             }
-            ArrowCells::Array(numbers) => Values::Numeric(numbers),
+            ArrowCells::Numbers(numbers) => Values::Numeric(numbers),
         };
         Column {
             name: self.name,
@@ -185,12 +188,12 @@ impl GatheredColumn {
     }
 }
 
-fn odd(column: &str, error: &ArrowError) -> Error {
-    Error::column(column, format!("its cells cannot be converted: {error}"))
+fn conversion_error(column: &str, error: &ArrowError) -> Error {
+    Error::column(column, format!("the cells cannot be converted: {error}"))
 }
 
-/// The array without its dictionary.
-fn unpacked(array: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
+/// The array with a dictionary replaced by its values.
+fn without_dictionary(array: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
     match array.data_type() {
         DataType::Dictionary(_, values) => cast(array, values),
         _ => Ok(Arc::clone(array)),
@@ -202,24 +205,24 @@ fn texts_of(array: &ArrayRef) -> std::result::Result<LargeStringArray, ArrowErro
     Ok(texts.as_string::<i64>().clone())
 }
 
-/// Adds categories. Floats go by the text of the `f64` (`3`, not `3.0`); all else by Arrow's own text, which keeps long
-/// whole numbers apart.
-fn push_names(
-    levels: &mut Levels,
+/// Appends categories. A float is named by the text of its `f64` value (`3`, not `3.0`); any other
+/// cell by Arrow's own text, which keeps integers beyond 2^53 distinct.
+fn push_categories(
+    categories: &mut CategoryBuilder,
     array: &ArrayRef,
-    reading: Reading,
+    kind: CellKind,
 ) -> std::result::Result<(), ArrowError> {
-    if reading == Reading::Real {
+    if kind == CellKind::Float {
         let mut numbers = Vec::new();
-        push_numbers(&mut numbers, array, reading)?;
+        push_numbers(&mut numbers, array, kind)?;
         for number in numbers {
             let text = Some(number.to_string()).filter(|_| !number.is_nan());
-            levels.push(text.as_deref());
+            categories.push(text.as_deref());
         }
         return Ok(());
     }
     for text in &texts_of(array)? {
-        levels.push(text);
+        categories.push(text);
     }
     Ok(())
 }
@@ -227,13 +230,13 @@ fn push_names(
 fn push_numbers(
     numbers: &mut Vec<f64>,
     array: &ArrayRef,
-    reading: Reading,
+    kind: CellKind,
 ) -> std::result::Result<(), ArrowError> {
-    let (array, ticks) = match reading {
-        Reading::Ticks(ticks) if matches!(array.data_type(), DataType::Date32) => {
+    let (array, ticks) = match kind {
+        CellKind::Ticks(ticks) if matches!(array.data_type(), DataType::Date32) => {
             (cast(array, &DataType::Int32)?, ticks)
         }
-        Reading::Ticks(ticks) => (cast(&counts_of(array)?, &DataType::Int64)?, ticks),
+        CellKind::Ticks(ticks) => (cast(&ticks_of(array)?, &DataType::Int64)?, ticks),
         _ => (Arc::clone(array), 1.0),
     };
     let array = cast(&array, &DataType::Float64)?;
@@ -242,29 +245,31 @@ fn push_numbers(
     Ok(())
 }
 
-/// Times of 32 bits convert to 32-bit counts only.
-fn counts_of(array: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
+/// Ticks as integers: Arrow casts 32-bit times only to 32-bit integers.
+fn ticks_of(array: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
     match array.data_type() {
         DataType::Time32(_) => cast(array, &DataType::Int32),
         _ => Ok(Arc::clone(array)),
     }
 }
 
+/// Appends the numbers in text cells; a cell with other text is an error.
 fn parse_numbers(
     numbers: &mut Vec<f64>,
     texts: &LargeStringArray,
-    (column, rule): (&str, KindRule),
+    column: &str,
+    rule: KindRule,
     rows_before: usize,
 ) -> Result<()> {
     for (at, text) in texts.iter().enumerate() {
-        numbers.push(match text.map_or(Cell::Missing, read_cell) {
+        numbers.push(match text.map_or(Cell::Missing, parse_cell) {
             Cell::Missing => f64::NAN,
             Cell::Number(number) => number,
-            Cell::Words => {
+            Cell::Text => {
                 let problem = format!(
-                    "{} is not a number; make the cell null if it is missing{}",
-                    shown(text.unwrap_or_default()),
-                    rule.otherwise().unwrap_or_default()
+                    "{} is not a number; use null if the cell is missing{}",
+                    quote_cell(text.unwrap_or_default()),
+                    rule.text_advice().unwrap_or_default()
                 );
                 return Err(Error::cell(column, rows_before + at + 1, problem));
             }
@@ -273,7 +278,7 @@ fn parse_numbers(
     Ok(())
 }
 
-/// The schema a table is written with: 64-bit floats and UTF-8 text, all nullable.
+/// The schema of a written table: nullable 64-bit floats and UTF-8 strings.
 pub(crate) fn schema_of(table: &Table) -> SchemaRef {
     let field = |column: &Column| {
         let data_type = match column.values {
@@ -287,7 +292,7 @@ pub(crate) fn schema_of(table: &Table) -> SchemaRef {
     ))
 }
 
-/// The table in record batches; missing cells are null.
+/// The table as record batches; missing cells are null.
 pub(crate) fn batches_of<'a>(
     table: &'a Table,
     schema: &'a SchemaRef,
@@ -324,15 +329,15 @@ mod tests {
         TimestampMicrosecondArray, UInt64Array,
     };
 
-    fn gathered(array: impl Array + 'static, options: &ReadOptions) -> Result<Values> {
+    fn read_array(array: impl Array + 'static, options: &ReadOptions) -> Result<Values> {
         let batch = RecordBatch::try_from_iter([("x", Arc::new(array) as ArrayRef)]).unwrap();
-        let mut gather = TableGatherer::new(&batch.schema(), options)?;
-        gather.push(&batch)?;
-        Ok(gather.finish()?.columns()[0].values.clone())
+        let mut builder = TableBuilder::new(&batch.schema(), options)?;
+        builder.push(&batch)?;
+        Ok(builder.finish()?.columns()[0].values.clone())
     }
 
-    fn natural(array: impl Array + 'static) -> Values {
-        gathered(array, &ReadOptions::default()).unwrap()
+    fn read_default(array: impl Array + 'static) -> Values {
+        read_array(array, &ReadOptions::default()).unwrap()
     }
 
     fn categorical() -> ReadOptions {
@@ -356,61 +361,61 @@ mod tests {
     #[test]
     fn numbers_of_every_width_are_numeric() {
         let big = UInt64Array::from(vec![3, u64::MAX]);
-        assert_eq!(natural(big), Values::Numeric(vec![3.0, 2f64.powi(64)]));
+        assert_eq!(read_default(big), Values::Numeric(vec![3.0, 2f64.powi(64)]));
         let half = Float32Array::from(vec![0.5]);
-        assert_eq!(natural(half), Values::Numeric(vec![0.5]));
+        assert_eq!(read_default(half), Values::Numeric(vec![0.5]));
         let price = Decimal128Array::from(vec![150])
             .with_precision_and_scale(5, 2)
             .unwrap();
-        assert_eq!(natural(price), Values::Numeric(vec![1.5]));
+        assert_eq!(read_default(price), Values::Numeric(vec![1.5]));
         let gap = Int64Array::from(vec![Some(1), None]);
-        assert!(matches!(natural(gap), Values::Numeric(n) if n[1].is_nan()));
-        let nothing = natural(NullArray::new(2));
+        assert!(matches!(read_default(gap), Values::Numeric(n) if n[1].is_nan()));
+        let nothing = read_default(NullArray::new(2));
         assert!(matches!(nothing, Values::Numeric(n) if n.iter().all(|n| n.is_nan())));
     }
 
     #[test]
     fn dates_are_days_and_times_are_seconds() {
         let numbers = |values| Values::Numeric(values);
-        assert_eq!(natural(Date32Array::from(vec![3])), numbers(vec![3.0]));
+        assert_eq!(read_default(Date32Array::from(vec![3])), numbers(vec![3.0]));
         let noon = Date64Array::from(vec![86_400_000 / 2 * 3]);
-        assert_eq!(natural(noon), numbers(vec![1.5]));
+        assert_eq!(read_default(noon), numbers(vec![1.5]));
         let stamp = TimestampMicrosecondArray::from(vec![1_500_000]).with_timezone("UTC");
-        assert_eq!(natural(stamp), numbers(vec![1.5]));
+        assert_eq!(read_default(stamp), numbers(vec![1.5]));
         let time = Time32MillisecondArray::from(vec![2500]);
-        assert_eq!(natural(time), numbers(vec![2.5]));
+        assert_eq!(read_default(time), numbers(vec![2.5]));
     }
 
     #[test]
-    fn texts_truth_values_and_dictionaries_are_categories() {
+    fn strings_booleans_and_dictionaries_are_categorical() {
         let wanted = names(&[Some("b"), None, Some("NA")]);
         let texts = vec![Some("b"), None, Some("NA")];
-        assert_eq!(natural(StringArray::from(texts.clone())), wanted);
-        assert_eq!(natural(StringViewArray::from(texts.clone())), wanted);
-        let packed: DictionaryArray<Int8Type> = texts.into_iter().collect();
-        assert_eq!(natural(packed), wanted);
+        assert_eq!(read_default(StringArray::from(texts.clone())), wanted);
+        assert_eq!(read_default(StringViewArray::from(texts.clone())), wanted);
+        let dictionary: DictionaryArray<Int8Type> = texts.into_iter().collect();
+        assert_eq!(read_default(dictionary), wanted);
         let truth = BooleanArray::from(vec![Some(true), None]);
-        assert_eq!(natural(truth), names(&[Some("true"), None]));
+        assert_eq!(read_default(truth), names(&[Some("true"), None]));
     }
 
     #[test]
-    fn declared_categories_have_the_number_for_a_name() {
+    fn numbers_declared_categorical_are_named_by_their_text() {
         let reals = Float64Array::from(vec![Some(3.0), Some(0.5), None]);
-        let found = gathered(reals, &categorical()).unwrap();
+        let found = read_array(reals, &categorical()).unwrap();
         assert_eq!(found, names(&[Some("3"), Some("0.5"), None]));
         let ids = Int64Array::from(vec![(1 << 60) + 1, 1 << 60]);
-        let found = gathered(ids, &categorical()).unwrap();
+        let found = read_array(ids, &categorical()).unwrap();
         let wanted = [Some("1152921504606846977"), Some("1152921504606846976")];
         assert_eq!(found, names(&wanted));
     }
 
     #[test]
-    fn declared_numbers_are_parsed_from_texts() {
+    fn strings_declared_numeric_are_parsed() {
         let texts = StringArray::from(vec!["1.5", " 2 ", "4"]);
-        let found = gathered(texts, &numeric()).unwrap();
+        let found = read_array(texts, &numeric()).unwrap();
         assert_eq!(found, Values::Numeric(vec![1.5, 2.0, 4.0]));
         let texts = StringArray::from(vec!["1.5", "", "four"]);
-        let message = gathered(texts, &numeric()).unwrap_err().to_string();
+        let message = read_array(texts, &numeric()).unwrap_err().to_string();
         assert!(
             message.starts_with("column `x`, row 3: `four`"),
             "{message}"
@@ -418,10 +423,10 @@ mod tests {
     }
 
     #[test]
-    fn types_without_a_reading_are_refused_unless_nobody_looks() {
+    fn unsupported_types_are_rejected_unless_the_column_is_lenient() {
         let bytes = || BinaryArray::from(vec![b"a".as_slice()]);
         for options in [ReadOptions::default(), numeric(), categorical()] {
-            let message = gathered(bytes(), &options).unwrap_err().to_string();
+            let message = read_array(bytes(), &options).unwrap_err().to_string();
             assert!(
                 message.contains("`x`") && message.contains("Binary"),
                 "{message}"
@@ -431,9 +436,12 @@ mod tests {
             lenient: true,
             ..ReadOptions::default()
         };
-        let found = gathered(bytes(), &lenient).unwrap();
+        let found = read_array(bytes(), &lenient).unwrap();
         assert!(matches!(found, Values::Numeric(n) if n[0].is_nan()));
         let infinite = Float64Array::from(vec![f64::INFINITY]);
-        assert_eq!(gathered(infinite, &lenient).unwrap(), names(&[Some("inf")]));
+        assert_eq!(
+            read_array(infinite, &lenient).unwrap(),
+            names(&[Some("inf")])
+        );
     }
 }

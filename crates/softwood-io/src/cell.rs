@@ -1,27 +1,28 @@
-//! One cell of text: missing, a number, or words.
+//! Parses one text cell: missing, a number, or other text.
 
+/// Texts that stand for a missing cell, in upper or lower case.
 const MISSING_TOKENS: [&str; 6] = ["NA", "N/A", "NaN", "null", "None", "?"];
 
-/// What a text cell says.
+/// The content of a text cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Cell {
-    /// Nothing.
+    /// Empty, or a missing-value token.
     Missing,
     /// A number, finite or infinite.
     Number(f64),
-    /// Anything else.
-    Words,
+    /// Any other text.
+    Text,
 }
 
-/// Whether the text stands for a missing cell.
+/// Whether the text is empty or a missing-value token.
 pub(crate) fn is_missing(text: &str) -> bool {
     let text = text.trim();
     let is_token = |token: &str| token.eq_ignore_ascii_case(text);
     text.is_empty() || (text.len() <= 4 && MISSING_TOKENS.iter().any(|token| is_token(token)))
 }
 
-/// Reads a cell; blanks around it do not count.
-pub(crate) fn read_cell(text: &str) -> Cell {
+/// Parses a cell; surrounding blanks are ignored.
+pub(crate) fn parse_cell(text: &str) -> Cell {
     let trimmed = text.trim();
     if trimmed.is_empty() {
         return Cell::Missing;
@@ -30,12 +31,12 @@ pub(crate) fn read_cell(text: &str) -> Cell {
         Ok(number) if number.is_nan() => Cell::Missing,
         Ok(number) => Cell::Number(number),
         Err(_) if is_missing(trimmed) => Cell::Missing,
-        Err(_) => Cell::Words,
+        Err(_) => Cell::Text,
     }
 }
 
-/// The name of the category a cell of text belongs to: the text as it stands, but `true` and `false` in lower case,
-/// since tools write them in every case and mean the same.
+/// The category name of a text cell: the text itself, except that `true` and `false` are converted
+/// to lower case, because tools write booleans in different cases.
 pub(crate) fn category(text: &str) -> &str {
     let trimmed = text.trim();
     ["true", "false"]
@@ -44,10 +45,10 @@ pub(crate) fn category(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// A cell as it is shown in a message: in backticks, cut where it is long.
-pub(crate) fn shown(text: &str) -> String {
-    const LONGEST: usize = 40;
-    let mut shown: String = text.chars().take(LONGEST).collect();
+/// A cell as messages quote it: in backticks, shortened if it is long.
+pub(crate) fn quote_cell(text: &str) -> String {
+    const MAX_CHARS: usize = 40;
+    let mut shown: String = text.chars().take(MAX_CHARS).collect();
     if shown.len() < text.len() {
         shown.push_str("...");
     }
@@ -59,19 +60,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_missing_in_any_case() {
+    fn missing_value_tokens_are_recognised_in_any_case() {
         for text in [
             "", "  ", "NA", "na", "n/a", "NaN", "nan", "-nan", "NULL", "none", " ? ",
         ] {
-            assert_eq!(read_cell(text), Cell::Missing, "{text:?}");
+            assert_eq!(parse_cell(text), Cell::Missing, "{text:?}");
         }
         for text in ["nano", "nil", "-", "??", "N A"] {
-            assert_eq!(read_cell(text), Cell::Words, "{text:?}");
+            assert_eq!(parse_cell(text), Cell::Text, "{text:?}");
         }
     }
 
     #[test]
-    fn numbers_are_what_rust_parses_after_trimming() {
+    fn numbers_are_parsed_as_rust_floats_after_trimming() {
         for (text, number) in [
             (" 1.5 ", 1.5),
             ("+2", 2.0),
@@ -80,23 +81,23 @@ mod tests {
             ("inf", f64::INFINITY),
             ("-Infinity", f64::NEG_INFINITY),
         ] {
-            assert_eq!(read_cell(text), Cell::Number(number), "{text:?}");
+            assert_eq!(parse_cell(text), Cell::Number(number), "{text:?}");
         }
         for text in ["1,5", "0x10", "1_000", "12 kg", "1e"] {
-            assert_eq!(read_cell(text), Cell::Words, "{text:?}");
+            assert_eq!(parse_cell(text), Cell::Text, "{text:?}");
         }
     }
 
     #[test]
-    fn truth_values_are_written_in_lower_case() {
+    fn booleans_become_lower_case() {
         assert_eq!(category("TRUE"), "true");
         assert_eq!(category(" False"), "false");
         assert_eq!(category(" Truely"), " Truely");
     }
 
     #[test]
-    fn long_cells_are_cut_in_messages() {
-        assert_eq!(shown("a\nb"), "`a\\nb`");
-        assert!(shown(&"é".repeat(100)).ends_with("é...`"));
+    fn long_cells_are_shortened_in_messages() {
+        assert_eq!(quote_cell("a\nb"), "`a\\nb`");
+        assert!(quote_cell(&"é".repeat(100)).ends_with("é...`"));
     }
 }

@@ -1,79 +1,83 @@
-//! One text column, built cell by cell: decides whether it holds numbers or categories.
+//! Builds one column of a text file cell by cell and decides whether it is numeric or categorical.
 
 use std::collections::BTreeSet;
 
 use softwood::{Column, Error, Result};
 
-use crate::cell::{Cell, category, is_missing, read_cell, shown};
-use crate::formatted_number::is_dressed;
-use crate::levels::Levels;
+use crate::category_builder::CategoryBuilder;
+use crate::cell::{Cell, category, is_missing, parse_cell, quote_cell};
+use crate::formatted_number::is_formatted_number;
 use crate::options::KindRule;
 
-/// Distinct numbers beyond which a column of almost only numbers is no set of categories.
+/// A column that is mostly numbers is never categorical if it has more distinct numbers than this.
 const MAX_NUMBER_CATEGORIES: usize = 20;
 
-/// Where a cell stands.
+/// Position of a cell in the file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CellPlace {
-    /// Data row, from 1.
+    /// Data row, counted from 1.
     pub row: usize,
-    /// Line of the file, from 1.
+    /// Line of the file, counted from 1.
     pub line: u64,
 }
 
-/// A column in the making.
+/// A column that is being read.
 #[derive(Debug)]
 pub(crate) struct ColumnBuilder {
     name: String,
     rule: KindRule,
     cells: BuilderCells,
-    tally: Tally,
+    counts: CellCounts,
 }
 
-/// What has been kept of the cells.
+/// The cells read so far.
 #[derive(Debug)]
 enum BuilderCells {
-    /// No words so far.
-    Array(Vec<f64>),
-    /// Categories; words came before any number.
-    Names(Levels),
-    /// Words came after numbers whose spelling is gone: only the tally goes on.
-    Lost,
+    /// No text so far: numbers, NaN where missing.
+    Numbers(Vec<f64>),
+    /// Categories; the first text came before any number.
+    Categories(CategoryBuilder),
+    /// Text came after numbers whose spelling was not kept: from here on cells are only counted.
+    Discarded,
 }
 
-/// What the column looks like so far; kept from the first words on.
+/// Counts of cells by content; kept from the first text cell on.
 #[derive(Debug, Default)]
-struct Tally {
+struct CellCounts {
+    /// Cells that are not missing.
     n_present: usize,
     n_numbers: usize,
-    n_dressed: usize,
-    distinct: BTreeSet<u64>,
-    distinct_dressed: BTreeSet<String>,
-    first_words: Option<(CellPlace, String)>,
-    first_dressed: Option<(CellPlace, String)>,
+    /// Formatted numbers such as `$20`.
+    n_formatted: usize,
+    /// Bits of the distinct numbers, up to one more than the limit.
+    distinct_numbers: BTreeSet<u64>,
+    /// Distinct formatted numbers, up to one more than the limit.
+    distinct_formatted: BTreeSet<String>,
+    first_text: Option<(CellPlace, String)>,
+    first_formatted: Option<(CellPlace, String)>,
 }
 
-/// What became of a column.
+/// The result of reading a column once.
 #[derive(Debug)]
 pub(crate) enum ColumnOutcome {
-    /// It is whole.
-    Ready(Column),
-    /// It holds categories, and its texts have to be read again.
-    ReadAgain(String),
+    /// The finished column.
+    Complete(Column),
+    /// The column of this name is categorical, and its texts have to be read a second time.
+    ReadAsCategories(String),
 }
 
 impl ColumnBuilder {
-    /// A column without cells.
+    /// A column without any cells.
     pub(crate) fn new(name: &str, rule: KindRule) -> Self {
         let cells = match rule {
-            KindRule::Categorical => BuilderCells::Names(Levels::default()),
-            _ => BuilderCells::Array(Vec::new()),
+            KindRule::Categorical => BuilderCells::Categories(CategoryBuilder::default()),
+            _ => BuilderCells::Numbers(Vec::new()),
         };
         Self {
             name: name.to_owned(),
             rule,
             cells,
-            tally: Tally::default(),
+            counts: CellCounts::default(),
         }
     }
 
@@ -82,142 +86,146 @@ impl ColumnBuilder {
         &self.name
     }
 
-    /// Adds a cell.
+    /// Appends a cell.
     pub(crate) fn push(&mut self, text: &str, place: CellPlace) -> Result<()> {
         if self.rule == KindRule::Categorical {
-            self.push_name(text);
+            self.push_category(text);
             return Ok(());
         }
-        let cell = read_cell(text);
-        if let BuilderCells::Array(numbers) = &mut self.cells {
+        let cell = parse_cell(text);
+        if let BuilderCells::Numbers(numbers) = &mut self.cells {
             match cell {
                 Cell::Number(number) => numbers.push(number),
                 Cell::Missing => numbers.push(f64::NAN),
-                Cell::Words => return self.first_words(text, place),
+                Cell::Text => return self.push_first_text(text, place),
             }
             return Ok(());
         }
-        self.tally.add(cell);
-        self.note(cell, text, place);
-        self.push_name(text);
+        self.counts.add(cell);
+        self.record_formatted(cell, text, place);
+        self.push_category(text);
         Ok(())
     }
 
-    fn note(&mut self, cell: Cell, text: &str, place: CellPlace) {
-        if self.rule == KindRule::Infer && cell == Cell::Words {
-            self.tally.note_words(text, place);
+    fn record_formatted(&mut self, cell: Cell, text: &str, place: CellPlace) {
+        if self.rule == KindRule::Infer && cell == Cell::Text {
+            self.counts.record_formatted(text, place);
         }
     }
 
-    fn push_name(&mut self, text: &str) {
-        if let BuilderCells::Names(levels) = &mut self.cells {
-            levels.push(Some(text).filter(|text| !is_missing(text)).map(category));
+    fn push_category(&mut self, text: &str) {
+        if let BuilderCells::Categories(categories) = &mut self.cells {
+            categories.push(Some(text).filter(|text| !is_missing(text)).map(category));
         }
     }
 
-    /// The first words in what may have been a column of numbers.
-    fn first_words(&mut self, text: &str, place: CellPlace) -> Result<()> {
-        if let Some(otherwise) = self.rule.otherwise() {
+    /// Handles the first text cell of a column that had only numbers and missing cells so far.
+    fn push_first_text(&mut self, text: &str, place: CellPlace) -> Result<()> {
+        if let Some(advice) = self.rule.text_advice() {
             let problem = format!(
-                "{} (line {}) is not a number; leave the cell empty if it is missing{otherwise}",
-                shown(text),
+                "{} (line {}) is not a number; leave the cell empty if it is missing{advice}",
+                quote_cell(text),
                 place.line
             );
             return Err(Error::cell(&self.name, place.row, problem));
         }
-        let BuilderCells::Array(numbers) = std::mem::replace(&mut self.cells, BuilderCells::Lost)
+        let BuilderCells::Numbers(numbers) =
+            std::mem::replace(&mut self.cells, BuilderCells::Discarded)
         else {
             return Ok(());
         };
         for &number in numbers.iter().filter(|number| !number.is_nan()) {
-            self.tally.add(Cell::Number(number));
+            self.counts.add(Cell::Number(number));
         }
-        if self.tally.n_numbers == 0 {
-            self.cells = BuilderCells::Names(Levels::after_missing(numbers.len()));
+        if self.counts.n_numbers == 0 {
+            self.cells = BuilderCells::Categories(CategoryBuilder::with_missing(numbers.len()));
         }
-        self.tally.add(Cell::Words);
-        self.tally.first_words = Some((place, text.to_owned()));
-        self.note(Cell::Words, text, place);
-        self.push_name(text);
+        self.counts.add(Cell::Text);
+        self.counts.first_text = Some((place, text.to_owned()));
+        self.record_formatted(Cell::Text, text, place);
+        self.push_category(text);
         Ok(())
     }
 
-    /// Settles what the column is.
+    /// Decides whether the column is numeric or categorical.
     pub(crate) fn finish(self) -> Result<ColumnOutcome> {
         if self.rule == KindRule::Infer {
-            self.tally.check(&self.name)?;
+            self.counts.check(&self.name)?;
         }
         let lenient = self.rule == KindRule::Lenient;
         Ok(match self.cells {
-            BuilderCells::Array(numbers) if lenient && numbers.iter().any(|n| n.is_infinite()) => {
-                ColumnOutcome::ReadAgain(self.name)
+            BuilderCells::Numbers(numbers)
+                if lenient && numbers.iter().any(|n| n.is_infinite()) =>
+            {
+                ColumnOutcome::ReadAsCategories(self.name)
             }
-            BuilderCells::Array(numbers) => {
-                ColumnOutcome::Ready(Column::numeric(self.name, numbers))
+            BuilderCells::Numbers(numbers) => {
+                ColumnOutcome::Complete(Column::numeric(self.name, numbers))
             }
-            BuilderCells::Names(levels) => ColumnOutcome::Ready(Column {
+            BuilderCells::Categories(categories) => ColumnOutcome::Complete(Column {
                 name: self.name,
-                values: levels.finish(),
+                values: categories.finish(),
             }),
-            BuilderCells::Lost => ColumnOutcome::ReadAgain(self.name),
+            BuilderCells::Discarded => ColumnOutcome::ReadAsCategories(self.name),
         })
     }
 }
 
-impl Tally {
+impl CellCounts {
     fn add(&mut self, cell: Cell) {
         match cell {
             Cell::Missing => return,
-            Cell::Words => {}
+            Cell::Text => {}
             Cell::Number(number) => {
                 self.n_numbers += 1;
-                if self.distinct.len() <= MAX_NUMBER_CATEGORIES {
-                    self.distinct.insert(number.to_bits());
+                if self.distinct_numbers.len() <= MAX_NUMBER_CATEGORIES {
+                    self.distinct_numbers.insert(number.to_bits());
                 }
             }
         }
         self.n_present += 1;
     }
 
-    fn note_words(&mut self, text: &str, place: CellPlace) {
-        if !is_dressed(text) {
+    fn record_formatted(&mut self, text: &str, place: CellPlace) {
+        if !is_formatted_number(text) {
             return;
         }
-        self.n_dressed += 1;
-        if self.distinct_dressed.len() <= MAX_NUMBER_CATEGORIES {
-            self.distinct_dressed.insert(text.to_owned());
+        self.n_formatted += 1;
+        if self.distinct_formatted.len() <= MAX_NUMBER_CATEGORIES {
+            self.distinct_formatted.insert(text.to_owned());
         }
-        if self.first_dressed.is_none() {
-            self.first_dressed = Some((place, text.to_owned()));
+        if self.first_formatted.is_none() {
+            self.first_formatted = Some((place, text.to_owned()));
         }
     }
 
-    /// Refuses numbers in other clothes and words that look like a slip in a column of numbers: nine cells in ten are numbers, and many different ones.
+    /// Rejects a numeric column that contains formatted numbers or a few text cells. A column
+    /// counts as numeric if at least 90% of its cells are numbers and many of those are distinct.
     fn check(&self, name: &str) -> Result<()> {
-        let Some((place, text)) = &self.first_words else {
+        let Some((place, text)) = &self.first_text else {
             return Ok(());
         };
         let are_most = |count: usize| count * 10 >= self.n_present * 9;
-        let n_distinct = self.distinct.len() + self.distinct_dressed.len();
-        if let Some((place, text)) = &self.first_dressed
-            && are_most(self.n_numbers + self.n_dressed)
+        let n_distinct = self.distinct_numbers.len() + self.distinct_formatted.len();
+        if let Some((place, text)) = &self.first_formatted
+            && are_most(self.n_numbers + self.n_formatted)
             && n_distinct > MAX_NUMBER_CATEGORIES
         {
             let problem = format!(
-                "{} (line {}) is a number only to people; write it as 1234.5 is written, without other marks, or \
-                 declare the column categorical (--categorical {name})",
-                shown(text),
+                "{} (line {}) looks like a formatted number; write it as 1234.5, without currency signs or \
+                 separators, or declare the column categorical (--categorical {name})",
+                quote_cell(text),
                 place.line
             );
             return Err(Error::cell(name, place.row, problem));
         }
-        if !are_most(self.n_numbers) || self.distinct.len() <= MAX_NUMBER_CATEGORIES {
+        if !are_most(self.n_numbers) || self.distinct_numbers.len() <= MAX_NUMBER_CATEGORIES {
             return Ok(());
         }
         let problem = format!(
-            "{} (line {}) is not a number, but {} of the column's {} cells are; leave the cell empty if it is missing, \
-             or declare the column categorical (--categorical {name})",
-            shown(text),
+            "{} (line {}) is not a number, but {} of the column's {} cells are; leave the cell empty if it is \
+             missing, or declare the column categorical (--categorical {name})",
+            quote_cell(text),
             place.line,
             self.n_numbers,
             self.n_present
@@ -242,8 +250,8 @@ mod tests {
 
     fn ready(rule: KindRule, texts: &[&str]) -> Values {
         match build(rule, texts).unwrap() {
-            ColumnOutcome::Ready(column) => column.values,
-            ColumnOutcome::ReadAgain(_) => panic!("the column should be whole"),
+            ColumnOutcome::Complete(column) => column.values,
+            ColumnOutcome::ReadAsCategories(_) => panic!("one reading should suffice"),
         }
     }
 
@@ -252,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_missing_cells_are_numeric() {
+    fn numbers_and_missing_cells_make_a_numeric_column() {
         let Values::Numeric(numbers) = ready(KindRule::Infer, &["1", "NA", " 2.5"]) else {
             panic!("numbers expected")
         };
@@ -261,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn all_missing_is_numeric() {
+    fn a_column_of_missing_cells_is_numeric() {
         let values = ready(KindRule::Infer, &["", "?", "null"]);
         assert!(
             matches!(values, Values::Numeric(n) if n.len() == 3 && n.iter().all(|n| n.is_nan()))
@@ -269,26 +277,26 @@ mod tests {
     }
 
     #[test]
-    fn words_first_keep_every_spelling() {
+    fn text_before_numbers_keeps_every_spelling() {
         let found = ready(KindRule::Infer, &["", "a", "007", "True", "na", "a"]);
         let wanted = names(&[None, Some("a"), Some("007"), Some("true"), None, Some("a")]);
         assert_eq!(found, wanted);
     }
 
     #[test]
-    fn words_after_numbers_ask_for_a_second_reading() {
+    fn text_after_numbers_requires_a_second_reading() {
         let outcome = build(KindRule::Infer, &["007", "a", "b"]).unwrap();
-        assert!(matches!(outcome, ColumnOutcome::ReadAgain(_)));
+        assert!(matches!(outcome, ColumnOutcome::ReadAsCategories(_)));
     }
 
     #[test]
-    fn declared_categories_keep_the_spelling_of_numbers() {
+    fn declared_categorical_columns_keep_the_spelling_of_numbers() {
         let found = ready(KindRule::Categorical, &["1.0", "1", "NA"]);
         assert_eq!(found, names(&[Some("1.0"), Some("1"), None]));
     }
 
     #[test]
-    fn a_slip_among_many_numbers_is_told_unless_it_does_not_matter() {
+    fn a_text_cell_among_many_numbers_is_rejected_unless_the_column_is_lenient() {
         let mut texts: Vec<String> = (0..30).map(|n| n.to_string()).collect();
         texts.insert(10, "oops".to_owned());
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -310,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_for_people_are_told_unless_they_are_few() {
+    fn formatted_numbers_are_rejected_unless_few_are_distinct() {
         let commas: Vec<String> = (0..40).map(|n| format!("{n},5")).collect();
         let mixed: Vec<String> = (0..40)
             .map(|n| {
@@ -342,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn few_distinct_numbers_or_many_words_are_categories() {
+    fn few_distinct_numbers_or_many_texts_are_categorical() {
         let mut few: Vec<String> = (0..100).map(|n| (n % 20).to_string()).collect();
         few.push("other".to_owned());
         let mut many: Vec<String> = (0..89).map(|n| n.to_string()).collect();
@@ -351,18 +359,18 @@ mod tests {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             assert!(matches!(
                 build(KindRule::Infer, &texts),
-                Ok(ColumnOutcome::ReadAgain(_))
+                Ok(ColumnOutcome::ReadAsCategories(_))
             ));
         }
     }
 
     #[test]
-    fn infinities_become_text_only_where_nobody_looks() {
+    fn infinities_become_categories_only_in_lenient_columns() {
         let texts = ["1", "inf"];
         assert!(matches!(ready(KindRule::Infer, &texts), Values::Numeric(n) if n[1].is_infinite()));
         assert!(matches!(
             build(KindRule::Lenient, &texts),
-            Ok(ColumnOutcome::ReadAgain(_))
+            Ok(ColumnOutcome::ReadAsCategories(_))
         ));
     }
 }

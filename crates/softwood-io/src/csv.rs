@@ -1,20 +1,22 @@
-//! Delimited text, in and out.
+//! Reads and writes delimited text (CSV, TSV).
 
 use std::io::{self, Read, Write};
 
 use csv::{ByteRecord, Reader, ReaderBuilder, WriterBuilder};
 use softwood::{Column, Error, Result, Table, Values};
 
-use crate::cell::shown;
+use crate::cell::quote_cell;
 use crate::column_builder::{CellPlace, ColumnBuilder, ColumnOutcome};
 use crate::options::{KindRule, ReadOptions};
 use crate::read::{check_header, no_rows};
-use crate::source::{InputSource, reading_problem};
+use crate::source::{InputSource, text_problem};
 
+/// Bytes of the read and write buffers.
 const BUFFER: usize = 1 << 16;
 
-/// Reads a table. The rows are parsed once; a second time only for columns that begin with numbers and turn out to hold
-/// categories, so that those numbers keep their spelling without every spelling having been kept.
+/// Reads a table. The file is parsed a second time only if a column starts with numbers and turns
+/// out to be categorical: its numbers then keep their spelling, and no column has to store all its
+/// texts.
 pub(crate) fn read(
     source: &InputSource<'_>,
     delimiter: u8,
@@ -31,36 +33,37 @@ pub(crate) fn read(
         let mut records = Records::open(source, delimiter)?;
         records.header()?;
         records.fill(names.len(), &mut open)?;
-        open = settle(open, &mut columns)?;
+        open = finish_columns(open, &mut columns)?;
     }
     columns.sort_by_key(|(field, _)| *field);
     Table::new(columns.into_iter().map(|(_, column)| column).collect())
 }
 
-/// Refuses a header that is all one name with another delimiter in it.
+/// Rejects a header of one name that contains another common delimiter.
 fn check_delimiter(names: &[String], delimiter: u8) -> Result<()> {
     let [name] = names else { return Ok(()) };
     let others = [(';', "';'"), ('\t', "tab"), (',', "','"), ('|', "'|'")];
     match others.iter().find(|(mark, _)| name.contains(*mark)) {
         Some((mark, typed)) if *mark != char::from(delimiter) => Err(Error::Table(format!(
-            "the header is one name, {}; if its cells are separated by `{}`, say so: --delimiter {typed}",
-            shown(name),
+            "the header has only one column, {}; if the cells are separated by `{}`, use --delimiter {typed}",
+            quote_cell(name),
             mark.escape_debug()
         ))),
         _ => Ok(()),
     }
 }
 
-/// Moves finished columns over; gives builders of those that are to be read again, now as categories.
-fn settle(
+/// Moves complete columns to `columns`; returns builders for the columns that have to be read again
+/// as categories.
+fn finish_columns(
     open: Vec<(usize, ColumnBuilder)>,
     columns: &mut Vec<(usize, Column)>,
 ) -> Result<Vec<(usize, ColumnBuilder)>> {
     let mut again = Vec::new();
     for (field, builder) in open {
         match builder.finish()? {
-            ColumnOutcome::Ready(column) => columns.push((field, column)),
-            ColumnOutcome::ReadAgain(name) => {
+            ColumnOutcome::Complete(column) => columns.push((field, column)),
+            ColumnOutcome::ReadAsCategories(name) => {
                 again.push((field, ColumnBuilder::new(&name, KindRule::Categorical)));
             }
         }
@@ -68,12 +71,13 @@ fn settle(
     Ok(again)
 }
 
-/// The records of a text, the header first.
+/// The records of a text file, starting with the header.
 struct Records<'a> {
     reader: Reader<Box<dyn Read + 'a>>,
     record: ByteRecord,
     gzip: bool,
-    /// Lines the parser's count lags behind: a record ends at `\r`, and the `\n` after it counts for the next one.
+    /// Lines by which the parser's line count lags: with `\r\n` line ends a record ends at `\r`,
+    /// and the parser counts the `\n` only with the next record.
     lag: u64,
 }
 
@@ -98,13 +102,12 @@ impl<'a> Records<'a> {
         let gzip = self.gzip;
         self.reader
             .read_byte_record(&mut self.record)
-            .map_err(|error| Error::Table(reading_problem(&io_error(error), gzip)))
+            .map_err(|error| Error::Table(text_problem(&io_error(error), gzip)))
     }
 
     fn header(&mut self) -> Result<Vec<String>> {
         if !self.advance()? {
-            let problem =
-                "the file is empty; it needs a header with the names of the columns, then rows";
+            let problem = "the file is empty; expected a header with the column names, then rows";
             return Err(Error::Table(problem.to_owned()));
         }
         let breaks = self.record.as_slice().iter().filter(|&&b| b == b'\n');
@@ -123,7 +126,7 @@ impl<'a> Records<'a> {
         Ok(names)
     }
 
-    /// Hands every row's cells to the builders of their columns.
+    /// Appends the cells of every row to the builders of their columns.
     fn fill(&mut self, n_fields: usize, open: &mut [(usize, ColumnBuilder)]) -> Result<()> {
         let mut row = 0;
         while self.advance()? {
@@ -147,13 +150,13 @@ impl<'a> Records<'a> {
 
 fn ragged(found: usize, wanted: usize, place: CellPlace) -> Error {
     Error::Table(format!(
-        "row {} (line {}) has {found} fields where the header has {wanted}; check its delimiters and quotes",
+        "row {} (line {}) has {found} fields, but the header has {wanted}; check the delimiters and quotes of this line",
         place.row, place.line
     ))
 }
 
 fn not_utf8(column: &str, bytes: &[u8], place: CellPlace) -> Error {
-    let text = shown(&String::from_utf8_lossy(bytes));
+    let text = quote_cell(&String::from_utf8_lossy(bytes));
     let problem = format!(
         "{text} (line {}) is not UTF-8 text; save the file as UTF-8",
         place.line
@@ -161,7 +164,7 @@ fn not_utf8(column: &str, bytes: &[u8], place: CellPlace) -> Error {
     Error::cell(column, place.row, problem)
 }
 
-/// The system's own error, whose kind the conversion of the `csv` crate would hide.
+/// The underlying I/O error, whose kind the conversion in the `csv` crate would hide.
 fn io_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
@@ -169,7 +172,8 @@ fn io_error(error: csv::Error) -> io::Error {
     }
 }
 
-/// Writes a table with its header. Missing cells are empty; numbers have the fewest digits that give them back.
+/// Writes a table with its header. Missing cells are empty; numbers have the fewest digits that
+/// reproduce them exactly.
 pub(crate) fn write(out: &mut dyn Write, delimiter: u8, table: &Table) -> io::Result<()> {
     let mut writer = WriterBuilder::new()
         .delimiter(delimiter)
@@ -202,15 +206,15 @@ fn cell_text<'a>(values: &'a Values, row: usize, scratch: &'a mut String) -> &'a
     }
 }
 
-/// Plain digits, or an exponent where plain digits would be a row of zeros.
+/// Decimal notation, or scientific notation where decimal notation would need many zeros.
 fn push_number(number: f64, text: &mut String) {
     use std::fmt::Write;
     let size = number.abs();
     let plain = size == 0.0 || (1e-5..1e16).contains(&size);
     if plain {
-        write!(text, "{number}").expect("a string takes every text");
+        write!(text, "{number}").expect("writing to a String cannot fail");
     } else {
-        write!(text, "{number:e}").expect("a string takes every text");
+        write!(text, "{number:e}").expect("writing to a String cannot fail");
     }
 }
 
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_short_and_come_back() {
+    fn numbers_are_written_with_the_fewest_digits_that_reproduce_them() {
         for (number, wanted) in [
             (0.1 + 0.2, "0.30000000000000004"),
             (3.0, "3"),
@@ -248,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_before_words_keep_their_spelling() {
+    fn numbers_before_text_keep_their_spelling() {
         let table = table_of("a,b\n007,1\n7,2\nseven,3\n").unwrap();
         let wanted = [Some("007"), Some("7"), Some("seven")];
         assert_eq!(table.columns()[0], Column::categorical("a", &wanted));
@@ -259,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_told_right_with_either_line_end() {
+    fn line_numbers_are_correct_with_either_line_end() {
         for end in ["\n", "\r\n"] {
             let text = ["a,b", "1,2", "3,4", "5"].join(end);
             let message = table_of(&text).unwrap_err().to_string();

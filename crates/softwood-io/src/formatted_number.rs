@@ -1,13 +1,15 @@
-//! Numbers written for people: `1,5`, `1,234.50`, `$20`, `7 %`. They are not read, only recognised, so that a message can
-//! say what is wrong with them: guessing which mark is the decimal one would be wrong a thousandfold now and then.
+//! Recognises formatted numbers such as `1,5`, `1,234.50`, `$20` and `7 %`, so that an error can
+//! name them. They are not parsed: a wrong guess at the decimal separator would be off by a factor
+//! of 1000.
 
-/// Marks between groups of three digits.
-const GROUPS: [char; 5] = [',', ' ', '\u{a0}', '\u{202f}', '\''];
-/// Signs before or after an amount.
+/// Thousands separators other than the point.
+const THOUSANDS_SEPARATORS: [char; 5] = [',', ' ', '\u{a0}', '\u{202f}', '\''];
+/// Currency and percent signs, before or after the number.
 const SIGNS: [char; 5] = ['$', '€', '£', '¥', '%'];
 
-/// Whether the text is a number in other clothes than a program's.
-pub(crate) fn is_dressed(text: &str) -> bool {
+/// Whether the text is a number with a currency or percent sign, a decimal comma or thousands
+/// separators.
+pub(crate) fn is_formatted_number(text: &str) -> bool {
     let text = text.trim();
     let bare = text
         .trim_start_matches(['+', '-'])
@@ -23,7 +25,7 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `12`, `12.5`
+/// Digits with an optional decimal point: `12`, `12.5`.
 fn is_plain(text: &str) -> bool {
     match text.split_once('.') {
         Some((whole, part)) => is_digits(whole) && is_digits(part),
@@ -31,13 +33,13 @@ fn is_plain(text: &str) -> bool {
     }
 }
 
-/// `12,5`
+/// Digits with a decimal comma: `12,5`.
 fn has_decimal_comma(text: &str) -> bool {
     text.split_once(',')
         .is_some_and(|(whole, part)| is_digits(whole) && is_digits(part))
 }
 
-/// `1,234`, `1 234,5`, `1.234,5`
+/// Digits in groups of three: `1,234`, `1 234,5`, `1.234,5`.
 fn is_grouped(text: &str) -> bool {
     let with = |group: char, decimal: char| {
         let (whole, part) = text.split_once(decimal).unwrap_or((text, "0"));
@@ -49,8 +51,10 @@ fn is_grouped(text: &str) -> bool {
             && groups.next().is_some_and(is_first)
             && groups.all(are_rest)
     };
-    GROUPS.iter().any(|&group| with(group, '.'))
-        || GROUPS[1..].iter().any(|&group| with(group, ','))
+    THOUSANDS_SEPARATORS.iter().any(|&group| with(group, '.'))
+        || THOUSANDS_SEPARATORS[1..]
+            .iter()
+            .any(|&group| with(group, ','))
         || (text.contains(',') && with('.', ','))
 }
 
@@ -59,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_for_people_are_recognised() {
+    fn formatted_numbers_are_recognised() {
         for text in [
             "1,5",
             " -12,75",
@@ -76,12 +80,12 @@ mod tests {
             "7,5 %",
             "$-4",
         ] {
-            assert!(is_dressed(text), "{text}");
+            assert!(is_formatted_number(text), "{text}");
         }
     }
 
     #[test]
-    fn other_texts_are_not() {
+    fn plain_numbers_and_other_texts_are_not_formatted_numbers() {
         for text in [
             "",
             "$",
@@ -101,7 +105,7 @@ mod tests {
             "12 kg",
             "1e3",
         ] {
-            assert!(!is_dressed(text), "{text}");
+            assert!(!is_formatted_number(text), "{text}");
         }
     }
 }

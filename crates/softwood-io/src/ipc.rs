@@ -1,4 +1,5 @@
-//! Arrow IPC (Feather version 2), in and out. Files are written; files and streams are read.
+//! Reads and writes Arrow IPC (Feather version 2): writes the file format, reads the file and the
+//! stream format.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -9,46 +10,47 @@ use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, SchemaRef};
 use softwood::{Error, Result, Table};
 
-use crate::arrow::{TableGatherer, batches_of, schema_of};
+use crate::arrow::{TableBuilder, batches_of, schema_of};
 use crate::ipc_check::{check_file, check_stream};
 use crate::options::ReadOptions;
-use crate::source::problem_of;
+use crate::source::io_problem;
 
-const MARK: &[u8; 6] = b"ARROW1";
+/// Magic bytes at the beginning and the end of the file format.
+const MAGIC: &[u8; 6] = b"ARROW1";
 
-/// Reads a table, from a file or a stream as the first bytes say.
+/// Reads a table; the first bytes decide between the file and the stream format.
 pub(crate) fn read(file: File, options: &ReadOptions) -> Result<Table> {
     let mut file = BufReader::new(file);
-    let (head, tail) = ends(&mut file).map_err(|e| Error::Table(problem_of(&e, "read")))?;
-    if head.starts_with(MARK) {
-        if tail != *MARK {
+    let (head, tail) = ends(&mut file).map_err(|e| Error::Table(io_problem(&e, "read")))?;
+    if head.starts_with(MAGIC) {
+        if tail != *MAGIC {
             let problem = "the Arrow file is truncated: it does not end with `ARROW1`";
             return Err(Error::Table(problem.to_owned()));
         }
         check_file(&mut file).map_err(damaged)?;
         let reader = FileReader::try_new(file, None).map_err(damaged)?;
-        gather(&reader.schema(), reader, options)
+        read_batches(&reader.schema(), reader, options)
     } else {
-        refuse_others(&head)?;
+        check_stream_start(&head)?;
         check_stream(&mut file).map_err(damaged)?;
         let reader = StreamReader::try_new(file, None).map_err(damaged)?;
-        gather(&reader.schema(), reader, options)
+        read_batches(&reader.schema(), reader, options)
     }
 }
 
-fn gather(
+fn read_batches(
     schema: &SchemaRef,
     batches: impl Iterator<Item = std::result::Result<RecordBatch, ArrowError>>,
     options: &ReadOptions,
 ) -> Result<Table> {
-    let mut gather = TableGatherer::new(schema, options)?;
+    let mut table = TableBuilder::new(schema, options)?;
     for batch in batches {
-        gather.push(&batch.map_err(damaged)?)?;
+        table.push(&batch.map_err(damaged)?)?;
     }
-    gather.finish()
+    table.finish()
 }
 
-/// First eight and last six bytes; the reader is left at the beginning.
+/// First eight and last six bytes. Leaves the reader at the beginning.
 fn ends(file: &mut (impl Read + Seek)) -> io::Result<(Vec<u8>, [u8; 6])> {
     let mut head = Vec::new();
     file.by_ref().take(8).read_to_end(&mut head)?;
@@ -61,23 +63,23 @@ fn ends(file: &mut (impl Read + Seek)) -> io::Result<(Vec<u8>, [u8; 6])> {
     Ok((head, tail))
 }
 
-/// A stream begins with a continuation mark, or, before format version 5, with the length of its schema, which is far
-/// below a megabyte.
-fn refuse_others(head: &[u8]) -> Result<()> {
+/// Rejects a file that is not an IPC stream. A stream begins with the continuation marker, or,
+/// before format version 5, with the length of its schema, which is far below a megabyte.
+fn check_stream_start(head: &[u8]) -> Result<()> {
     let old_stream = head.len() == 8 && head[2..4] == [0; 2] && head[..2] != [0; 2];
     let problem = if head.is_empty() {
         "the file is empty"
     } else if head.starts_with(b"FEA1") {
-        "it is a Feather file of version 1, which cannot be read; write it again as version 2"
+        "Feather version 1 is not supported; save the file as Feather version 2"
     } else if !head.starts_with(&[0xff; 4]) && !old_stream {
-        "it is not an Arrow IPC file: it begins neither with `ARROW1` nor with a stream's mark"
+        "not an Arrow IPC file: it begins neither with `ARROW1` nor with the marker of a stream"
     } else {
         return Ok(());
     };
     Err(Error::Table(problem.to_owned()))
 }
 
-#[allow(clippy::needless_pass_by_value)] // it stands in `map_err`
+#[allow(clippy::needless_pass_by_value)] // passed to `map_err` by name
 fn damaged(error: ArrowError) -> Error {
     Error::Table(format!("the Arrow data is damaged or truncated: {error}"))
 }
@@ -126,7 +128,7 @@ mod tests {
         writer.into_inner().unwrap()
     }
 
-    fn packed(codec: CompressionType) -> Vec<u8> {
+    fn compressed_file(codec: CompressionType) -> Vec<u8> {
         let schema = schema_of(&table());
         let options = IpcWriteOptions::default()
             .try_with_compression(Some(codec))
@@ -142,27 +144,27 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
         file.rewind().unwrap();
-        crate::guard::guarded(|| read(file, &ReadOptions::default()))
+        crate::catch_panic::catch_panic(|| read(file, &ReadOptions::default()))
     }
 
     #[test]
-    fn streams_and_packed_files_are_read() {
-        let packed = [CompressionType::LZ4_FRAME, CompressionType::ZSTD].map(packed);
-        for bytes in packed.iter().chain([&stream()]) {
+    fn streams_and_compressed_files_are_read() {
+        let files = [CompressionType::LZ4_FRAME, CompressionType::ZSTD].map(compressed_file);
+        for bytes in files.iter().chain([&stream()]) {
             assert_eq!(read_bytes(bytes).unwrap(), table());
         }
     }
 
     #[test]
-    fn a_cut_stream_is_refused_inside_a_message() {
+    fn a_stream_truncated_inside_a_message_is_rejected() {
         let bytes = stream();
         let message = read_bytes(&bytes[..bytes.len() / 2]).unwrap_err();
         assert!(message.to_string().contains("truncated"), "{message}");
     }
 
     #[test]
-    fn damaged_streams_and_packed_files_do_no_harm() {
-        for mut bytes in [stream(), packed(CompressionType::LZ4_FRAME)] {
+    fn damaged_streams_and_compressed_files_do_not_panic() {
+        for mut bytes in [stream(), compressed_file(CompressionType::LZ4_FRAME)] {
             for at in (0..bytes.len()).step_by(3) {
                 bytes[at] ^= 0xff;
                 let _ = read_bytes(&bytes);

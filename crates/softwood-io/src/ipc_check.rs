@@ -1,5 +1,6 @@
-//! Walks the messages of Arrow IPC bytes before they are read: the reader allocates and slices by lengths that the bytes
-//! state, so every stated length is first held against the bytes that are there.
+//! Checks the lengths stated in Arrow IPC files before they are read: the reader of the `arrow-ipc`
+//! crate allocates and slices by those lengths, so each is first compared with the size of the
+//! file.
 
 use std::io::{Read, Seek, SeekFrom};
 
@@ -10,30 +11,31 @@ use arrow_schema::ArrowError;
 type IpcChecked<T> = std::result::Result<T, ArrowError>;
 
 const CONTINUATION: [u8; 4] = [0xff; 4];
-/// Neither zstd nor LZ4 packs better than this.
-const BEST_RATIO: u64 = 1 << 16;
+/// Upper bound of the compression ratio of zstd and LZ4.
+const MAX_COMPRESSION_RATIO: u64 = 1 << 16;
 
-fn bad(what: &str) -> ArrowError {
+fn malformed(what: &str) -> ArrowError {
     ArrowError::IpcError(what.to_owned())
 }
 
-/// Checks the lengths that a file's footer and its blocks state; leaves the reader at the beginning.
+/// Checks the lengths in the footer and the blocks of the file format. Leaves the reader at the
+/// beginning.
 pub(crate) fn check_file(file: &mut (impl Read + Seek)) -> IpcChecked<()> {
     let len = file.seek(SeekFrom::End(0))?;
     let mut end = [0; 10];
     if len < end.len() as u64 {
-        return Err(bad("there is no footer"));
+        return Err(malformed("the footer is missing"));
     }
     file.seek(SeekFrom::End(-10))?;
     file.read_exact(&mut end)?;
     let footer_len = read_footer_length(end)? as u64;
     let start = (len - 10)
         .checked_sub(footer_len)
-        .ok_or_else(|| bad("the footer is longer than the file"))?;
+        .ok_or_else(|| malformed("the footer is longer than the file"))?;
     let bytes = bytes_at(file, start, footer_len)?;
-    let footer = root_as_footer(&bytes).map_err(|error| bad(&format!("footer: {error}")))?;
+    let footer = root_as_footer(&bytes).map_err(|error| malformed(&format!("footer: {error}")))?;
     if footer.schema().is_none() {
-        return Err(bad("the footer has no schema"));
+        return Err(malformed("the footer has no schema"));
     }
     let blocks = footer.dictionaries().into_iter().flatten();
     for block in blocks.chain(footer.recordBatches().into_iter().flatten()) {
@@ -50,11 +52,11 @@ fn check_block(file: &mut (impl Read + Seek), block: &Block, len: u64) -> IpcChe
         u64::try_from(block.bodyLength()),
     );
     let (Ok(offset), Ok(meta_len @ 8..), Ok(body_len)) = stated else {
-        return Err(bad("a block has an impossible length"));
+        return Err(malformed("a block has an impossible length"));
     };
     let body = offset.saturating_add(meta_len);
     if body.saturating_add(body_len) > len {
-        return Err(bad("a block ends beyond the file"));
+        return Err(malformed("a block ends beyond the file"));
     }
     let bytes = bytes_at(file, offset, meta_len)?;
     let skip = if bytes[..4] == CONTINUATION { 8 } else { 4 };
@@ -62,7 +64,7 @@ fn check_block(file: &mut (impl Read + Seek), block: &Block, len: u64) -> IpcChe
     check_buffers(file, &message, body, body_len)
 }
 
-/// Checks the lengths that the messages of a stream state; leaves the reader at the beginning.
+/// Checks the lengths in the messages of the stream format. Leaves the reader at the beginning.
 pub(crate) fn check_stream(file: &mut (impl Read + Seek)) -> IpcChecked<()> {
     let len = file.seek(SeekFrom::End(0))?;
     let mut at = 0;
@@ -74,19 +76,19 @@ pub(crate) fn check_stream(file: &mut (impl Read + Seek)) -> IpcChecked<()> {
             at += 4;
         }
         let meta_len = u64::try_from(i32::from_le_bytes(word))
-            .map_err(|_| bad("a message has a negative length"))?;
+            .map_err(|_| malformed("a message has a negative length"))?;
         if meta_len == 0 {
             break;
         }
         if meta_len > len - at {
-            return Err(bad("a message ends beyond the file"));
+            return Err(malformed("a message ends beyond the file"));
         }
         let bytes = bytes_at(file, at, meta_len)?;
         at += meta_len;
         let message = message_of(&bytes)?;
         let body_len = u64::try_from(message.bodyLength()).unwrap_or(u64::MAX);
         if body_len > len - at {
-            return Err(bad("a message ends beyond the file"));
+            return Err(malformed("a message ends beyond the file"));
         }
         check_buffers(file, &message, at, body_len)?;
         at += body_len;
@@ -95,7 +97,8 @@ pub(crate) fn check_stream(file: &mut (impl Read + Seek)) -> IpcChecked<()> {
     Ok(())
 }
 
-/// Every buffer lies in its message's body, and unpacks to a length its bytes can hold.
+/// Checks that every buffer lies inside the body of its message and has a plausible uncompressed
+/// length.
 fn check_buffers(
     file: &mut (impl Read + Seek),
     message: &Message<'_>,
@@ -112,34 +115,37 @@ fn check_buffers(
             u64::try_from(buffer.offset()),
             u64::try_from(buffer.length()),
         ) else {
-            return Err(bad("a buffer has a negative length"));
+            return Err(malformed("a buffer has a negative length"));
         };
         if offset.saturating_add(len) > body_len {
-            return Err(bad("a buffer ends beyond its message"));
+            return Err(malformed("a buffer ends beyond its message"));
         }
         if batch.compression().is_some() && len > 0 {
-            check_unpacked(file, body + offset, len)?;
+            check_uncompressed_length(file, body + offset, len)?;
         }
     }
     Ok(())
 }
 
-/// A packed buffer begins with its unpacked length; -1 says that it is not packed after all.
-fn check_unpacked(file: &mut (impl Read + Seek), at: u64, len: u64) -> IpcChecked<()> {
+/// Checks the uncompressed length at the start of a compressed buffer; -1 marks a buffer that is
+/// stored uncompressed.
+fn check_uncompressed_length(file: &mut (impl Read + Seek), at: u64, len: u64) -> IpcChecked<()> {
     if len < 8 {
-        return Err(bad("a packed buffer lacks its length"));
+        return Err(malformed("a compressed buffer lacks its length"));
     }
-    let unpacked = i64::from_le_bytes(word_at(file, at)?);
-    let most = BEST_RATIO.saturating_mul(len).min(i64::MAX as u64) as i64;
-    if (-1..=most).contains(&unpacked) {
+    let uncompressed = i64::from_le_bytes(word_at(file, at)?);
+    let longest = MAX_COMPRESSION_RATIO
+        .saturating_mul(len)
+        .min(i64::MAX as u64) as i64;
+    if (-1..=longest).contains(&uncompressed) {
         Ok(())
     } else {
-        Err(bad("a packed buffer states an impossible length"))
+        Err(malformed("a compressed buffer has an impossible length"))
     }
 }
 
 fn message_of(bytes: &[u8]) -> IpcChecked<Message<'_>> {
-    root_as_message(bytes).map_err(|error| bad(&format!("message: {error}")))
+    root_as_message(bytes).map_err(|error| malformed(&format!("message: {error}")))
 }
 
 fn word_at<const N: usize>(file: &mut (impl Read + Seek), at: u64) -> IpcChecked<[u8; N]> {
@@ -149,7 +155,7 @@ fn word_at<const N: usize>(file: &mut (impl Read + Seek), at: u64) -> IpcChecked
     Ok(word)
 }
 
-/// Bytes whose length has been held against the file's.
+/// Reads `len` bytes at `at`; the caller has checked `len` against the size of the file.
 fn bytes_at(file: &mut (impl Read + Seek), at: u64, len: u64) -> IpcChecked<Vec<u8>> {
     let mut bytes = vec![0; len as usize];
     file.seek(SeekFrom::Start(at))?;

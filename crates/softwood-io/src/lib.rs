@@ -1,22 +1,24 @@
-//! Tables in and out: CSV, TSV, Parquet and Arrow IPC, chosen by the file's suffix.
+//! Reads and writes tables: CSV, TSV, Parquet and Arrow IPC, by the suffix of the file.
 //!
-//! [`read_table`] and [`write_table`] are the two doors; Arrow and the parsers stay behind them.
+//! [`read_table`] and [`write_table`] are the whole interface; no type of Arrow or of the parsers
+//! appears in it.
 //!
 //! # Cells
 //!
-//! - CSV and TSV: an empty cell, `NA`, `N/A`, `NaN`, `null`, `None` and `?` (any case) are missing. A column is numeric
-//!   when every other cell is a number, else categorical. A column that is almost all numbers is taken to be a numeric
-//!   one with a slip in it, and refused with the cell's name, unless [`ReadOptions`] says what it is; so is one of
-//!   numbers written for people (`1,5`, `1,234.50`, `$20`, `7%`), whose marks mean different things to different people.
-//!   `true` and `false` (any case) are categories, written in lower case.
-//! - Parquet and Arrow IPC: integers, floats and decimals are numbers; booleans, texts and dictionaries of texts are
-//!   categories; dates are days since 1970-01-01, timestamps seconds since then, times seconds since midnight, durations
-//!   seconds. Nulls are missing.
+//! - CSV and TSV: an empty cell, `NA`, `N/A`, `NaN`, `null`, `None` and `?` (any case) are missing.
+//!   A column is numeric if every other cell is a number, else categorical. A column in which
+//!   almost all cells are numbers is rejected with the position of the first other cell, unless
+//!   [`ReadOptions`] declares its kind. So is a column of formatted numbers (`1,5`, `1,234.50`,
+//!   `$20`, `7%`), because the meaning of their separators is ambiguous. `true` and `false` (any
+//!   case) are categories, in lower case.
+//! - Parquet and Arrow IPC: integers, floats and decimals are numeric; booleans, strings and
+//!   dictionaries of strings are categorical; dates are days since 1970-01-01, timestamps seconds
+//!   since then, times seconds since midnight, durations seconds. Nulls are missing.
 //!
 //! # Features
 //!
-//! `parquet` and `ipc`, both on by default, are those two formats; without them their files are refused with a message
-//! that says so, and no Arrow crate is compiled.
+//! `parquet` and `ipc` (both enabled by default) are the support for those formats. Without them
+//! such files are rejected with a message that names the feature, and no Arrow crate is compiled.
 //!
 //! # Example
 //!
@@ -34,22 +36,22 @@
 
 #[cfg(any(feature = "parquet", feature = "ipc"))]
 mod arrow;
+#[cfg(any(feature = "parquet", feature = "ipc"))]
+mod catch_panic;
+mod category_builder;
 mod cell;
 mod column_builder;
 mod csv;
+mod file_format;
 mod formatted_number;
-#[cfg(any(feature = "parquet", feature = "ipc"))]
-mod guard;
 #[cfg(feature = "ipc")]
 mod ipc;
 #[cfg(feature = "ipc")]
 mod ipc_check;
-mod levels;
 mod options;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod read;
-mod sniff;
 mod source;
 mod write;
 

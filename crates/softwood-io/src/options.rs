@@ -1,51 +1,52 @@
-//! What the caller knows about a table before it is read: the delimiter and the kinds of columns.
+//! Options for reading a table: the delimiter and the kinds of the columns.
 
 use softwood::{Error, FieldKind, Result, Schema, Table, Task};
 
 /// How to read a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// Delimiter of a CSV or TSV file: one ASCII byte. By suffix where `None`.
+    /// Delimiter of a CSV or TSV file: one ASCII byte. `None` takes the delimiter of the suffix.
     pub delimiter: Option<u8>,
-    /// Columns whose cells are categories, whatever they look like.
+    /// Columns to read as categorical, also if their cells are numbers.
     pub categorical: Vec<String>,
-    /// Columns whose cells are numbers; any other text there is an error.
+    /// Columns to read as numeric; a cell with other text is an error.
     pub numeric: Vec<String>,
-    /// Columns nobody will use: they are read, and never cause an error.
+    /// Columns that the caller does not use: they are read, and their cells never cause an error.
     pub ignore: Vec<String>,
-    /// Whether every column that is not named above is read as those to be ignored are.
+    /// Whether columns that are not named above are read like those in `ignore`.
     pub lenient: bool,
 }
 
-/// How the cells of one column are taken.
+/// How the kind of one column is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KindRule {
-    /// Array; other text is an error.
+    /// Numeric by declaration; other text is an error.
     Numeric,
-    /// Numbers, since a model was trained on them; other text is an error.
+    /// Numeric because it was numeric in training; other text is an error.
     Trained,
-    /// Categories.
+    /// Categorical by declaration or because it was categorical in training.
     Categorical,
-    /// By their looks; what cannot be settled is an error.
+    /// Inferred from the cells; an ambiguous column is an error.
     Infer,
-    /// By their looks; what cannot be settled is text, and a type without a reading is all missing.
+    /// Inferred from the cells; an ambiguous column is categorical, and the cells of an unsupported
+    /// Arrow type are missing.
     Lenient,
 }
 
 impl KindRule {
-    /// Where only numbers will do: what a message about other text ends with.
-    pub(crate) fn otherwise(self) -> Option<&'static str> {
+    /// The end of the error message about a text cell, for rules that accept only numbers.
+    pub(crate) fn text_advice(self) -> Option<&'static str> {
         match self {
             Self::Numeric => Some(", or declare the column categorical"),
-            Self::Trained => Some("; the model was trained on numbers here"),
+            Self::Trained => Some("; the column was numeric in training"),
             Self::Categorical | Self::Infer | Self::Lenient => None,
         }
     }
 }
 
 impl ReadOptions {
-    /// Options for a table a fitted model is applied to: the model's fields, and the target of a regression, are read
-    /// as what they were in training; other columns never cause an error.
+    /// Options for a table that a fitted model is applied to: the features, and the target of a
+    /// regression, have the kinds they had in training; other columns never cause an error.
     #[must_use]
     pub fn for_schema(schema: &Schema) -> Self {
         let (numeric, categorical): (Vec<_>, Vec<_>) = schema
@@ -65,11 +66,11 @@ impl ReadOptions {
         options
     }
 
-    /// Checks that every column named here is in the table. Reading does not: a model may be applied to a table
-    /// without its target.
+    /// Checks that the table has every column named in these options. Reading does not check that,
+    /// because a model may be applied to a table without its target.
     ///
     /// # Errors
-    /// When a named column is absent; the message lists the names there are.
+    /// When a named column is absent; the message lists the columns of the table.
     pub fn check_names(&self, table: &Table) -> Result<()> {
         let named = self.categorical.iter().chain(&self.numeric);
         for name in named.chain(&self.ignore) {
@@ -78,27 +79,27 @@ impl ReadOptions {
         Ok(())
     }
 
-    /// Refuses a delimiter that cannot separate cells and a column declared to be two things.
+    /// Rejects an impossible delimiter and a column declared both categorical and numeric.
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(delimiter) = self.delimiter
             && (!delimiter.is_ascii() || b"\"\r\n\0".contains(&delimiter))
         {
             let found = std::ascii::escape_default(delimiter);
             return Err(Error::Parameters(vec![format!(
-                "delimiter `{found}` cannot separate cells; it must be one ASCII character other than a quote or a line break"
+                "delimiter `{found}` is not allowed; it must be one ASCII character other than a quote or a line break"
             )]));
         }
         let both = |name: &&String| self.numeric.contains(name);
         match self.categorical.iter().find(both) {
             Some(name) => {
-                let problem = "it is declared both categorical and numeric; choose one";
+                let problem = "declared both categorical and numeric; choose one";
                 Err(Error::column(name, problem))
             }
             None => Ok(()),
         }
     }
 
-    /// The rule of the column of this name.
+    /// The rule for the column of this name.
     pub(crate) fn rule(&self, name: &str) -> KindRule {
         let has = |names: &[String]| names.iter().any(|known| known == name);
         if has(&self.ignore) {
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn schema_forces_fields_and_regression_target() {
+    fn a_schema_decides_the_kinds_of_features_and_regression_target() {
         let schema = Schema::of(&table(), "price", Task::Regression);
         let options = ReadOptions::for_schema(&schema);
         assert_eq!(options.rule("age"), KindRule::Trained);
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_told_with_the_known_ones() {
+    fn unknown_names_are_reported_with_the_known_ones() {
         let options = ReadOptions {
             categorical: vec!["town".to_owned()],
             ..ReadOptions::default()
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_delimiters_and_double_kinds_are_refused() {
+    fn impossible_delimiters_and_contradictory_kinds_are_rejected() {
         for delimiter in [b'"', b'\n', b'\r', 0, 0xA7] {
             let options = ReadOptions {
                 delimiter: Some(delimiter),

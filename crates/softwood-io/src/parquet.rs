@@ -1,4 +1,4 @@
-//! Parquet files, in and out.
+//! Reads and writes Parquet files.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -10,34 +10,35 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use softwood::{Error, Result, Table};
 
-use crate::arrow::{TableGatherer, batches_of, schema_of};
+use crate::arrow::{TableBuilder, batches_of, schema_of};
 use crate::options::ReadOptions;
-use crate::source::problem_of;
+use crate::source::io_problem;
 
-const MARK: [u8; 4] = *b"PAR1";
+/// Magic bytes at the beginning and the end of a Parquet file.
+const MAGIC: [u8; 4] = *b"PAR1";
 
 /// Reads a table.
 pub(crate) fn read(mut file: File, options: &ReadOptions) -> Result<Table> {
-    check_marks(&mut file)?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| damaged(&e))?;
-    let mut gather = TableGatherer::new(builder.schema(), options)?;
-    for batch in builder.build().map_err(|e| damaged(&e))? {
+    check_magic(&mut file)?;
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| damaged(&e))?;
+    let mut table = TableBuilder::new(reader.schema(), options)?;
+    for batch in reader.build().map_err(|e| damaged(&e))? {
         let batch = batch.map_err(|e| damaged(&e))?;
-        gather.push(&batch)?;
+        table.push(&batch)?;
     }
-    gather.finish()
+    table.finish()
 }
 
-/// A Parquet file begins and ends with its mark; one cut short lacks the second.
-fn check_marks(file: &mut File) -> Result<()> {
-    let (head, tail, len) = ends(file).map_err(|error| Error::Table(problem_of(&error, "read")))?;
+/// Checks that the file begins and ends with the magic bytes; a truncated file lacks the second.
+fn check_magic(file: &mut File) -> Result<()> {
+    let (head, tail, len) = ends(file).map_err(|error| Error::Table(io_problem(&error, "read")))?;
     let problem = if len == 0 {
         "the file is empty"
-    } else if head != MARK {
-        "it is not a Parquet file: it does not begin with `PAR1`"
+    } else if head != MAGIC {
+        "not a Parquet file: it does not begin with `PAR1`"
     } else if tail == *b"PARE" {
-        "it is an encrypted Parquet file, which cannot be read"
-    } else if tail != MARK || len < 12 {
+        "the Parquet file is encrypted; encrypted files are not supported"
+    } else if tail != MAGIC || len < 12 {
         "the Parquet file is truncated: it does not end with `PAR1`"
     } else {
         return Ok(());
@@ -45,7 +46,7 @@ fn check_marks(file: &mut File) -> Result<()> {
     Err(Error::Table(problem.to_owned()))
 }
 
-/// First and last four bytes, and the length; zeros where there are fewer.
+/// First and last four bytes (zeros if the file is shorter), and the length.
 fn ends(file: &mut File) -> std::io::Result<([u8; 4], [u8; 4], u64)> {
     let (mut head, mut tail) = ([0; 4], [0; 4]);
     let len = file.seek(SeekFrom::End(0))?;
@@ -62,7 +63,7 @@ fn damaged(error: &dyn std::error::Error) -> Error {
     Error::Table(format!("the Parquet file is damaged or truncated: {error}"))
 }
 
-/// Writes a table, packed by zstd.
+/// Writes a table with zstd compression.
 pub(crate) fn write(out: &mut (dyn Write + Send), table: &Table) -> std::io::Result<()> {
     let schema = schema_of(table);
     let properties = WriterProperties::builder()

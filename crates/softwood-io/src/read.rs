@@ -1,35 +1,36 @@
-//! Reading by suffix, and what every format demands of its columns.
+//! Reads a table in the format of its suffix, and checks that apply to every format.
 
 use std::io::ErrorKind;
 use std::path::Path;
 
 use softwood::{Error, Result, Table};
 
-use crate::csv;
 #[cfg(any(feature = "parquet", feature = "ipc"))]
-use crate::guard::guarded;
+use crate::catch_panic::catch_panic;
+use crate::csv;
+use crate::file_format::FileFormat;
 #[cfg(feature = "ipc")]
 use crate::ipc;
 use crate::options::ReadOptions;
 #[cfg(feature = "parquet")]
 use crate::parquet;
-use crate::sniff::FileFormat;
 #[cfg(any(feature = "parquet", feature = "ipc"))]
 use crate::source::open;
-use crate::source::{InputSource, input_name, problem_of};
+use crate::source::{InputSource, input_name, io_problem};
 
-/// Reads the table at `path`: CSV, TSV, Parquet or Arrow IPC by suffix; `-` is CSV on standard input. Text may be packed
-/// by gzip.
+/// Reads the table at `path`: CSV, TSV, Parquet or Arrow IPC by suffix; `-` is CSV on standard
+/// input. Text may be compressed by gzip.
 ///
 /// # Errors
-/// When the file cannot be read, is not what its suffix says, is cut short, has no rows, or holds cells that its columns
-/// cannot. Messages name the file, and the row (data rows from 1) and column where there is one.
+/// When the file cannot be read, does not have the format of its suffix, is truncated, has no rows,
+/// or has a cell that does not match the kind of its column. Messages name the file and, if there
+/// is one, the column and the row (data rows, counted from 1).
 pub fn read_table(path: &Path, options: &ReadOptions) -> Result<Table> {
     options.check()?;
     if path.is_dir() {
         return Err(Error::file(
             path,
-            problem_of(&ErrorKind::IsADirectory.into(), "read"),
+            io_problem(&ErrorKind::IsADirectory.into(), "read"),
         ));
     }
     let within = |error: Error| error.within(input_name(path));
@@ -37,44 +38,44 @@ pub fn read_table(path: &Path, options: &ReadOptions) -> Result<Table> {
         #[cfg(feature = "parquet")]
         FileFormat::Parquet => {
             let file = open(path)?;
-            guarded(|| parquet::read(file, options)).map_err(within)
+            catch_panic(|| parquet::read(file, options)).map_err(within)
         }
         #[cfg(feature = "ipc")]
         FileFormat::Ipc => {
             let file = open(path)?;
-            guarded(|| ipc::read(file, options)).map_err(within)
+            catch_panic(|| ipc::read(file, options)).map_err(within)
         }
         FileFormat::Text { delimiter, gzip } => {
             let source = InputSource::at(path)?;
-            let packed = check_packed(&source, gzip);
+            let checked = check_gzip(&source, gzip);
             let delimiter = options.delimiter.unwrap_or(delimiter);
-            let table = packed.and_then(|()| csv::read(&source, delimiter, options));
+            let table = checked.and_then(|()| csv::read(&source, delimiter, options));
             table.map_err(within)
         }
     }
 }
 
-/// Reads a CSV table from memory; gzip is unpacked.
+/// Reads a CSV table from memory; gzip is decompressed.
 ///
 /// # Errors
-/// As [`read_table`], without a file's name.
+/// Like [`read_table`], but without a file name.
 pub fn read_csv(bytes: &[u8], options: &ReadOptions) -> Result<Table> {
     options.check()?;
     let delimiter = options.delimiter.unwrap_or(b',');
     csv::read(&InputSource::Memory(bytes.into()), delimiter, options)
 }
 
-/// Refuses what a suffix calls gzip and is not.
-fn check_packed(source: &InputSource<'_>, gzip: bool) -> Result<()> {
+/// Rejects a file that is not gzip although its suffix is `.gz`.
+fn check_gzip(source: &InputSource<'_>, gzip: bool) -> Result<()> {
     let text = source.text()?;
     if gzip && !text.gzip && !text.is_empty {
-        let problem = "it is not gzip, though its suffix says so";
+        let problem = "not gzip data, although the suffix is .gz; rename or compress the file";
         return Err(Error::Table(problem.to_owned()));
     }
     Ok(())
 }
 
-/// Refuses names that are empty or appear twice.
+/// Rejects column names that are empty or appear twice.
 pub(crate) fn check_header(names: &[String]) -> Result<()> {
     if let Some(at) = names.iter().position(|name| name.trim().is_empty()) {
         return Err(Error::Table(format!(
@@ -87,13 +88,13 @@ pub(crate) fn check_header(names: &[String]) -> Result<()> {
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(pair) => Err(Error::column(
             pair[0],
-            "the name appears twice; every column needs a name of its own",
+            "the name appears twice; column names must be unique",
         )),
         None => Ok(()),
     }
 }
 
-/// The answer to a table without rows, in every format.
+/// The error for a table without rows, in any format.
 pub(crate) fn no_rows() -> Error {
     Error::Table("the table has no rows".to_owned())
 }

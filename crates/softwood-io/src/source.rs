@@ -1,4 +1,5 @@
-//! Where bytes come from: a file, or memory where a stream cannot be read twice. Turns failures of the system into words.
+//! Input bytes from a file, or from memory for streams, which cannot be read twice; and messages
+//! for I/O errors.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -8,21 +9,21 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 use softwood::{Error, Result};
 
-use crate::sniff::{GZIP, is_stream};
+use crate::file_format::{GZIP, is_stream};
 
-/// The mark some programs put before UTF-8 text.
+/// Byte order mark that some programs write before UTF-8 text.
 const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
-/// Bytes that can be read more than once.
+/// Input that can be read more than once.
 #[derive(Debug)]
 pub(crate) enum InputSource<'a> {
     /// A regular file.
     File(&'a Path),
-    /// All the bytes.
+    /// The bytes of a pipe, of standard input or of a slice.
     Memory(Cow<'a, [u8]>),
 }
 
-/// The name under which errors speak of a path.
+/// The name of a path in error messages.
 pub(crate) fn input_name(path: &Path) -> PathBuf {
     if is_stream(path) {
         PathBuf::from("standard input")
@@ -31,18 +32,18 @@ pub(crate) fn input_name(path: &Path) -> PathBuf {
     }
 }
 
-/// What an input failure means, for a message.
-pub(crate) fn problem_of(error: &io::Error, act: &str) -> String {
+/// The message for an I/O error; `access` is `read` or `write`.
+pub(crate) fn io_problem(error: &io::Error, access: &str) -> String {
     match error.kind() {
         ErrorKind::NotFound => "there is no such file".to_owned(),
-        ErrorKind::PermissionDenied => format!("there is no permission to {act} it"),
-        ErrorKind::IsADirectory => "it is a directory; name a file".to_owned(),
-        _ => format!("cannot {act} it: {error}"),
+        ErrorKind::PermissionDenied => format!("no permission to {access} this file"),
+        ErrorKind::IsADirectory => "this is a directory; give the path of a file".to_owned(),
+        _ => format!("cannot {access}: {error}"),
     }
 }
 
-/// What a failure to read text means, packed or not.
-pub(crate) fn reading_problem(error: &io::Error, gzip: bool) -> String {
+/// The message for an I/O error while text is read, compressed by gzip or not.
+pub(crate) fn text_problem(error: &io::Error, gzip: bool) -> String {
     match error.kind() {
         ErrorKind::UnexpectedEof if gzip => {
             "the gzip data ends early; the file is truncated".to_owned()
@@ -50,49 +51,50 @@ pub(crate) fn reading_problem(error: &io::Error, gzip: bool) -> String {
         ErrorKind::InvalidData | ErrorKind::InvalidInput if gzip => {
             format!("the gzip data is damaged: {error}")
         }
-        _ => problem_of(error, "read"),
+        _ => io_problem(error, "read"),
     }
 }
 
-/// Opens a file that must be there and not be a directory.
+/// Opens an existing file that is not a directory.
 pub(crate) fn open(path: &Path) -> Result<File> {
-    let told = |error: &io::Error| Error::file(path, problem_of(error, "read"));
-    let file = File::open(path).map_err(|error| told(&error))?;
-    let about = file.metadata().map_err(|error| told(&error))?;
-    if about.is_dir() {
-        return Err(told(&ErrorKind::IsADirectory.into()));
+    let failed = |error: &io::Error| Error::file(path, io_problem(error, "read"));
+    let file = File::open(path).map_err(|error| failed(&error))?;
+    let metadata = file.metadata().map_err(|error| failed(&error))?;
+    if metadata.is_dir() {
+        return Err(failed(&ErrorKind::IsADirectory.into()));
     }
     Ok(file)
 }
 
 impl<'a> InputSource<'a> {
-    /// The source a path names. Pipes and standard input are read into memory.
+    /// The input at a path. Pipes and standard input are read into memory.
     pub(crate) fn at(path: &'a Path) -> Result<Self> {
-        let told = |error: &io::Error| Error::file(input_name(path), problem_of(error, "read"));
+        let failed = |error: &io::Error| Error::file(input_name(path), io_problem(error, "read"));
         let mut bytes = Vec::new();
         if is_stream(path) {
             let mut input = io::stdin().lock();
             input
                 .read_to_end(&mut bytes)
-                .map_err(|error| told(&error))?;
+                .map_err(|error| failed(&error))?;
             return Ok(Self::Memory(bytes.into()));
         }
         let mut file = open(path)?;
-        if file.metadata().is_ok_and(|about| about.is_file()) {
+        if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             return Ok(Self::File(path));
         }
-        file.read_to_end(&mut bytes).map_err(|error| told(&error))?;
+        file.read_to_end(&mut bytes)
+            .map_err(|error| failed(&error))?;
         Ok(Self::Memory(bytes.into()))
     }
 
-    /// A reader from the beginning, unpacked where the bytes are gzip.
+    /// A reader from the beginning of the input, which decompresses gzip.
     pub(crate) fn text(&self) -> Result<TextSource<'_>> {
         let mut raw: Box<dyn Read + '_> = match self {
             Self::File(path) => Box::new(BufReader::with_capacity(1 << 16, open(path)?)),
             Self::Memory(bytes) => Box::new(&bytes[..]),
         };
-        let told = |error: &io::Error, gzip| Error::Table(reading_problem(error, gzip));
-        let head = peek(&mut raw, GZIP.len()).map_err(|error| told(&error, false))?;
+        let failed = |error: &io::Error, gzip| Error::Table(text_problem(error, gzip));
+        let head = peek(&mut raw, GZIP.len()).map_err(|error| failed(&error, false))?;
         let gzip = head.starts_with(&GZIP);
         let is_empty = head.is_empty();
         let whole = Cursor::new(head).chain(raw);
@@ -101,7 +103,7 @@ impl<'a> InputSource<'a> {
         } else {
             Box::new(whole)
         };
-        let mut start = peek(&mut reader, BYTE_ORDER_MARK.len()).map_err(|e| told(&e, gzip))?;
+        let mut start = peek(&mut reader, BYTE_ORDER_MARK.len()).map_err(|e| failed(&e, gzip))?;
         if start == BYTE_ORDER_MARK {
             start.clear();
         }
@@ -114,17 +116,17 @@ impl<'a> InputSource<'a> {
     }
 }
 
-/// Text to be parsed.
+/// Text input for the CSV parser.
 pub(crate) struct TextSource<'a> {
-    /// The unpacked bytes, without a byte order mark.
+    /// Decompressed bytes without a byte order mark.
     pub reader: Box<dyn Read + 'a>,
-    /// Whether they were packed by gzip.
+    /// Whether the input is compressed by gzip.
     pub gzip: bool,
-    /// Whether there are no bytes at all.
+    /// Whether the input has no bytes.
     pub is_empty: bool,
 }
 
-/// The first bytes: `n` of them, or fewer where the input ends.
+/// The first `n` bytes, or fewer if the input is shorter.
 fn peek(reader: &mut dyn Read, n: usize) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(n);
     reader.take(n as u64).read_to_end(&mut head)?;
@@ -136,14 +138,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_of_the_system_are_put_in_words() {
-        let told = |kind: ErrorKind| problem_of(&kind.into(), "read");
-        assert_eq!(told(ErrorKind::NotFound), "there is no such file");
+    fn io_errors_have_readable_messages() {
+        let message = |kind: ErrorKind| io_problem(&kind.into(), "read");
+        assert_eq!(message(ErrorKind::NotFound), "there is no such file");
         assert_eq!(
-            told(ErrorKind::PermissionDenied),
-            "there is no permission to read it"
+            message(ErrorKind::PermissionDenied),
+            "no permission to read this file"
         );
-        assert!(told(ErrorKind::IsADirectory).contains("directory"));
-        assert!(told(ErrorKind::TimedOut).starts_with("cannot read it: "));
+        assert!(message(ErrorKind::IsADirectory).contains("directory"));
+        assert!(message(ErrorKind::TimedOut).starts_with("cannot read: "));
     }
 }

@@ -1,4 +1,4 @@
-//! Writing by suffix: whole or not at all.
+//! Writes a table in the format of its suffix, atomically.
 
 use std::fs;
 use std::io::{self, BufWriter, ErrorKind, Write};
@@ -10,21 +10,22 @@ use softwood::{Error, Result, Table};
 use tempfile::NamedTempFile;
 
 use crate::csv;
+use crate::file_format::{FileFormat, is_stream};
 #[cfg(feature = "ipc")]
 use crate::ipc;
 #[cfg(feature = "parquet")]
 use crate::parquet;
-use crate::sniff::{FileFormat, is_stream};
-use crate::source::problem_of;
+use crate::source::io_problem;
 
-/// Writes the table to `path`: CSV, TSV, Parquet or Arrow IPC by suffix, text packed by gzip where it ends in `.gz`;
-/// `-` is CSV on standard output, where a reader that has seen enough is no error. A file appears whole or not at all.
+/// Writes the table to `path`: CSV, TSV, Parquet or Arrow IPC by suffix, text compressed by gzip if
+/// the suffix ends in `.gz`; `-` is CSV on standard output, where a closed pipe is not an error.
+/// Writing is atomic: the file appears complete or not at all.
 ///
-/// Missing cells are empty in text and null elsewhere; so are categories without a name ([`softwood::UNSEEN`]).
+/// Missing cells and unseen categories ([`softwood::UNSEEN`]) are empty in text and null elsewhere.
 ///
 /// # Errors
-/// When the suffix is unknown, the folder is not there, the target is a directory, or the system refuses. Messages name
-/// the file.
+/// When the suffix is unknown, the folder does not exist, the path is a directory, or the system
+/// fails to write. Messages name the file.
 pub fn write_table(path: &Path, table: &Table) -> Result<()> {
     let format = FileFormat::of(path)?;
     if table.columns().is_empty() {
@@ -32,28 +33,29 @@ pub fn write_table(path: &Path, table: &Table) -> Result<()> {
     }
     if is_stream(path) {
         let mut out = io::stdout();
-        return forgive_closed(put(&mut out, format, table))
-            .map_err(|error| Error::file("standard output", problem_of(&error, "write")));
+        return ignore_closed_pipe(write_format(&mut out, format, table))
+            .map_err(|error| Error::file("standard output", io_problem(&error, "write")));
     }
-    let target = target_of(path)?;
-    let told = |error: &io::Error| Error::file(path, problem_of(error, "write"));
-    let file = temporary_beside(&target).map_err(|error| told(&error))?;
+    let target = resolve_target(path)?;
+    let failed = |error: &io::Error| Error::file(path, io_problem(error, "write"));
+    let file = temporary_beside(&target).map_err(|error| failed(&error))?;
     let mut out = BufWriter::new(file);
-    put(&mut out, format, table).map_err(|error| told(&error))?;
-    let file = out.into_inner().map_err(|error| told(error.error()))?;
-    file.persist(&target).map_err(|error| told(&error.error))?;
+    write_format(&mut out, format, table).map_err(|error| failed(&error))?;
+    let file = out.into_inner().map_err(|error| failed(error.error()))?;
+    file.persist(&target)
+        .map_err(|error| failed(&error.error))?;
     Ok(())
 }
 
-/// Someone who reads only the beginning of our output, as `head` does, has what he wants.
-fn forgive_closed(written: io::Result<()>) -> io::Result<()> {
+/// Treats a closed pipe as success: a reader such as `head` stops before the end of the output.
+fn ignore_closed_pipe(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
 }
 
-fn put(out: &mut (dyn Write + Send), format: FileFormat, table: &Table) -> io::Result<()> {
+fn write_format(out: &mut (dyn Write + Send), format: FileFormat, table: &Table) -> io::Result<()> {
     match format {
         #[cfg(feature = "parquet")]
         FileFormat::Parquet => parquet::write(out, table)?,
@@ -67,21 +69,21 @@ fn put(out: &mut (dyn Write + Send), format: FileFormat, table: &Table) -> io::R
             delimiter,
             gzip: true,
         } => {
-            let mut packed = GzEncoder::new(&mut *out, Compression::default());
-            csv::write(&mut packed, delimiter, table)?;
-            packed.finish()?;
+            let mut encoder = GzEncoder::new(&mut *out, Compression::default());
+            csv::write(&mut encoder, delimiter, table)?;
+            encoder.finish()?;
         }
     }
     out.flush()
 }
 
-/// The file to replace: a link is followed, so that it stays a link.
-fn target_of(path: &Path) -> Result<PathBuf> {
-    if let Ok(about) = fs::metadata(path) {
-        let problem = if about.is_dir() {
-            "it is a directory; name a file"
-        } else if !about.is_file() {
-            "it is not a regular file"
+/// The file to write; a symbolic link is followed, so that the link itself is kept.
+fn resolve_target(path: &Path) -> Result<PathBuf> {
+    if let Ok(metadata) = fs::metadata(path) {
+        let problem = if metadata.is_dir() {
+            "this is a directory; give the path of a file"
+        } else if !metadata.is_file() {
+            "not a regular file; give another path"
         } else {
             return Ok(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()));
         };
@@ -89,19 +91,19 @@ fn target_of(path: &Path) -> Result<PathBuf> {
     }
     let folder = folder_of(path);
     match fs::metadata(folder) {
-        Ok(about) if about.is_dir() => Ok(path.to_owned()),
+        Ok(metadata) if metadata.is_dir() => Ok(path.to_owned()),
         Ok(_) => {
-            let problem = format!("`{}` is not a folder", folder.display());
+            let problem = format!("`{}` is not a directory", folder.display());
             Err(Error::file(path, problem))
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let problem = format!(
-                "the folder `{}` does not exist; make it first",
+                "the directory `{}` does not exist; create it first",
                 folder.display()
             );
             Err(Error::file(path, problem))
         }
-        Err(error) => Err(Error::file(path, problem_of(&error, "write"))),
+        Err(error) => Err(Error::file(path, io_problem(&error, "write"))),
     }
 }
 
@@ -112,19 +114,19 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// A file under a name of its own in the same folder, with the permissions of the file it will replace, or those that
-/// any new file gets. It is removed when dropped.
+/// A temporary file in the directory of `target`, removed when dropped. It has the permissions of
+/// the file it will replace, or those of any new file.
 fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".softwood-");
-    let before = fs::metadata(target).map(|about| about.permissions());
+    let replaced = fs::metadata(target).map(|metadata| metadata.permissions());
     #[cfg(unix)]
-    if before.is_err() {
+    if replaced.is_err() {
         use std::os::unix::fs::PermissionsExt;
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let file = builder.tempfile_in(folder_of(target))?;
-    if let Ok(permissions) = before {
+    if let Ok(permissions) = replaced {
         file.as_file().set_permissions(permissions)?;
     }
     Ok(file)
@@ -135,7 +137,7 @@ mod tests {
     use super::*;
     use softwood::Column;
 
-    /// Takes a few bytes, then fails.
+    /// Accepts a given number of bytes, then fails.
     struct Failing(ErrorKind, usize);
 
     impl Write for Failing {
@@ -156,23 +158,23 @@ mod tests {
     #[test]
     fn a_closed_pipe_is_success_and_a_full_disk_is_not() {
         let format = FileFormat::of(Path::new("-")).unwrap();
-        // few rows fail when the buffer is flushed, many while it is filled
+        // with few rows the flush fails, with many a write
         for n_rows in [100, 100_000] {
             let table = Table::new(vec![Column::numeric("a", vec![1.0; n_rows])]).unwrap();
-            let closed = put(&mut Failing(ErrorKind::BrokenPipe, 10), format, &table);
-            assert!(forgive_closed(closed).is_ok());
-            let full = put(&mut Failing(ErrorKind::StorageFull, 10), format, &table);
+            let closed = write_format(&mut Failing(ErrorKind::BrokenPipe, 10), format, &table);
+            assert!(ignore_closed_pipe(closed).is_ok());
+            let full = write_format(&mut Failing(ErrorKind::StorageFull, 10), format, &table);
             assert_eq!(full.unwrap_err().kind(), ErrorKind::StorageFull);
         }
     }
 
     #[cfg(all(feature = "parquet", feature = "ipc"))]
     #[test]
-    fn every_format_tells_a_failing_disk() {
+    fn every_format_reports_a_full_disk() {
         let table = Table::new(vec![Column::numeric("a", vec![1.0; 100])]).unwrap();
         for name in ["a.csv", "a.tsv.gz", "a.parquet", "a.arrow"] {
             let format = FileFormat::of(Path::new(name)).unwrap();
-            let written = put(&mut Failing(ErrorKind::StorageFull, 3), format, &table);
+            let written = write_format(&mut Failing(ErrorKind::StorageFull, 3), format, &table);
             assert!(written.is_err(), "{name}");
         }
     }

@@ -1,5 +1,5 @@
-//! Every bad input gets a message that names the file, the place and what would be right.
-#![allow(clippy::unwrap_used)] // what only helps tests may fail as tests do
+//! Every bad input gets a message that names the file, the position and the remedy.
+#![allow(clippy::unwrap_used)] // helper functions of tests may panic
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,8 +26,9 @@ impl Folder {
     }
 }
 
-/// The message of reading `path`, which must begin with the file's name and hold all of `parts`.
-fn refused(path: &Path, options: &ReadOptions, parts: &[&str]) {
+/// Checks that reading `path` fails with a message that begins with the file name and contains all
+/// of `parts`.
+fn assert_rejected(path: &Path, options: &ReadOptions, parts: &[&str]) {
     let message = read_table(path, options).unwrap_err().to_string();
     assert!(
         message.starts_with(&path.display().to_string()),
@@ -38,9 +39,9 @@ fn refused(path: &Path, options: &ReadOptions, parts: &[&str]) {
     }
 }
 
-fn refused_text(text: impl AsRef<[u8]>, parts: &[&str]) {
+fn assert_text_rejected(text: impl AsRef<[u8]>, parts: &[&str]) {
     let folder = Folder::new();
-    refused(&folder.with("a.csv", text), &ReadOptions::default(), parts);
+    assert_rejected(&folder.with("a.csv", text), &ReadOptions::default(), parts);
 }
 
 fn small() -> Table {
@@ -49,17 +50,17 @@ fn small() -> Table {
 }
 
 #[test]
-fn absent_files_folders_and_unknown_suffixes() {
+fn absent_files_directories_and_unknown_suffixes() {
     let folder = Folder::new();
     let options = ReadOptions::default();
     for name in ["no.csv", "no.parquet", "no.arrow"] {
-        refused(&folder.path(name), &options, &["no such file"]);
+        assert_rejected(&folder.path(name), &options, &["no such file"]);
     }
     for name in ["d.csv", "d.parquet", "d.feather"] {
         fs::create_dir(folder.path(name)).unwrap();
-        refused(&folder.path(name), &options, &["is a directory"]);
+        assert_rejected(&folder.path(name), &options, &["is a directory"]);
     }
-    refused(
+    assert_rejected(
         &folder.with("a.xlsx", "x"),
         &options,
         &[".csv.gz", ".parquet", ".feather"],
@@ -77,7 +78,7 @@ fn files_without_permission() {
         eprintln!("skipped: this user may read everything");
         return;
     }
-    refused(&path, &ReadOptions::default(), &["no permission to read"]);
+    assert_rejected(&path, &ReadOptions::default(), &["no permission to read"]);
     fs::set_permissions(folder.0.path(), fs::Permissions::from_mode(0o555)).unwrap();
     let message = write_table(&folder.path("b.csv"), &small()).unwrap_err();
     fs::set_permissions(folder.0.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -92,52 +93,52 @@ fn empty_files_and_tables_without_rows() {
     let folder = Folder::new();
     let options = ReadOptions::default();
     for name in ["a.csv", "a.tsv", "a.csv.gz", "a.parquet", "a.arrow"] {
-        refused(&folder.with(name, ""), &options, &["the file is empty"]);
+        assert_rejected(&folder.with(name, ""), &options, &["the file is empty"]);
     }
-    refused_text("\n\n", &["the file is empty"]);
-    refused_text("a,b\n", &["the table has no rows"]);
+    assert_text_rejected("\n\n", &["the file is empty"]);
+    assert_text_rejected("a,b\n", &["the table has no rows"]);
     let none = small().take(&[]);
     for name in ["a.csv", "a.parquet", "a.arrow"] {
         let path = folder.path(name);
         write_table(&path, &none).unwrap();
-        refused(&path, &options, &["the table has no rows"]);
+        assert_rejected(&path, &options, &["the table has no rows"]);
     }
 }
 
 #[test]
 fn ragged_rows() {
-    refused_text(
+    assert_text_rejected(
         "a,b\n1,2\n3\n",
-        &["row 2 (line 3) has 1 fields where the header has 2"],
+        &["row 2 (line 3) has 1 fields, but the header has 2"],
     );
-    refused_text("a,b\n1,2\n3,4,5\n", &["row 2 (line 3) has 3 fields"]);
-    refused_text(
+    assert_text_rejected("a,b\n1,2\n3,4,5\n", &["row 2 (line 3) has 3 fields"]);
+    assert_text_rejected(
         "a,b\n\"1,2\n3,4\n",
         &["row 1 (line 2) has 1 fields", "quotes"],
     );
 }
 
 #[test]
-fn names_doubled_or_absent() {
-    refused_text("a,b,a\n1,2,3\n", &["column `a`", "twice"]);
-    refused_text("a,,c\n1,2,3\n", &["column 2 has no name"]);
+fn duplicate_and_empty_column_names() {
+    assert_text_rejected("a,b,a\n1,2,3\n", &["column `a`", "twice"]);
+    assert_text_rejected("a,,c\n1,2,3\n", &["column 2 has no name"]);
 }
 
 #[test]
 fn text_that_is_not_utf8() {
-    refused_text(
+    assert_text_rejected(
         b"a,b\n1,2\n3,caf\xe9\n",
         &["column `b`, row 2", "line 3", "not UTF-8"],
     );
-    refused_text(
+    assert_text_rejected(
         b"\xff\xfea\x00,\x00",
         &["column 1 is not UTF-8", "save the file as UTF-8"],
     );
 }
 
 #[test]
-fn infinities_and_words_among_numbers() {
-    refused_text(
+fn infinities_and_text_among_numbers() {
+    assert_text_rejected(
         "a,b\n1,2\n3,inf\n",
         &["column `b`, row 2", "not a finite number"],
     );
@@ -147,7 +148,7 @@ fn infinities_and_words_among_numbers() {
     };
     let rows = (1..=40).map(|row| format!("{row},{}\n", age(row)));
     let text = format!("id,age\n{}", rows.collect::<String>());
-    refused_text(
+    assert_text_rejected(
         &text,
         &[
             "column `age`, row 17",
@@ -163,7 +164,7 @@ fn infinities_and_words_among_numbers() {
 }
 
 #[test]
-fn words_in_a_column_declared_numeric() {
+fn text_in_a_column_declared_numeric() {
     let folder = Folder::new();
     let options = ReadOptions {
         numeric: vec!["city".to_owned()],
@@ -172,7 +173,7 @@ fn words_in_a_column_declared_numeric() {
     for name in ["a.csv", "a.parquet", "a.ipc"] {
         let path = folder.path(name);
         write_table(&path, &small()).unwrap();
-        refused(
+        assert_rejected(
             &path,
             &options,
             &["column `city`, row 1", "`Oslo`", "not a number"],
@@ -181,7 +182,7 @@ fn words_in_a_column_declared_numeric() {
 }
 
 #[test]
-fn columns_nobody_uses_cause_no_error() {
+fn ignored_columns_cause_no_error() {
     let row = |row: usize| match row {
         2 => "2,2,-inf\n".to_owned(),
         30 => "30,x,01\n".to_owned(),
@@ -205,7 +206,7 @@ fn columns_nobody_uses_cause_no_error() {
 }
 
 #[test]
-fn files_cut_short() {
+fn truncated_files() {
     let folder = Folder::new();
     let rows: Vec<usize> = (0..5000).map(|row| row % 2).collect();
     let table = small().take(&rows);
@@ -219,28 +220,28 @@ fn files_cut_short() {
         let bytes = fs::read(&path).unwrap();
         for keep in [bytes.len() / 2, bytes.len() - 1] {
             fs::write(&path, &bytes[..keep]).unwrap();
-            refused(&path, &ReadOptions::default(), &[part]);
+            assert_rejected(&path, &ReadOptions::default(), &[part]);
         }
     }
 }
 
 #[test]
-fn files_that_are_something_else() {
+fn files_that_do_not_have_the_format_of_their_suffix() {
     let folder = Folder::new();
     let options = ReadOptions::default();
     let text = "a,b\n1,2\n3,4\n5,6\n";
-    refused(
+    assert_rejected(
         &folder.with("a.parquet", text),
         &options,
         &["not a Parquet file"],
     );
-    refused(
+    assert_rejected(
         &folder.with("a.feather", text),
         &options,
         &["not an Arrow IPC file"],
     );
-    refused(&folder.with("a.csv.gz", text), &options, &["not gzip"]);
-    refused(
+    assert_rejected(&folder.with("a.csv.gz", text), &options, &["not gzip"]);
+    assert_rejected(
         &folder.with("b.feather", "FEA1...."),
         &options,
         &["version 1"],
@@ -248,38 +249,34 @@ fn files_that_are_something_else() {
 }
 
 #[test]
-fn targets_that_cannot_be_written() {
+fn output_paths_that_cannot_be_written() {
     let folder = Folder::new();
     let table = small();
-    let told = |name: &str| {
+    let write_error = |name: &str| {
         write_table(&folder.path(name), &table)
             .unwrap_err()
             .to_string()
     };
-    let message = told("no/such/out.csv");
+    let message = write_error("no/such/out.csv");
     assert!(
         message.contains("out.csv") && message.contains("does not exist"),
         "{message}"
     );
     fs::create_dir(folder.path("d.parquet")).unwrap();
-    assert!(told("d.parquet").contains("is a directory"));
+    assert!(write_error("d.parquet").contains("is a directory"));
     folder.with("file", "");
-    assert!(told("file/out.csv").contains("file"));
-    assert!(told("out.txt").contains(".tsv.gz"));
+    assert!(write_error("file/out.csv").contains("file"));
+    assert!(write_error("out.txt").contains(".tsv.gz"));
     let mut left: Vec<_> = fs::read_dir(folder.0.path())
         .unwrap()
         .map(|e| e.unwrap().file_name())
         .collect();
     left.sort();
-    assert_eq!(
-        left,
-        ["d.parquet", "file"],
-        "nothing half-written may be left"
-    );
+    assert_eq!(left, ["d.parquet", "file"], "no partial file may remain");
 }
 
 #[test]
-fn delimiters_that_cannot_be() {
+fn impossible_delimiters() {
     let options = ReadOptions {
         delimiter: Some(b'\n'),
         ..ReadOptions::default()

@@ -1,5 +1,6 @@
-//! Reads every Parquet file under the folder that `SOFTWOOD_DATA` names; skipped where it is not set.
-#![allow(clippy::unwrap_used)] // what only helps tests may fail as tests do
+//! Reads every Parquet file below the directory in the environment variable `SOFTWOOD_DATA`;
+//! skipped if the variable is not set.
+#![allow(clippy::unwrap_used)] // helper functions of tests may panic
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ fn parquet_files(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn every_shared_set_is_read() {
+fn every_parquet_file_is_read() {
     let Some(folder) = std::env::var_os("SOFTWOOD_DATA") else {
         eprintln!("skipped: SOFTWOOD_DATA is not set");
         return;

@@ -1,5 +1,5 @@
-//! What is written comes back, in every format.
-#![allow(clippy::unwrap_used)] // what only helps tests may fail as tests do
+//! A table that is written and read again is unchanged, in every format.
+#![allow(clippy::unwrap_used)] // helper functions of tests may panic
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ const SUFFIXES: [&str; 9] = [
     "csv", "csv.gz", "tsv", "TSV.GZ", "parquet", "pq", "arrow", "ipc", "feather",
 ];
 
-fn same(found: &Table, wanted: &Table) {
+fn assert_same(found: &Table, wanted: &Table) {
     assert_eq!(
         found.names().collect::<Vec<_>>(),
         wanted.names().collect::<Vec<_>>()
@@ -31,12 +31,12 @@ fn same(found: &Table, wanted: &Table) {
     }
 }
 
-fn there_and_back(table: &Table, suffix: &str) -> Table {
+fn write_and_read(table: &Table, suffix: &str) -> Table {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(format!("table.{suffix}"));
     write_table(&path, table).unwrap();
     let left = std::fs::read_dir(folder.path()).unwrap().count();
-    assert_eq!(left, 1, "only the table may be left in the folder");
+    assert_eq!(left, 1, "no temporary file may remain");
     read_table(&path, &ReadOptions::default()).unwrap()
 }
 
@@ -54,31 +54,31 @@ fn mixed(n_rows: usize) -> Table {
 }
 
 #[test]
-fn every_suffix_gives_the_table_back() {
+fn every_suffix_round_trips() {
     let table = mixed(100);
     for suffix in SUFFIXES {
-        same(&there_and_back(&table, suffix), &table);
+        assert_same(&write_and_read(&table, suffix), &table);
     }
 }
 
 #[test]
-fn tables_of_more_than_one_batch_come_back() {
+fn tables_of_more_than_one_batch_round_trip() {
     let table = mixed(70_000);
     for suffix in ["csv", "parquet", "arrow"] {
-        same(&there_and_back(&table, suffix), &table);
+        assert_same(&write_and_read(&table, suffix), &table);
     }
 }
 
 #[test]
-fn one_column_with_missing_cells_comes_back() {
+fn one_column_with_missing_cells_round_trips() {
     let table = Table::new(vec![Column::numeric("a", vec![f64::NAN, 1.0, f64::NAN])]).unwrap();
     for suffix in SUFFIXES {
-        same(&there_and_back(&table, suffix), &table);
+        assert_same(&write_and_read(&table, suffix), &table);
     }
 }
 
 #[test]
-fn a_file_is_replaced_and_a_link_stays_a_link() {
+fn an_existing_file_is_replaced_and_a_symbolic_link_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table.csv");
     write_table(&path, &mixed(50)).unwrap();
@@ -97,7 +97,7 @@ fn a_file_is_replaced_and_a_link_stays_a_link() {
 
 #[cfg(unix)]
 #[test]
-fn a_new_file_has_the_permissions_of_any_other() {
+fn a_new_file_has_default_permissions() {
     let folder = tempfile::tempdir().unwrap();
     let [ours, theirs] = ["ours.csv", "theirs.csv"].map(|name| folder.path().join(name));
     write_table(&ours, &mixed(2)).unwrap();
@@ -107,7 +107,7 @@ fn a_new_file_has_the_permissions_of_any_other() {
 }
 
 #[test]
-fn text_comes_with_marks_line_ends_delimiters_and_blanks_of_all_kinds() {
+fn byte_order_marks_line_ends_delimiters_and_blanks_are_accepted() {
     let wanted = Table::new(vec![
         Column::numeric("a", vec![1.0, f64::NAN]),
         Column::categorical("b", &[Some("x"), Some("y z")]),
@@ -124,24 +124,24 @@ fn text_comes_with_marks_line_ends_delimiters_and_blanks_of_all_kinds() {
             delimiter,
             ..ReadOptions::default()
         };
-        same(&read_csv(text.as_bytes(), &options).unwrap(), &wanted);
+        assert_same(&read_csv(text.as_bytes(), &options).unwrap(), &wanted);
     }
 }
 
 #[test]
-fn packed_text_is_known_by_its_bytes() {
+fn gzip_is_recognised_by_its_first_bytes() {
     let folder = tempfile::tempdir().unwrap();
-    let [packed, plain] = ["a.csv.gz", "a.csv"].map(|name| folder.path().join(name));
-    write_table(&packed, &mixed(20)).unwrap();
-    std::fs::rename(&packed, &plain).unwrap();
-    same(
+    let [compressed, plain] = ["a.csv.gz", "a.csv"].map(|name| folder.path().join(name));
+    write_table(&compressed, &mixed(20)).unwrap();
+    std::fs::rename(&compressed, &plain).unwrap();
+    assert_same(
         &read_table(&plain, &ReadOptions::default()).unwrap(),
         &mixed(20),
     );
 }
 
 #[test]
-fn truth_values_are_the_same_categories_in_text_and_parquet() {
+fn booleans_in_text_are_lower_case_categories() {
     let text = "a,b\nTRUE,1\nfalse,2\n,3\nTrue,4\n";
     let table = read_csv(text.as_bytes(), &ReadOptions::default()).unwrap();
     let wanted = [Some("true"), Some("false"), None, Some("true")];
@@ -156,19 +156,19 @@ fn cell() -> impl Strategy<Value = f64> {
     ]
 }
 
-/// Texts that no reader may take for a number, a truth value or a missing cell.
-fn word() -> impl Strategy<Value = Option<String>> {
+/// Texts that are not numbers, booleans or missing-value tokens.
+fn text() -> impl Strategy<Value = Option<String>> {
     proptest::option::of("w[ -~äß\n\r\t\"',;]{0,8}")
 }
 
 fn table() -> impl Strategy<Value = Table> {
     (1usize..30).prop_flat_map(|n_rows| {
         let numbers = proptest::collection::vec(cell(), n_rows);
-        let words = proptest::collection::vec(word(), n_rows - 1);
-        (numbers, words).prop_map(|(numbers, mut words)| {
-            words.push(Some("w".to_owned()));
+        let texts = proptest::collection::vec(text(), n_rows - 1);
+        (numbers, texts).prop_map(|(numbers, mut texts)| {
+            texts.push(Some("w".to_owned()));
             let columns = vec![
-                Column::categorical("words", &words),
+                Column::categorical("texts", &texts),
                 Column::numeric("numbers", numbers),
             ];
             Table::new(columns).expect("finite numbers and two names")
@@ -180,9 +180,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_table_comes_back(table in table()) {
+    fn any_table_round_trips(table in table()) {
         for suffix in ["csv", "tsv.gz", "parquet", "arrow"] {
-            same(&there_and_back(&table, suffix), &table);
+            assert_same(&write_and_read(&table, suffix), &table);
         }
     }
 

@@ -1,4 +1,4 @@
-//! `softwood explain`: what columns are worth to a model, and the model itself where it is a single tree.
+//! `softwood explain`: feature importances, and the rules of a model that is a single tree.
 
 use std::path::{Path, PathBuf};
 
@@ -11,12 +11,14 @@ use softwood::{
 use softwood_io::{ReadOptions, read_table};
 
 use crate::args::ExplainArgs;
-use crate::commands::files::{check_one_stream, check_output, is_stream, model_for};
 use crate::commands::notes;
+use crate::commands::path_checks::{
+    check_output, check_stdin_used_once, is_stream, read_model_for,
+};
 use crate::print;
 use crate::progress::Bar;
 
-/// What can be said of a model.
+/// The report of `explain`.
 #[derive(Debug, Serialize)]
 pub(crate) struct ExplainReport {
     pub(crate) model: PathBuf,
@@ -26,18 +28,19 @@ pub(crate) struct ExplainReport {
     pub(crate) classes: Option<Vec<String>>,
     pub(crate) data: Option<PathBuf>,
     pub(crate) reference: Option<PathBuf>,
-    /// Part of all gains in training, by column; none for a family that does not split on columns.
+    /// Share of the total gain in training, by column; none for a family that does not split on
+    /// single columns.
     pub(crate) gains: Option<Vec<Gain>>,
-    /// None without data.
+    /// Permutation importances; none without data.
     pub(crate) importances: Option<Importances>,
-    /// None where the model is not a single tree.
+    /// The tree; none if the model is not a single tree.
     pub(crate) tree: Option<TreeExport>,
-    /// The picture that was written.
+    /// The drawing of the tree that was written.
     pub(crate) svg: Option<PathBuf>,
     pub(crate) notes: Vec<String>,
 }
 
-/// What the splits on one column gained.
+/// Gain importance of one column.
 #[derive(Debug, Serialize)]
 pub(crate) struct Gain {
     pub(crate) column: String,
@@ -45,20 +48,29 @@ pub(crate) struct Gain {
 }
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
-    check_one_stream(&inputs(args)[1..])?;
+    check_stdin_used_once(&inputs(args)[1..])?;
     if let Some(svg) = &args.svg {
         if is_stream(svg) {
-            return Err(Error::file(svg, "a picture goes to a file; give it a name").into());
+            return Err(Error::file(
+                svg,
+                "a drawing cannot be written to standard output; give a file name",
+            )
+            .into());
         }
         check_output(svg, &inputs(args))?;
     }
-    let posterior = match &args.data {
-        Some(data) => model_for(&args.model, data)?,
+    let model = match &args.data {
+        Some(data) => read_model_for(&args.model, data)?,
         None => read_model(&args.model)?,
     };
-    let mut report = about(posterior.as_ref(), args)?;
+    let mut report = model_report(model.as_ref(), args)?;
     if let Some(data) = &args.data {
-        report.importances = Some(shuffled(posterior.as_ref(), data, args, &mut report.notes)?);
+        report.importances = Some(permutation_importances(
+            model.as_ref(),
+            data,
+            args,
+            &mut report.notes,
+        )?);
     }
     if let (Some(path), Some(tree)) = (&args.svg, &report.tree) {
         std::fs::write(path, tree.svg()).map_err(|error| Error::file(path, error.to_string()))?;
@@ -68,34 +80,33 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
     })
 }
 
-/// Every file that is read.
+/// All files that are read, the model first.
 fn inputs(args: &ExplainArgs) -> Vec<&Path> {
     let tables = [&args.data, &args.reference].into_iter().flatten();
     let tables = tables.map(PathBuf::as_path);
     [args.model.as_path()].into_iter().chain(tables).collect()
 }
 
-/// What the model says of itself, without data.
-fn about(posterior: &dyn Model, args: &ExplainArgs) -> softwood::Result<ExplainReport> {
-    let family = posterior.record().family;
-    let schema = posterior.schema();
+/// The parts of the report that need no data.
+fn model_report(model: &dyn Model, args: &ExplainArgs) -> softwood::Result<ExplainReport> {
+    let family = model.record().family;
+    let schema = model.schema();
     let columns = schema.fields.iter().map(|field| field.name.clone());
-    let gains = posterior.gains().map(|gains| {
+    let gains = model.gains().map(|gains| {
         let gains = columns.zip(gains);
         gains.map(|(column, gain)| Gain { column, gain }).collect()
     });
-    let tree = posterior.tree_export();
+    let tree = model.tree_export();
     if let (Some(svg), None) = (&args.svg, &tree) {
         let problem = format!(
-            "only a single tree can be drawn, and {} is a `{family}` model",
+            "only a model that is a single tree can be drawn, but {} is a `{family}` model",
             args.model.display()
         );
         return Err(Error::file(svg, problem));
     }
     if gains.is_none() && tree.is_none() && args.data.is_none() {
         return Err(Error::Parameters(vec![format!(
-            "a `{family}` model does not split on columns, so that it shows what they are worth only on rows: give a table \
-             after the model"
+            "a `{family}` model has no gain importances; give a table after the model for permutation importances"
         )]));
     }
     Ok(ExplainReport {
@@ -113,18 +124,19 @@ fn about(posterior: &dyn Model, args: &ExplainArgs) -> softwood::Result<ExplainR
     })
 }
 
-fn shuffled(
-    posterior: &dyn Model,
+/// Permutation importances on the rows of a table.
+fn permutation_importances(
+    model: &dyn Model,
     data: &Path,
     args: &ExplainArgs,
     notes: &mut Vec<String>,
 ) -> softwood::Result<Importances> {
-    let schema = posterior.schema();
-    let table = read(posterior, data, args)?;
+    let schema = model.schema();
+    let table = read(model, data, args)?;
     let reference = match &args.reference {
-        // matched here too, so that a problem is told with the file's name
+        // aligned here as well, so that an error names the reference file
         Some(path) => {
-            let table = read(posterior, path, args)?;
+            let table = read(model, path, args)?;
             Some(schema.align(&table).map_err(|error| error.within(path))?)
         }
         None => None,
@@ -135,29 +147,29 @@ fn shuffled(
     let target = target.map_err(within)?;
     if target.is_none() {
         notes.push(format!(
-            "{} has no column `{}`, so that nothing could be scored",
+            "{} has no column `{}`, so the decrease of the log-likelihood is not reported",
             data.display(),
             schema.target
         ));
     }
-    notes.extend(notes::on_members(posterior));
+    notes.extend(notes::on_members(model));
     let pool = Pool::new(args.run.threads.into())?;
     let bar = Bar::start(false);
-    let answer = Distribution::new(posterior, &table, &pool).map_err(within)?;
-    let shuffling = PermutationOptions {
+    let predictive = Distribution::new(model, &table, &pool).map_err(within)?;
+    let options = PermutationOptions {
         repeats: args.repeats.into(),
         key: Key::from_seed(args.run.seed.unwrap_or(0)),
         reference: reference.as_ref(),
     };
-    let found = importances(&answer.observed_by(&bar), target.as_ref(), &shuffling);
+    let found = importances(&predictive.observed_by(&bar), target.as_ref(), &options);
     bar.finish()?;
     found.map_err(within)
 }
 
-fn read(posterior: &dyn Model, path: &Path, args: &ExplainArgs) -> softwood::Result<Table> {
+fn read(model: &dyn Model, path: &Path, args: &ExplainArgs) -> softwood::Result<Table> {
     let read = ReadOptions {
         delimiter: args.format.delimiter,
-        ..ReadOptions::for_schema(posterior.schema())
+        ..ReadOptions::for_schema(model.schema())
     };
     read_table(path, &read)
 }

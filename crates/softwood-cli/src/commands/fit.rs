@@ -1,4 +1,4 @@
-//! `softwood fit`: a table in, a model file out.
+//! `softwood fit`: fits a model to a table and writes a model file.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -11,18 +11,18 @@ use softwood::{
 };
 
 use crate::args::FitArgs;
-use crate::commands::files::{check_one_stream, check_output, is_stream};
 use crate::commands::notes;
+use crate::commands::path_checks::{check_output, check_stdin_used_once, is_stream};
 use crate::commands::settings::{DEFAULT_MODEL, FitSettings};
 use crate::print::{self, text};
 use crate::progress::Bar;
 
-/// What a fit came to.
+/// The report of `fit`.
 #[derive(Debug, Serialize)]
 pub(crate) struct FitReport {
     pub(crate) model: &'static str,
     pub(crate) file: PathBuf,
-    /// The model file that training went on from.
+    /// The model file given with --resume.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) resumed: Option<PathBuf>,
     pub(crate) target: String,
@@ -37,33 +37,39 @@ pub(crate) struct FitReport {
     pub(crate) seed: u64,
     pub(crate) seconds: f64,
     pub(crate) training: Training,
-    /// What may not have been meant.
+    /// Warnings about the data and the members.
     pub(crate) notes: Vec<String>,
 }
 
 pub(crate) fn run(args: &FitArgs) -> Result<()> {
-    let base = args.resume.as_deref().map(read_base).transpose()?;
-    let known = base.as_ref().map(|base| base.schema.target.as_str());
-    let settings = FitSettings::gather(&args.columns, known)?;
+    let resumed = args.resume.as_deref().map(read_warm_start).transpose()?;
+    let resumed_target = resumed
+        .as_ref()
+        .map(|resumed| resumed.schema.target.as_str());
+    let settings = FitSettings::gather(&args.columns, resumed_target)?;
     let name = args.model.as_ref().or(settings.model.as_ref());
-    let family = family_of(name, base.as_ref())?;
-    let spec = match &base {
+    let family = family_of(name, resumed.as_ref())?;
+    let spec = match &resumed {
         None => family.params(&settings.params)?,
-        Some(base) => family
-            .params_from_json(&base.params)?
+        Some(resumed) => family
+            .params_from_json(&resumed.params)?
             .updated(&settings.params)?,
     };
     if is_stream(&args.output) {
-        return Err(Error::file(&args.output, "a model goes to a file; give it a name").into());
+        return Err(Error::file(
+            &args.output,
+            "a model cannot be written to standard output; give a file name",
+        )
+        .into());
     }
     check_output(&args.output, &inputs(args))?;
-    check_one_stream(&inputs(args))?;
-    let data = match &base {
+    check_stdin_used_once(&inputs(args))?;
+    let data = match &resumed {
         None => settings.dataset(&args.data)?,
-        Some(base) => settings.more_rows(&args.data, &base.schema)?,
+        Some(resumed) => settings.matching_dataset(&args.data, &resumed.schema)?,
     };
-    let held_out = match &args.valid {
-        Some(path) => Some(settings.more_rows(path, data.schema())?),
+    let validation = match &args.valid {
+        Some(path) => Some(settings.matching_dataset(path, data.schema())?),
         None => None,
     };
     let seed = args.run.seed.or(settings.seed).unwrap_or(0);
@@ -74,52 +80,53 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         key: Key::from_seed(seed),
         pool: &pool,
         observer: &bar,
-        held_out: held_out.as_ref(),
-        warm_start: base.as_ref().map(|base| &base.record),
+        held_out: validation.as_ref(),
+        warm_start: resumed.as_ref().map(|resumed| &resumed.record),
     };
-    let posterior = spec
+    let model = spec
         .fit(&data, &run)
         .map_err(|error| error.within(&args.data))?;
     bar.finish()?;
-    write_model(&args.output, &posterior.record())?;
-    let mut report = FitReport::new(spec, &data, posterior.as_ref());
+    write_model(&args.output, &model.record())?;
+    let mut report = FitReport::new(spec, &data, model.as_ref());
     report.notes.extend(family.former_names(&settings.params));
     report.file.clone_from(&args.output);
     report.resumed.clone_from(&args.resume);
-    report.n_held_out_rows = held_out.as_ref().map(Dataset::n_rows);
+    report.n_held_out_rows = validation.as_ref().map(Dataset::n_rows);
     (report.seed, report.seconds) = (seed, start.elapsed().as_secs_f64());
     print::emit(args.show.json, args.show.quiet, &report, || {
         text::fit(&report, args.show.verbose)
     })
 }
 
-/// A model to go on from.
+/// The model given with --resume.
 struct WarmStartModel {
     record: Record,
     schema: Schema,
-    /// The parameters that it was fitted with, as JSON.
+    /// The parameters of its fit, as JSON.
     params: String,
 }
 
-fn read_base(path: &Path) -> softwood::Result<WarmStartModel> {
-    let posterior = read_model(path)?;
+fn read_warm_start(path: &Path) -> softwood::Result<WarmStartModel> {
+    let model = read_model(path)?;
     Ok(WarmStartModel {
-        record: posterior.record(),
-        schema: posterior.schema().clone(),
-        params: posterior.params_json(),
+        record: model.record(),
+        schema: model.schema().clone(),
+        params: model.params_json(),
     })
 }
 
-/// The family that was named, or that of the model to go on from; a model does not change its family.
-fn family_of(name: Option<&String>, base: Option<&WarmStartModel>) -> softwood::Result<Family> {
-    let Some(base) = base else {
+/// The family to fit: that of the model given with --resume, or else the one named by the user. An
+/// error if both are given and differ.
+fn family_of(name: Option<&String>, resumed: Option<&WarmStartModel>) -> softwood::Result<Family> {
+    let Some(resumed) = resumed else {
         return Family::from_name(name.map_or(DEFAULT_MODEL, String::as_str));
     };
-    let family = Family::from_name(&base.record.family)?;
+    let family = Family::from_name(&resumed.record.family)?;
     match name {
-        Some(name) if *name != base.record.family => Err(Error::Parameters(vec![format!(
-            "the model to go on from is a `{}`, not a `{name}`; leave --model out",
-            base.record.family
+        Some(name) if *name != resumed.record.family => Err(Error::Parameters(vec![format!(
+            "the model given with --resume is a `{}`, not a `{name}`; omit --model",
+            resumed.record.family
         )])),
         _ => {
             family.check_warm_start()?;
@@ -128,8 +135,8 @@ fn family_of(name: Option<&String>, base: Option<&WarmStartModel>) -> softwood::
     }
 }
 
-/// What is read, and must not be written over. A model to go on from may be: it is read before, and written whole or not
-/// at all.
+/// Input files that must not be overwritten. The model given with --resume may be: it is read
+/// before, and model files are written atomically.
 fn inputs(args: &FitArgs) -> Vec<&Path> {
     [
         Some(&args.data),
@@ -143,9 +150,9 @@ fn inputs(args: &FitArgs) -> Vec<&Path> {
 }
 
 impl FitReport {
-    /// What data and model say; the rest is filled in by the caller.
-    pub(crate) fn new(params: ModelSpec, data: &Dataset, posterior: &dyn Model) -> Self {
-        let schema = posterior.schema();
+    /// A report with the fields that data and model determine; the caller fills in the others.
+    pub(crate) fn new(params: ModelSpec, data: &Dataset, model: &dyn Model) -> Self {
+        let schema = model.schema();
         let n_numeric = schema
             .fields
             .iter()
@@ -161,12 +168,12 @@ impl FitReport {
             n_held_out_rows: None,
             n_numeric,
             n_categorical: schema.fields.len() - n_numeric,
-            n_members: posterior.n_members(),
+            n_members: model.n_members(),
             params,
             seed: 0,
             seconds: 0.0,
-            training: posterior.training().clone(),
-            notes: notes::of(data, posterior.training()),
+            training: model.training().clone(),
+            notes: notes::of(data, model.training()),
         }
     }
 }

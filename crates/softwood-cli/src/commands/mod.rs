@@ -1,13 +1,13 @@
-//! What each verb means, one file a verb.
+//! The commands, one file each.
 
 mod demo;
 mod evaluate;
 mod explain;
-mod files;
 mod fit;
 mod models;
 mod notes;
 mod ood;
+mod path_checks;
 mod predict;
 mod score;
 mod settings;
@@ -23,7 +23,7 @@ pub(crate) use models::{FamilyReport, ParametersReport, SavedReport};
 pub(crate) use ood::OodReport;
 pub(crate) use score::ScoreReport;
 
-/// Does what was asked.
+/// Runs a command.
 pub(crate) fn run(command: &Command) -> Result<()> {
     match command {
         Command::Fit(args) => fit::run(args),

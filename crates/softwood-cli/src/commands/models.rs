@@ -1,4 +1,5 @@
-//! `softwood models`: the families, one family's parameters, or what a model file holds.
+//! `softwood models`: the model families, the parameters of one family, or the content of a model
+//! file.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use softwood::{Error, Family, ParamSpec, Schema, Training, read_model};
 use crate::args::ModelsArgs;
 use crate::print::{self, text};
 
-/// A family in a line.
+/// One line of the list of families.
 #[derive(Debug, Serialize)]
 pub(crate) struct FamilyReport {
     pub(crate) model: &'static str,
@@ -23,18 +24,18 @@ pub(crate) struct ParametersReport {
     pub(crate) model: &'static str,
     pub(crate) summary: &'static str,
     pub(crate) parameters: Vec<ParamSpec>,
-    /// Whether a fitted model can be trained further.
+    /// Whether a fitted model can be trained further (warm start).
     pub(crate) supports_warm_start: bool,
 }
 
-/// A saved model.
+/// The content of a model file.
 #[derive(Debug, Serialize)]
 pub(crate) struct SavedReport {
     pub(crate) file: PathBuf,
     pub(crate) model: String,
     pub(crate) n_members: usize,
     pub(crate) schema: Schema,
-    /// As they were given to the fit, where the file holds them.
+    /// Parameters of the fit, if the file has them.
     pub(crate) params: Option<Value>,
     pub(crate) training: Training,
 }
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<()> {
     let Some(name) = &args.name else {
         let report: Vec<_> = Family::ALL
             .iter()
-            .map(|family| in_a_line(*family))
+            .map(|family| family_report(*family))
             .collect();
         return print::emit(args.json, false, &report, || text::families(&report));
     };
@@ -58,32 +59,32 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<()> {
             print::emit(args.json, false, &report, || text::parameters(&report))
         }
         Err(_) if Path::new(name).exists() => {
-            let report = saved(Path::new(name))?;
+            let report = saved_report(Path::new(name))?;
             print::emit(args.json, false, &report, || text::saved(&report))
         }
         Err(error) => {
-            let problem = format!("{error}; and there is no file of that name");
+            let problem = format!("{error}; there is no file of that name either");
             Err(Error::Parameters(vec![problem]).into())
         }
     }
 }
 
-fn in_a_line(family: Family) -> FamilyReport {
+fn family_report(family: Family) -> FamilyReport {
     FamilyReport {
         model: family.name(),
         summary: family.summary(),
     }
 }
 
-fn saved(path: &Path) -> softwood::Result<SavedReport> {
-    let posterior = read_model(path)?;
-    let record = posterior.record();
+fn saved_report(path: &Path) -> softwood::Result<SavedReport> {
+    let model = read_model(path)?;
+    let record = model.record();
     Ok(SavedReport {
         file: path.to_owned(),
-        params: serde_json::from_str(&posterior.params_json()).ok(),
+        params: serde_json::from_str(&model.params_json()).ok(),
         model: record.family,
-        n_members: posterior.n_members(),
-        schema: posterior.schema().clone(),
-        training: posterior.training().clone(),
+        n_members: model.n_members(),
+        schema: model.schema().clone(),
+        training: model.training().clone(),
     })
 }

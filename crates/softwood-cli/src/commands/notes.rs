@@ -1,12 +1,13 @@
-//! What a user should know of a table that can be fitted, but hardly as it was meant, and of a model that cannot say what
-//! it does not know.
+//! Warnings about columns that are probably not meant as categories, and about models whose
+//! knowledge uncertainty is not meaningful.
 
 use softwood::{Dataset, FieldKind, Model, Training};
 
-/// Rows below which a category a row says nothing.
+/// Tables with fewer rows are not checked for columns with many distinct values.
 const MIN_ROWS: usize = 20;
 
-/// One sentence for each text column that looks like identifiers or dates, and what training warns of.
+/// One sentence for each text column that looks like identifiers or dates, and the warning of the
+/// member diagnostics.
 pub(crate) fn of(data: &Dataset, training: &Training) -> Vec<String> {
     let members = training.members.as_ref();
     let warning = members.and_then(|members| members.warning.clone());
@@ -15,9 +16,9 @@ pub(crate) fn of(data: &Dataset, training: &Training) -> Vec<String> {
         .filter_map(|field| match &field.kind {
             FieldKind::Numeric => None,
             FieldKind::Categorical { levels } => {
-                let what = oddity(levels, data.n_rows())?;
+                let what = suspicion(levels, data.n_rows())?;
                 Some(format!(
-                    "column `{0}` {what}; if that is not meant, turn it into numbers or leave it out (--ignore {0})",
+                    "column `{0}` {what}; if this is not intended, convert it to numbers or leave it out (--ignore {0})",
                     field.name
                 ))
             }
@@ -26,26 +27,28 @@ pub(crate) fn of(data: &Dataset, training: &Training) -> Vec<String> {
         .collect()
 }
 
-/// A sentence for a model whose knowledge uncertainty says nothing.
-pub(crate) fn on_members(posterior: &dyn Model) -> Option<String> {
-    let alone = "the model has one member, so that its knowledge uncertainty is zero on every row; fit with more members";
-    (posterior.n_members() == 1).then(|| alone.to_owned())
+/// A warning for a model with one member, whose knowledge uncertainty is always zero.
+pub(crate) fn on_members(model: &dyn Model) -> Option<String> {
+    let warning = "the model has one member, so its knowledge (epistemic) uncertainty is zero on every row; \
+                   fit a model with more members (parameter n_members)";
+    (model.n_members() == 1).then(|| warning.to_owned())
 }
 
-fn oddity(levels: &[String], n_rows: usize) -> Option<String> {
+/// Why a categorical column is probably not meant as one, if so.
+fn suspicion(levels: &[String], n_rows: usize) -> Option<String> {
     if !levels.is_empty() && levels.iter().all(|level| is_date(level)) {
-        return Some("holds dates, which are taken as categories".to_owned());
+        return Some("contains dates, which are treated as categories".to_owned());
     }
-    let is_odd = n_rows >= MIN_ROWS && 2 * levels.len() > n_rows;
-    is_odd.then(|| {
+    let has_many_levels = n_rows >= MIN_ROWS && 2 * levels.len() > n_rows;
+    has_many_levels.then(|| {
         format!(
-            "has {} different texts in {n_rows} rows, each taken as a category",
+            "has {} distinct texts in {n_rows} rows, each treated as a category",
             levels.len()
         )
     })
 }
 
-/// Whether a text begins as `2024-01-31`, `31.01.2024` or `1/31/2024` do.
+/// Whether a text begins with a date such as `2024-01-31`, `31.01.2024` or `1/31/2024`.
 fn is_date(text: &str) -> bool {
     let day = text.trim().split([' ', 'T']).next().unwrap_or_default();
     ['-', '/', '.'].into_iter().any(|mark| {
@@ -65,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_known_by_their_form() {
+    fn dates_are_recognised() {
         for text in [
             "2024-01-31",
             "31.1.2024",

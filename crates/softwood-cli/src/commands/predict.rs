@@ -1,4 +1,4 @@
-//! `softwood predict`: a model and a table in, a table of predictions out.
+//! `softwood predict`: writes a table of predictions for the rows of a table.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,24 +10,24 @@ use softwood::{Column, Distribution, Error, Key, Model, Pool, Table, Values};
 use softwood_io::{ReadOptions, read_table, write_table};
 
 use crate::args::PredictArgs;
-use crate::commands::files::{check_output, is_stream, model_for};
+use crate::commands::path_checks::{check_output, is_stream, read_model_for};
 use crate::print;
 
-/// What was predicted, or where it went.
+/// The JSON report of `predict`.
 #[derive(Debug, Serialize)]
 struct PredictReport {
     model: PathBuf,
     data: PathBuf,
     n_rows: usize,
-    /// The file that was written; none where the predictions are in `predictions`.
+    /// The file that was written; none if the predictions are in `predictions`.
     file: Option<PathBuf>,
     columns: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     predictions: Option<BTreeMap<String, Vec<Value>>>,
 }
 
-/// Levels of the quantiles where none are given.
-const QUANTILES: [f64; 3] = [0.05, 0.5, 0.95];
+/// Quantile levels if none are given.
+const DEFAULT_QUANTILES: [f64; 3] = [0.05, 0.5, 0.95];
 
 pub(crate) fn run(args: &PredictArgs) -> Result<()> {
     check_levels(&args.quantiles)?;
@@ -35,17 +35,17 @@ pub(crate) fn run(args: &PredictArgs) -> Result<()> {
     if !is_stream(output) {
         check_output(output, &[&args.model, &args.data])?;
     }
-    let posterior = model_for(&args.model, &args.data)?;
-    if let Some(classes) = posterior.schema().classes() {
+    let model = read_model_for(&args.model, &args.data)?;
+    if let Some(classes) = model.schema().classes() {
         check_classification(args, classes)?;
     }
     let read = ReadOptions {
         delimiter: args.format.delimiter,
-        ..ReadOptions::for_schema(posterior.schema())
+        ..ReadOptions::for_schema(model.schema())
     };
     let table = read_table(&args.data, &read)?;
-    let predictions = predictions_of(posterior.as_ref(), &table, args)
-        .map_err(|error| error.within(&args.data))?;
+    let predictions =
+        predictions_of(model.as_ref(), &table, args).map_err(|error| error.within(&args.data))?;
     if !args.json || !is_stream(output) {
         write_table(output, &predictions)?;
     }
@@ -56,14 +56,14 @@ pub(crate) fn run(args: &PredictArgs) -> Result<()> {
     }
 }
 
-/// Each level makes a column, and columns need names of their own.
+/// Rejects a level that is given twice: each level makes a column, and column names are unique.
 fn check_levels(levels: &[f64]) -> softwood::Result<()> {
-    let is_second = |at: &usize| {
+    let is_duplicate = |at: &usize| {
         levels[..*at]
             .iter()
             .any(|other| other.total_cmp(&levels[*at]).is_eq())
     };
-    match (0..levels.len()).find(is_second) {
+    match (0..levels.len()).find(is_duplicate) {
         Some(at) => Err(Error::Parameters(vec![format!(
             "--quantiles: the level {} is given twice; give each level once",
             levels[at]
@@ -72,7 +72,7 @@ fn check_levels(levels: &[f64]) -> softwood::Result<()> {
     }
 }
 
-/// A classifier has no numbers to draw or to take quantiles of: whoever asks for them expects another model.
+/// Rejects options that apply only to regression.
 fn check_classification(args: &PredictArgs, classes: &[String]) -> softwood::Result<()> {
     let flag = if args.samples > 0 {
         "--samples"
@@ -82,33 +82,30 @@ fn check_classification(args: &PredictArgs, classes: &[String]) -> softwood::Res
         return Ok(());
     };
     Err(Error::Parameters(vec![format!(
-        "{flag} is for regression, and {} predicts classes ({}): leave {flag} out; the columns p_CLASS hold the \
-         whole distribution",
+        "{flag} applies only to regression, but {} predicts classes ({}); omit {flag}: the columns p_CLASS are \
+         the full predictive distribution",
         args.model.display(),
         classes.join(", ")
     )]))
 }
 
-fn predictions_of(
-    posterior: &dyn Model,
-    table: &Table,
-    args: &PredictArgs,
-) -> softwood::Result<Table> {
+fn predictions_of(model: &dyn Model, table: &Table, args: &PredictArgs) -> softwood::Result<Table> {
     let pool = Pool::new(args.run.threads.into())?;
-    let distribution = Distribution::new(posterior, table, &pool)?;
-    let found = match posterior.schema().classes() {
+    let distribution = Distribution::new(model, table, &pool)?;
+    let found = match model.schema().classes() {
         None => regression(&distribution, args)?,
         Some(classes) => classification(&distribution, classes)?,
     };
     if !args.keep {
         return Table::new(found);
     }
-    if let Some(twice) = found
+    if let Some(duplicate) = found
         .iter()
         .find(|column| table.names().any(|name| name == column.name))
     {
-        let problem = "the table and the predictions both have it; rename it or leave --keep out";
-        return Err(Error::column(&twice.name, problem));
+        let problem =
+            "both the table and the predictions have this column; rename it or omit --keep";
+        return Err(Error::column(&duplicate.name, problem));
     }
     Table::new(table.columns().iter().cloned().chain(found).collect())
 }
@@ -125,7 +122,7 @@ fn regression(
         Column::numeric("knowledge_sd", moments.knowledge_sd),
     ];
     let levels = if args.quantiles.is_empty() {
-        &QUANTILES[..]
+        &DEFAULT_QUANTILES[..]
     } else {
         &args.quantiles
     };
@@ -165,7 +162,7 @@ fn classification(
     Ok(columns)
 }
 
-/// The columns of a row-major matrix.
+/// The columns of a row-major matrix `[n_rows, names.len()]`.
 fn columns_of(values: &[f64], names: Vec<String>) -> Vec<Column> {
     let width = names.len();
     let column = |(at, name)| {
@@ -216,13 +213,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_have_names_of_their_own() {
+    fn quantile_columns_have_distinct_names() {
         let names = [0.05, 0.5, 0.95, 0.025, 0.25, 0.975, 0.001].map(quantile_name);
         assert_eq!(names, ["q05", "q50", "q95", "q025", "q25", "q975", "q001"]);
     }
 
     #[test]
-    fn matrices_are_read_by_columns() {
+    fn columns_of_a_matrix_are_extracted() {
         let columns = columns_of(&[1.0, 2.0, 3.0, 4.0], vec!["a".to_owned(), "b".to_owned()]);
         assert_eq!(columns[1], Column::numeric("b", vec![2.0, 4.0]));
     }

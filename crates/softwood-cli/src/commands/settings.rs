@@ -1,4 +1,5 @@
-//! What flags and configuration file say together: the target, the columns' parts and the parameters.
+//! Settings of `fit` and `evaluate`, merged from flags and the configuration file: target, column
+//! roles and parameters.
 
 use std::path::Path;
 
@@ -7,12 +8,12 @@ use softwood::{Dataset, Error, Result, Roles, Schema};
 use softwood_io::{ReadOptions, read_table};
 
 use crate::args::{ColumnArgs, TaskName, delimiter};
-use crate::commands::files::reading_problem;
+use crate::commands::path_checks::read_problem;
 
-/// The family fitted where none is named.
+/// The model family if none is given.
 pub(crate) const DEFAULT_MODEL: &str = "vst";
 
-/// A configuration file.
+/// The content of a configuration file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Config {
@@ -28,21 +29,21 @@ struct Config {
     params: toml::Table,
 }
 
-/// Flags and file, merged; flags win.
+/// Flags merged with the configuration file; flags override the file.
 #[derive(Debug)]
 pub(crate) struct FitSettings {
-    /// Model families named in the file, separated by commas.
+    /// Model families in the file, separated by commas.
     pub(crate) model: Option<String>,
     pub(crate) seed: Option<u64>,
-    /// `KEY=VALUE` pairs, each key once.
+    /// Parameters as `KEY=VALUE` pairs, with distinct keys.
     pub(crate) params: Vec<(String, String)>,
     roles: Roles,
     read: ReadOptions,
 }
 
 impl FitSettings {
-    /// `known` is the target of a model to go on from.
-    pub(crate) fn gather(args: &ColumnArgs, known: Option<&str>) -> Result<Self> {
+    /// Merges flags and file; `resumed_target` is the target of the model given with --resume.
+    pub(crate) fn gather(args: &ColumnArgs, resumed_target: Option<&str>) -> Result<Self> {
         let config = args
             .config
             .as_deref()
@@ -51,7 +52,7 @@ impl FitSettings {
             .unwrap_or_default();
         let task = args.task.or(config.task);
         let roles = Roles {
-            target: target_of(args.target.clone().or(config.target), known)?,
+            target: target_of(args.target.clone().or(config.target), resumed_target)?,
             weight: args.weight.clone().or(config.weight),
             ignore: either(&args.ignore, config.ignore),
             classify: task.map(|task| task == TaskName::Classification),
@@ -65,7 +66,7 @@ impl FitSettings {
             read: ReadOptions {
                 delimiter: args.format.delimiter.or(from_file),
                 categorical: either(&args.categorical, config.categorical),
-                numeric: numbers_among(&roles, either(&args.numeric, config.numeric)),
+                numeric: numeric_columns(&roles, either(&args.numeric, config.numeric)),
                 ignore: roles.ignore.clone(),
                 lenient: false,
             },
@@ -73,7 +74,7 @@ impl FitSettings {
         })
     }
 
-    /// Reads the table and takes it apart.
+    /// Reads a table and splits it into features, target and weights.
     pub(crate) fn dataset(&self, path: &Path) -> Result<Dataset> {
         let table = read_table(path, &self.read)?;
         let named = self.read.check_names(&table);
@@ -82,8 +83,8 @@ impl FitSettings {
             .map_err(|error| error.within(path))
     }
 
-    /// Reads further rows of the same kind.
-    pub(crate) fn more_rows(&self, path: &Path, schema: &Schema) -> Result<Dataset> {
+    /// Reads a table that must match the schema of earlier data: a validation set or further rows.
+    pub(crate) fn matching_dataset(&self, path: &Path, schema: &Schema) -> Result<Dataset> {
         let mut read = ReadOptions::for_schema(schema);
         read.delimiter = self.read.delimiter;
         let table = read_table(path, &read)?;
@@ -92,22 +93,23 @@ impl FitSettings {
     }
 }
 
-/// The target that was named, or that of a model to go on from; never two of them.
-fn target_of(named: Option<String>, known: Option<&str>) -> Result<String> {
-    match (named, known) {
-        (Some(named), Some(known)) if named != known => Err(parameter(&format!(
-            "the model to go on from predicts `{known}`, not `{named}`; leave the target out"
+/// The target given by the user or that of the model given with --resume; an error if they differ.
+fn target_of(given: Option<String>, resumed: Option<&str>) -> Result<String> {
+    match (given, resumed) {
+        (Some(given), Some(resumed)) if given != resumed => Err(parameter(&format!(
+            "the model given with --resume predicts `{resumed}`, not `{given}`; omit the target"
         ))),
-        (Some(named), _) => Ok(named),
-        (None, Some(known)) => Ok(known.to_owned()),
+        (Some(given), _) => Ok(given),
+        (None, Some(resumed)) => Ok(resumed.to_owned()),
         (None, None) => Err(parameter(
             "no target: give --target COL, or `target` in the configuration file",
         )),
     }
 }
 
-/// A regression's target and the weights can only be numbers: saying so to the reader lets it name the cell.
-fn numbers_among(roles: &Roles, mut numeric: Vec<String>) -> Vec<String> {
+/// Adds the weights and the target of a regression to the numeric columns, so that the reader can
+/// name a cell that is not a number.
+fn numeric_columns(roles: &Roles, mut numeric: Vec<String>) -> Vec<String> {
     let target = (roles.classify == Some(false)).then_some(&roles.target);
     for name in target.into_iter().chain(&roles.weight) {
         if !numeric.contains(name) {
@@ -118,8 +120,8 @@ fn numbers_among(roles: &Roles, mut numeric: Vec<String>) -> Vec<String> {
 }
 
 fn read_config(path: &Path) -> Result<Config> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Error::file(path, reading_problem(&error)))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Error::file(path, read_problem(&error)))?;
     toml::from_str(&text).map_err(|error| {
         let line = error
             .span()
@@ -131,11 +133,11 @@ fn read_config(path: &Path) -> Result<Config> {
     })
 }
 
-/// Parameters of the file as they would be typed.
+/// Parameters of the file as the texts that a user would type.
 fn texts_of(params: &toml::Table) -> Vec<(String, String)> {
     let text = |value: &toml::Value| match value {
         toml::Value::String(text) => text.clone(),
-        // a parameter that is a map reads JSON where its names would not go into a list of pairs
+        // a parameter that is a map is also parsed from JSON
         toml::Value::Table(table) => serde_json::to_string(table).unwrap_or_default(),
         other => other.to_string(),
     };
@@ -145,7 +147,7 @@ fn texts_of(params: &toml::Table) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The last value given to each key.
+/// The pairs of both lists; a later value of a key replaces an earlier one.
 fn merge(mut pairs: Vec<(String, String)>, later: &[(String, String)]) -> Vec<(String, String)> {
     for (key, value) in later {
         pairs.retain(|(earlier, _)| earlier != key);
@@ -154,6 +156,7 @@ fn merge(mut pairs: Vec<(String, String)>, later: &[(String, String)]) -> Vec<(S
     pairs
 }
 
+/// The names given by flags or, if there are none, those of the file.
 fn either(typed: &[String], from_file: Vec<String>) -> Vec<String> {
     if typed.is_empty() {
         from_file
@@ -171,19 +174,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_win_over_the_file() {
+    fn flags_override_the_file() {
         let config: Config = toml::from_str(
-            "[params]\ndepth = 3\nleaf = \"linear\"\nbeta = 1.5\nmonotone = { a = 1 }\n",
+            "[params]\nmax_depth = 3\nleaf_model = \"linear\"\nbeta = 1.5\nmonotonic_cst = { a = 1 }\n",
         )
         .unwrap();
-        let typed = [("depth".to_owned(), "4".to_owned())];
+        let typed = [("max_depth".to_owned(), "4".to_owned())];
         let mut merged = merge(texts_of(&config.params), &typed);
         merged.sort();
         let expected = [
             ("beta", "1.5"),
-            ("depth", "4"),
-            ("leaf", "linear"),
-            ("monotone", r#"{"a":1}"#),
+            ("leaf_model", "linear"),
+            ("max_depth", "4"),
+            ("monotonic_cst", r#"{"a":1}"#),
         ];
         assert_eq!(
             merged,
@@ -192,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_are_refused() {
+    fn unknown_keys_are_rejected() {
         assert!(toml::from_str::<Config>("targte = \"y\"").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Axes: from data to pixels, round tick values, grid and labels.
+//! Axes of a plot: conversion from data to pixels, ticks, grid and labels.
 
 use std::ops::RangeInclusive;
 
@@ -8,7 +8,7 @@ const GRID: Colour = Colour::hex(0x00e9_ecf1);
 const FRAME: Colour = Colour::hex(0x00b8_bfca);
 const LABEL: Colour = Colour::hex(0x0055_5f6e);
 
-/// A plotting area and the ranges it shows.
+/// A plotting area and its data ranges.
 #[derive(Debug, Clone)]
 pub(crate) struct Axes {
     /// Top left corner, in pixels.
@@ -20,17 +20,17 @@ pub(crate) struct Axes {
 }
 
 impl Axes {
-    /// The pixel of a point; values outside the ranges are moved to the edge.
+    /// The pixel of a data point; values outside the ranges are clipped to the edge.
     pub(crate) fn pixel(&self, x: f64, y: f64) -> [f32; 2] {
-        let across = share(&self.x, x) as f32;
-        let up = share(&self.y, y) as f32;
+        let across = fraction(&self.x, x) as f32;
+        let up = fraction(&self.y, y) as f32;
         [
             self.corner[0] + across * self.extent[0],
             self.corner[1] + (1.0 - up) * self.extent[1],
         ]
     }
 
-    /// A curve as lines, broken where it leaves the area.
+    /// A curve as polylines, interrupted where it leaves the plotting area.
     pub(crate) fn curve(&self, xs: &[f64], ys: &[f64]) -> Vec<Vec<[f32; 2]>> {
         let mut pieces = vec![Vec::new()];
         for (&x, &y) in xs.iter().zip(ys) {
@@ -46,14 +46,14 @@ impl Axes {
         pieces
     }
 
-    /// The area between two curves, cut at the edges.
+    /// The polygon between two curves, clipped to the plotting area.
     pub(crate) fn band(&self, xs: &[f64], lower: &[f64], upper: &[f64]) -> Vec<[f32; 2]> {
         let above = xs.iter().zip(upper).map(|(&x, &y)| self.pixel(x, y));
         let below = xs.iter().zip(lower).rev().map(|(&x, &y)| self.pixel(x, y));
         above.chain(below).collect()
     }
 
-    /// Grid lines and numbers, to be drawn below everything else.
+    /// Draws grid lines and tick labels; to be called before the data are drawn.
     pub(crate) fn draw_grid(&self, scene: &mut Scene) {
         let [left, top] = self.corner;
         let (right, bottom) = (left + self.extent[0], top + self.extent[1]);
@@ -71,7 +71,7 @@ impl Axes {
         }
     }
 
-    /// Axis lines and names, to be drawn above everything else.
+    /// Draws axis lines and axis names; to be called after the data are drawn.
     pub(crate) fn draw_frame(&self, scene: &mut Scene, x_name: &str, y_name: &str) {
         let [left, top] = self.corner;
         let (right, bottom) = (left + self.extent[0], top + self.extent[1]);
@@ -97,11 +97,12 @@ impl Axes {
     }
 }
 
-fn share(range: &RangeInclusive<f64>, value: f64) -> f64 {
+/// The position of a value in a range, as a fraction from 0 to 1.
+fn fraction(range: &RangeInclusive<f64>, value: f64) -> f64 {
     ((value - range.start()) / (range.end() - range.start())).clamp(0.0, 1.0)
 }
 
-/// Between four and nine round values inside a range, with their labels.
+/// Between four and nine round tick values inside a range, with their labels.
 fn ticks(range: &RangeInclusive<f64>) -> Vec<(f64, String)> {
     let length = range.end() - range.start();
     let power = 10f64.powf((length / 5.0).log10().floor());
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn corners_map_to_corners_and_the_rest_to_the_edge() {
+    fn corners_map_to_corners_and_points_outside_to_the_edge() {
         close(axes().pixel(0.0, 1.0), [10.0, 20.0]);
         close(axes().pixel(10.0, -1.0), [110.0, 70.0]);
         close(axes().pixel(99.0, 99.0), [110.0, 20.0]);
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_are_round_and_few() {
+    fn tick_values_are_round() {
         let labels = |range| {
             ticks(&range)
                 .into_iter()
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_break_where_they_leave() {
+    fn curves_are_interrupted_where_they_leave_the_area() {
         let pieces = axes().curve(&[0.0, 1.0, 2.0, 3.0, 4.0], &[0.0, 0.5, 5.0, 0.5, 0.0]);
         assert_eq!(pieces.len(), 2);
     }

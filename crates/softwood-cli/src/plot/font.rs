@@ -1,9 +1,9 @@
 //! A small stroke font: letters as lines and elliptic arcs, drawn with a round pen.
 //!
-//! Units: capitals are 10 high, small letters 7, descenders reach -3; y points up from the baseline. The outlines are
-//! written in a few commands: `M x y` lifts the pen, `L x y` draws a line, `O cx cy rx ry` an ellipse,
-//! `a cx cy rx ry from to` an arc with the pen lifted before it (degrees, counter-clockwise), `A ...` one joined to
-//! what stands before.
+//! Units: capital letters have height 10, small letters 7, descenders reach -3; y points up from
+//! the baseline. A glyph is a sequence of commands: `M x y` moves the pen, `L x y` draws a line, `O
+//! cx cy rx ry` an ellipse, `a cx cy rx ry from to` an elliptic arc (degrees, counter-clockwise),
+//! and `A cx cy rx ry from to` an arc that is joined to the previous stroke by a line.
 
 use tiny_skia::{Path, PathBuilder};
 
@@ -14,13 +14,13 @@ pub(crate) const REGULAR: f32 = 1.12;
 /// Width of the pen for bold texts.
 pub(crate) const BOLD: f32 = 1.65;
 
-/// Free space at each side of a letter.
+/// Space on each side of a letter.
 const BEARING: f32 = 1.15;
 const SPACE: f32 = 3.9;
-/// What stands for a letter that the font lacks.
+/// Glyph of characters that the font does not have.
 const BOX: (f32, &str) = (5.0, "M 0 0 L 5 0 L 5 9 L 0 9 L 0 0");
 
-/// Length of a text in the font's units.
+/// Width of a text in the font's units.
 pub(crate) fn width(text: &str) -> f32 {
     text.chars().map(advance).sum()
 }
@@ -58,48 +58,66 @@ fn trace(builder: &mut PathBuilder, outline: &str, left: f32) {
         match command {
             "M" => builder.move_to(left + next(), next()),
             "L" => builder.line_to(left + next(), next()),
-            "O" => arc(
-                builder,
-                [left + next(), next(), next(), next(), 0.0, 360.0],
-                true,
-            ),
-            joined => arc(
-                builder,
-                [left + next(), next(), next(), next(), next(), next()],
-                joined == "a",
-            ),
+            command => {
+                let (centre, radii) = ([left + next(), next()], [next(), next()]);
+                let [from, to] = match command {
+                    "O" => [0.0, 360.0],
+                    _ => [next(), next()],
+                };
+                let arc = EllipticArc {
+                    centre,
+                    radii,
+                    from,
+                    to,
+                };
+                arc.draw(builder, command == "A");
+            }
         }
     }
 }
 
-/// An elliptic arc in pieces of at most a quarter turn, each a cubic curve.
-fn arc(builder: &mut PathBuilder, [cx, cy, rx, ry, from, to]: [f32; 6], lifted: bool) {
-    let pieces = ((to - from).abs() / 90.0).ceil().max(1.0);
-    let turn = ((to - from) / pieces).to_radians();
-    // length of the control arms that keeps the middle of the piece on the ellipse
-    let arm = 4.0 / 3.0 * (turn / 4.0).tan();
-    let mut angle = from.to_radians();
-    let start = [cx + rx * angle.cos(), cy + ry * angle.sin()];
-    if lifted {
-        builder.move_to(start[0], start[1]);
-    } else {
-        builder.line_to(start[0], start[1]);
-    }
-    for _ in 0..pieces as usize {
-        let ((sin, cos), (sin_to, cos_to)) = (angle.sin_cos(), (angle + turn).sin_cos());
-        builder.cubic_to(
-            cx + rx * (cos - arm * sin),
-            cy + ry * (sin + arm * cos),
-            cx + rx * (cos_to + arm * sin_to),
-            cy + ry * (sin_to - arm * cos_to),
-            cx + rx * cos_to,
-            cy + ry * sin_to,
-        );
-        angle += turn;
+/// A part of an ellipse whose axes are parallel to the coordinate axes.
+struct EllipticArc {
+    centre: [f32; 2],
+    radii: [f32; 2],
+    /// First angle in degrees, counter-clockwise from the x axis.
+    from: f32,
+    /// Last angle in degrees; below `from` for a clockwise arc.
+    to: f32,
+}
+
+impl EllipticArc {
+    /// Draws the arc as cubic Bézier curves of at most 90 degrees each. A line leads to its start
+    /// if `joined`.
+    fn draw(&self, builder: &mut PathBuilder, joined: bool) {
+        let ([cx, cy], [rx, ry]) = (self.centre, self.radii);
+        let pieces = ((self.to - self.from).abs() / 90.0).ceil().max(1.0);
+        let turn = ((self.to - self.from) / pieces).to_radians();
+        // distance of the control points that keeps the middle of the curve on the ellipse
+        let arm = 4.0 / 3.0 * (turn / 4.0).tan();
+        let mut angle = self.from.to_radians();
+        let start = [cx + rx * angle.cos(), cy + ry * angle.sin()];
+        if joined {
+            builder.line_to(start[0], start[1]);
+        } else {
+            builder.move_to(start[0], start[1]);
+        }
+        for _ in 0..pieces as usize {
+            let ((sin, cos), (sin_to, cos_to)) = (angle.sin_cos(), (angle + turn).sin_cos());
+            builder.cubic_to(
+                cx + rx * (cos - arm * sin),
+                cy + ry * (sin + arm * cos),
+                cx + rx * (cos_to + arm * sin_to),
+                cy + ry * (sin_to - arm * cos_to),
+                cx + rx * cos_to,
+                cy + ry * sin_to,
+            );
+            angle += turn;
+        }
     }
 }
 
-/// Width and outline of a letter.
+/// Width and strokes of a character.
 fn glyph(letter: char) -> (f32, &'static str) {
     match letter {
         'a'..='z' => small(letter),
@@ -233,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_outline_can_be_read() {
+    fn every_glyph_can_be_parsed() {
         let letters = ('a'..='z')
             .chain('A'..='Z')
             .chain('0'..='9')

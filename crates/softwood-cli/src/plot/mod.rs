@@ -1,11 +1,11 @@
-//! Drawing without a drawing library's fonts: a scene of simple shapes, and two ways to write it down.
+//! Plots: a scene of simple shapes, written as SVG or as PNG.
 
 pub(crate) mod axes;
 mod font;
 pub(crate) mod png;
 pub(crate) mod svg;
 
-/// Red, green, blue, and how opaque.
+/// Red, green and blue, and the opacity from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Colour {
     pub(crate) rgb: [u8; 3],
@@ -21,7 +21,7 @@ impl Colour {
         }
     }
 
-    /// The same colour, see-through.
+    /// This colour with another opacity.
     #[must_use]
     pub(crate) const fn with_opacity(self, opacity: f32) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl Colour {
     }
 }
 
-/// Where a text stands relative to its point.
+/// Alignment of a text relative to its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -39,21 +39,21 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// A line of text; `at` lies on its baseline.
+/// A line of text; `at` is a point on its baseline.
 #[derive(Debug, Clone)]
 pub(crate) struct TextLabel {
     pub(crate) at: [f32; 2],
     pub(crate) content: String,
-    /// Height of the letters' square, in pixels.
+    /// Font size in pixels.
     pub(crate) size: f32,
     pub(crate) colour: Colour,
     pub(crate) anchor: Anchor,
     pub(crate) bold: bool,
-    /// Whether it reads upwards.
+    /// Whether the text is rotated to read upwards.
     pub(crate) upright: bool,
 }
 
-/// Something to draw, in pixels from the top left corner.
+/// A shape; coordinates are pixels from the top left corner.
 #[derive(Debug, Clone)]
 pub(crate) enum SceneShape {
     Polygon {
@@ -64,7 +64,7 @@ pub(crate) enum SceneShape {
         points: Vec<[f32; 2]>,
         colour: Colour,
         width: f32,
-        /// Lengths of dash and gap; solid where `None`.
+        /// Lengths of dash and gap; `None` for a solid line.
         dash: Option<[f32; 2]>,
     },
     Circle {
@@ -75,7 +75,7 @@ pub(crate) enum SceneShape {
     TextLabel(TextLabel),
 }
 
-/// Shapes on a white page, drawn in order.
+/// Shapes on a white background, drawn in order.
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
     pub(crate) width: f32,
@@ -141,7 +141,7 @@ impl Scene {
 }
 
 impl TextLabel {
-    /// A text that starts at a point, to be changed by the methods below.
+    /// A regular text that starts at a point; the methods below change alignment and style.
     pub(crate) fn new(at: [f32; 2], content: impl Into<String>, size: f32, colour: Colour) -> Self {
         Self {
             at,

@@ -1,4 +1,4 @@
-//! A scene as PNG. Texts are drawn with the stroke font, so that the picture needs no font on the machine.
+//! Writes a scene as PNG. Text is drawn with the built-in stroke font, so no system font is needed.
 
 use anyhow::{Context, Result};
 use tiny_skia::{
@@ -7,16 +7,16 @@ use tiny_skia::{
 
 use crate::plot::{Anchor, Colour, Scene, SceneShape, TextLabel, font};
 
-/// The scene as the bytes of a PNG file, `scale` pixels for each of its own.
+/// The bytes of a PNG file; `scale` is the number of pixels per pixel of the scene.
 pub(crate) fn write(scene: &Scene, scale: f32) -> Result<Vec<u8>> {
     let (width, height) = ((scene.width * scale) as u32, (scene.height * scale) as u32);
-    let mut page = Pixmap::new(width, height).context("the picture has no pixels")?;
+    let mut page = Pixmap::new(width, height).context("the plot has no pixels")?;
     page.fill(tiny_skia::Color::WHITE);
     let zoom = Transform::from_scale(scale, scale);
     for shape in &scene.shapes {
         draw(&mut page, shape, zoom);
     }
-    page.encode_png().context("encoding the picture")
+    page.encode_png().context("encoding the plot")
 }
 
 fn draw(page: &mut Pixmap, shape: &SceneShape, zoom: Transform) {

@@ -1,4 +1,4 @@
-//! A scene as SVG, with real texts that can be selected and read aloud.
+//! Writes a scene as SVG, with text elements that can be selected and read by screen readers.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::plot::{Anchor, Colour, Scene, SceneShape, TextLabel};
 
 const FONTS: &str = "Inter, 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif";
 
-/// The scene as the text of an SVG file; `title` is what a screen reader says.
+/// The text of an SVG file; `title` is the accessible title.
 pub(crate) fn write(scene: &Scene, title: &str) -> String {
     let (width, height) = (scene.width, scene.height);
     let mut out = format!(

@@ -1,4 +1,5 @@
-//! The report of `explain` as text: a section a question, a line a column, the weightiest first.
+//! The report of `explain` as text: one section per importance measure, one line per column, the
+//! most important column first.
 
 use std::fmt::Write as _;
 
@@ -8,31 +9,35 @@ use crate::commands::ExplainReport;
 use crate::print::number::{percent, short};
 use crate::print::text::{program, quoted};
 
-/// Letters of a column's name that are shown.
-const NAME: usize = 20;
-/// What was not measured.
-const NOTHING: Estimate = Estimate {
+/// Longest column name that is printed in full, in characters.
+const MAX_NAME: usize = 20;
+/// Estimate of a measure that is not available.
+const NOT_AVAILABLE: Estimate = Estimate {
     mean: f64::NAN,
     se: None,
 };
-/// Letters of the longest bar.
-const BAR: f64 = 15.0;
+/// Length of the longest bar, in characters.
+const BAR_LENGTH: f64 = 15.0;
+/// Values below this fraction of the largest value in their column are rounding errors, printed as
+/// 0.
+const ZERO: f64 = 1e-12;
 
-/// A line of a section: the column's name, its figures, and how long its bar is.
+/// A line of a section: the name of a column, its figures as text, and the value that decides its
+/// rank and the length of its bar.
 struct Line<'a> {
     name: &'a str,
     figures: String,
-    weight: f64,
+    importance: f64,
 }
 
 pub(crate) fn text(report: &ExplainReport, top: usize) -> String {
     let mut out = format!("{} ({})\n", report.model.display(), report.family);
     if let Some(gains) = &report.gains {
-        out += "\nGain: part of what all splits took off the loss in training\n";
+        out += "\nGain importance: share of the total loss reduction in training\n";
         let lines = gains.iter().map(|gain| Line {
             name: &gain.column,
             figures: format!("{:>7}", percent(gain.gain)),
-            weight: gain.gain,
+            importance: gain.gain,
         });
         out += &section(lines.collect(), top);
     }
@@ -43,7 +48,7 @@ pub(crate) fn text(report: &ExplainReport, top: usize) -> String {
         let _ = write!(out, "\nTree\n{}", indented(&tree.text()));
     }
     if let Some(svg) = &report.svg {
-        let _ = writeln!(out, "\nwritten  {}", svg.display());
+        let _ = writeln!(out, "\nsaved to  {}", svg.display());
     }
     for note in &report.notes {
         let _ = writeln!(out, "\nnote: {note}");
@@ -51,7 +56,7 @@ pub(crate) fn text(report: &ExplainReport, top: usize) -> String {
     if report.importances.is_none() {
         let _ = writeln!(
             out,
-            "\nNext, what columns are worth on rows, and which make the model unsure:\n  {} explain {} DATA.csv",
+            "\nNext, permutation importance for predictions and knowledge uncertainty:\n  {} explain {} DATA.csv",
             program(),
             quoted(&report.model)
         );
@@ -61,25 +66,25 @@ pub(crate) fn text(report: &ExplainReport, top: usize) -> String {
 
 fn importances(report: &ExplainReport, found: &Importances, top: usize) -> String {
     let is_regression = report.classes.is_none();
-    let mut out = shuffles(report, found);
+    let mut out = method(report, found);
     if let (Some(likelihood), Some(error)) = (found.log_likelihood, found.error) {
         let name = if is_regression { "RMSE" } else { "error" };
         let _ = writeln!(
             out,
-            "\nScore: by how much a row's log-likelihood falls and the {name} rises\n(now {} and {})",
+            "\nPermutation importance: decrease of the log-likelihood per row, increase of\nthe {name} (baseline: log-likelihood {}, {name} {})",
             short(likelihood),
             short(error)
         );
         out += &measures(found, top, |column| {
-            let [fall, rise] = [column.log_likelihood_fall, column.error_rise]
-                .map(|found| found.unwrap_or(NOTHING));
-            (vec![fall, rise], fall.mean)
+            let [decrease, increase] = [column.log_likelihood_fall, column.error_rise]
+                .map(|estimate| estimate.unwrap_or(NOT_AVAILABLE));
+            (vec![decrease, increase], decrease.mean)
         });
     }
     out += if is_regression {
-        "\nPrediction: how far a row's mean moves, in the target's units\n"
+        "\nPrediction: mean absolute change of the predicted mean (units of the target)\n"
     } else {
-        "\nPrediction: probability that moves from one class to another, of 1\n"
+        "\nPrediction: mean total variation distance of the class probabilities\n"
     };
     out += &measures(found, top, |column| {
         (
@@ -88,34 +93,35 @@ fn importances(report: &ExplainReport, found: &Importances, top: usize) -> Strin
         )
     });
     let unit = if is_regression {
-        "sd, in the target's units"
+        "standard deviation in units of the target"
     } else {
-        "mutual information, in nats"
+        "mutual information in nats"
     };
     let _ = writeln!(
         out,
-        "\nKnowledge: how far a row's knowledge uncertainty moves, and with its sign\n({unit}; now {} on average)",
+        "\nKnowledge (epistemic) uncertainty: mean absolute change, mean signed change\n({unit}; baseline {})",
         short(found.knowledge)
     );
-    let is_lent = found.n_reference_rows.is_some();
+    let has_reference = found.n_reference_rows.is_some();
     out += &measures(found, top, |column| {
         let shift = column.knowledge_shift;
-        let weight = if is_lent {
+        let importance = if has_reference {
             -shift.mean
         } else {
             column.knowledge_change.mean
         };
-        (vec![column.knowledge_change, shift], weight)
+        (vec![column.knowledge_change, shift], importance)
     });
-    out += if is_lent {
-        "Below zero: with cells of the reference the model would be surer; the column's\nown cells are what makes it unsure.\n"
+    out += if has_reference {
+        "Negative signed change: with values from the reference rows the knowledge\nuncertainty is lower, so the values of this column raise it.\n"
     } else {
-        "The further it moves, the more being sure or unsure hangs on the column.\n"
+        "The larger the change, the more the knowledge uncertainty depends on the column.\n"
     };
     out
 }
 
-fn shuffles(report: &ExplainReport, found: &Importances) -> String {
+/// The rows and the way in which their values were replaced.
+fn method(report: &ExplainReport, found: &Importances) -> String {
     let path = |path: &Option<std::path::PathBuf>| {
         path.as_ref()
             .map_or_else(String::new, |path| path.display().to_string())
@@ -125,9 +131,9 @@ fn shuffles(report: &ExplainReport, found: &Importances) -> String {
         n => format!("{n} times"),
     };
     let how = match found.n_reference_rows {
-        None => format!("each column shuffled {times}"),
+        None => format!("each column permuted {times}"),
         Some(n) => format!(
-            "cells lent {times} by {n} rows of {}",
+            "each column replaced {times} by\nvalues from {n} rows of {}",
             path(&report.reference)
         ),
     };
@@ -143,36 +149,53 @@ fn shuffles(report: &ExplainReport, found: &Importances) -> String {
     )
 }
 
-/// A section of measured figures, with what decides the order and the bar.
+/// A section of estimates. `of` gives the estimates of a column, and the value that decides its
+/// rank and the length of its bar.
 fn measures(
     found: &Importances,
     top: usize,
     of: impl Fn(&ColumnImportance) -> (Vec<Estimate>, f64),
 ) -> String {
-    let lines = found.columns.iter().map(|column| {
-        let (measured, weight) = of(column);
-        let figures = measured.iter().map(with_error).collect();
-        Line {
-            name: &column.column,
-            figures,
-            weight,
-        }
+    let columns: Vec<_> = found.columns.iter().map(of).collect();
+    let n_estimates = columns.first().map_or(0, |(estimates, _)| estimates.len());
+    let largest = |at: usize| {
+        let means = columns
+            .iter()
+            .map(|(estimates, _)| estimates[at].mean.abs());
+        means.fold(0.0, f64::max)
+    };
+    let zeros: Vec<f64> = (0..n_estimates).map(|at| ZERO * largest(at)).collect();
+    let lines = found.columns.iter().zip(&columns);
+    let lines = lines.map(|(column, (estimates, importance))| Line {
+        name: &column.column,
+        figures: estimates
+            .iter()
+            .zip(&zeros)
+            .map(|(estimate, &zero)| with_error(estimate, zero))
+            .collect(),
+        importance: *importance,
     });
     section(lines.collect(), top)
 }
 
-fn with_error(measured: &Estimate) -> String {
-    match measured.se {
-        Some(se) => format!("{:>10} ± {:<7}", short(measured.mean), brief(se)),
-        None => format!("{:>10}", short(measured.mean)),
+/// An estimate with its standard error; values below `zero` are printed as 0.
+fn with_error(estimate: &Estimate, zero: f64) -> String {
+    let or_zero = |value: f64, show: fn(f64) -> String| {
+        if value.abs() < zero || value == 0.0 {
+            "0".to_owned()
+        } else {
+            show(value)
+        }
+    };
+    let mean = or_zero(estimate.mean, short);
+    match estimate.se {
+        Some(se) => format!("{mean:>10} ± {:<7}", or_zero(se, two_digits)),
+        None => format!("{mean:>10}"),
     }
 }
 
-/// Two digits are enough for an error.
-fn brief(se: f64) -> String {
-    if se == 0.0 {
-        return "0".to_owned();
-    }
+/// A standard error with two significant digits, or one in scientific notation.
+fn two_digits(se: f64) -> String {
     let power = se.log10().floor();
     if !(-3.0..4.0).contains(&power) {
         return format!("{se:.0e}");
@@ -180,15 +203,20 @@ fn brief(se: f64) -> String {
     format!("{se:.*}", (1.0 - power).max(0.0) as usize)
 }
 
+/// The lines of a section, the most important first, at most `top` of them.
 fn section(mut lines: Vec<Line<'_>>, top: usize) -> String {
-    lines.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.name.cmp(b.name)));
+    lines.sort_by(|a, b| {
+        b.importance
+            .total_cmp(&a.importance)
+            .then(a.name.cmp(b.name))
+    });
     let width = lines.iter().map(|line| line.name.chars().count()).max();
-    let width = width.unwrap_or(0).min(NAME);
-    let longest = lines.first().map_or(0.0, |line| line.weight);
+    let width = width.unwrap_or(0).min(MAX_NAME);
+    let largest = lines.first().map_or(0.0, |line| line.importance);
     let mut out = String::new();
     for line in lines.iter().take(top) {
-        let bar = bar(line.weight / longest);
-        let text = format!("  {:<width$} {}  {bar}", cut(line.name), line.figures);
+        let bar = bar(line.importance / largest);
+        let text = format!("  {:<width$} {}  {bar}", shorten(line.name), line.figures);
         let _ = writeln!(out, "{}", text.trim_end());
     }
     if lines.len() > top {
@@ -202,9 +230,10 @@ fn section(mut lines: Vec<Line<'_>>, top: usize) -> String {
     out
 }
 
-fn bar(share: f64) -> String {
-    let eighths = (8.0 * BAR * share).round();
-    // not a number where all weights are zero
+/// A bar whose length is a fraction of the longest bar.
+fn bar(fraction: f64) -> String {
+    let eighths = (8.0 * BAR_LENGTH * fraction).round();
+    // NaN if all importances are zero
     if eighths.is_nan() || eighths < 1.0 {
         return String::new();
     }
@@ -218,11 +247,12 @@ fn bar(share: f64) -> String {
     bar
 }
 
-fn cut(name: &str) -> String {
-    if name.chars().count() <= NAME {
+/// The name, shortened if it is too long.
+fn shorten(name: &str) -> String {
+    if name.chars().count() <= MAX_NAME {
         return name.to_owned();
     }
-    name.chars().take(NAME - 1).chain(['…']).collect()
+    name.chars().take(MAX_NAME - 1).chain(['…']).collect()
 }
 
 fn indented(text: &str) -> String {
@@ -235,17 +265,17 @@ mod tests {
     use softwood::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
 
     fn report() -> ExplainReport {
-        let measured = |mean: f64| Estimate {
+        let estimate = |mean: f64| Estimate {
             mean,
             se: Some(0.012_34 * mean.abs()),
         };
         let column = |name: &str, size: f64| ColumnImportance {
             column: name.to_owned(),
-            log_likelihood_fall: Some(measured(size)),
-            error_rise: Some(measured(12.0 * size)),
-            prediction_change: measured(30.0 * size),
-            knowledge_change: measured(0.01 * size),
-            knowledge_shift: measured(-0.001 * size),
+            log_likelihood_fall: Some(estimate(size)),
+            error_rise: Some(estimate(12.0 * size)),
+            prediction_change: estimate(30.0 * size),
+            knowledge_change: estimate(0.01 * size),
+            knowledge_shift: estimate(-0.001 * size),
         };
         let columns = vec![
             column("a column whose name goes on and on", 0.02),
@@ -276,30 +306,30 @@ mod tests {
     }
 
     #[test]
-    fn weightiest_columns_come_first_and_lines_stay_short() {
+    fn the_most_important_columns_come_first_and_lines_stay_short() {
         let text = text(&report(), 2);
         insta::assert_snapshot!(text, @r"
     m.softwood (vst)
 
-    200 rows of rows.csv, each column shuffled 5 times (± standard error)
+    200 rows of rows.csv, each column permuted 5 times (± standard error)
 
-    Score: by how much a row's log-likelihood falls and the RMSE rises
-    (now -4.250 and 12.50)
+    Permutation importance: decrease of the log-likelihood per row, increase of
+    the RMSE (baseline: log-likelihood -4.250, RMSE 12.50)
       area                      1.234 ± 0.015       14.81 ± 0.18     ███████████████
       a column whose name…     0.0200 ± 2e-4       0.2400 ± 0.0030   ▎
       and 1 more (--top 3)
 
-    Prediction: how far a row's mean moves, in the target's units
+    Prediction: mean absolute change of the predicted mean (units of the target)
       area                      37.02 ± 0.46     ███████████████
       a column whose name…     0.6000 ± 0.0074   ▎
       and 1 more (--top 3)
 
-    Knowledge: how far a row's knowledge uncertainty moves, and with its sign
-    (sd, in the target's units; now 1.500 on average)
+    Knowledge (epistemic) uncertainty: mean absolute change, mean signed change
+    (standard deviation in units of the target; baseline 1.500)
       area                     0.0123 ± 2e-4      -0.0012 ± 2e-5     ███████████████
       a column whose name…     0.0002 ± 2e-6    -2.000e-5 ± 2e-7     ▎
       and 1 more (--top 3)
-    The further it moves, the more being sure or unsure hangs on the column.
+    The larger the change, the more the knowledge uncertainty depends on the column.
     ");
         assert!(
             text.lines().all(|line| line.chars().count() <= 80),
@@ -308,7 +338,21 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_shown_as_rules() {
+    fn rounding_errors_are_printed_as_zero() {
+        let mut report = report();
+        let columns = &mut report.importances.as_mut().unwrap().columns;
+        columns[2].error_rise = Some(Estimate {
+            mean: 2.776e-18,
+            se: Some(3e-17),
+        });
+        let text = text(&report, 3);
+        let line = text.lines().find(|line| line.contains("nothing")).unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words, ["nothing", "0", "±", "0", "0", "±", "0"]);
+    }
+
+    #[test]
+    fn a_tree_is_printed_as_rules() {
         let node = |weight: f64, mean: f64| ExportNode {
             weight,
             answer: LeafValue::Number { mean, sd: 1.0 },
@@ -341,13 +385,13 @@ mod tests {
       ├─ area <= 3.5: 1 ± 1, 4 rows
       └─ area > 3.5 or missing: 3 ± 1, 6 rows
 
-    written  tree.svg
+    saved to  tree.svg
     ");
     }
 
     #[test]
-    fn bars_are_as_long_as_their_shares() {
-        let lengths = [0.0, 0.5, 1.0, f64::NAN, -1.0].map(|share| bar(share).chars().count());
+    fn bars_are_proportional() {
+        let lengths = [0.0, 0.5, 1.0, f64::NAN, -1.0].map(|fraction| bar(fraction).chars().count());
         assert_eq!(lengths, [0, 8, 15, 0, 0]);
         assert_eq!(bar(0.01), "▏");
     }

@@ -1,4 +1,4 @@
-//! How reports look: texts for people, JSON for programs, both from the same report.
+//! Prints reports, as text or as JSON.
 
 pub(crate) mod explain;
 mod json;
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 pub(crate) use json::print as json;
 
-/// Prints a report as JSON, as text, or (quiet) not at all.
+/// Prints a report as JSON or as text, or prints nothing if `quiet` and not `as_json`.
 pub(crate) fn emit(
     as_json: bool,
     quiet: bool,

@@ -1,4 +1,4 @@
-//! The report of `ood` as text: a line a kind of uncertainty.
+//! The report of `ood` as text: one line per kind of uncertainty.
 
 use std::fmt::Write as _;
 
@@ -8,14 +8,14 @@ use crate::print::number::short;
 pub(crate) fn text(report: &OodReport) -> String {
     let found = &report.found;
     let mut out = format!(
-        "{}: {} rows of {} (in) against {} of {} (out)\n\n",
+        "{}: {} in-domain rows of {} (in), {} other rows of {} (out)\n\n",
         report.model.display(),
         found.n_in,
         report.inside.display(),
         found.n_out,
         report.outside.display()
     );
-    let head = ["auroc", "one split", "threshold", "median in", "median out"];
+    let head = ["AUROC", "bal. acc.", "threshold", "median in", "median out"];
     out += &line("uncertainty", &head.map(str::to_owned));
     for (name, part) in [
         ("total", &found.total),
@@ -31,7 +31,13 @@ pub(crate) fn text(report: &OodReport) -> String {
         ];
         out += &line(name, &numbers.map(short));
     }
-    let _ = writeln!(out, "\nThreshold and medians: {}.", report.unit);
+    let _ = writeln!(
+        out,
+        "\nAUROC: probability that a row of (out) is more uncertain than a row of (in).\n\
+         bal. acc.: balanced accuracy of the best threshold, with (out) on either side.\n\
+         threshold, medians: {}.",
+        report.unit
+    );
     for note in &report.notes {
         let _ = writeln!(out, "\nnote: {note}");
     }

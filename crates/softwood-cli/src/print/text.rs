@@ -1,4 +1,4 @@
-//! Reports as texts.
+//! Reports of `fit`, `score`, `evaluate`, `models` and `demo` as text.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,10 +8,10 @@ use softwood::{FieldKind, ModelReport, ParamKind, ParamSpec, ParamValue, Report,
 use crate::commands::{
     DemoReport, FamilyReport, FitReport, ParametersReport, Region, SavedReport, ScoreReport,
 };
-use crate::print::number::{percent, seconds, short};
+use crate::print::number::{duration, memory, percent, short, time};
 use crate::print::training;
 
-/// Metrics in the order they are read; others follow by name.
+/// Metrics in the order in which they are printed; others follow in alphabetical order.
 const ORDER: [&str; 17] = [
     "log_likelihood",
     "log_likelihood_std",
@@ -32,10 +32,10 @@ const ORDER: [&str; 17] = [
     "peak_rss_bytes",
 ];
 
-/// The report of a fit.
+/// The report of `fit`.
 pub(crate) fn fit(report: &FitReport, verbose: bool) -> String {
     let task = task(report.classes.as_deref());
-    let n_columns = report.n_numeric + report.n_categorical;
+    let n_features = report.n_numeric + report.n_categorical;
     let mut lines = vec![
         (
             "model",
@@ -44,30 +44,33 @@ pub(crate) fn fit(report: &FitReport, verbose: bool) -> String {
         ("target", format!("{} ({task})", report.target)),
         ("rows", report.n_rows.to_string()),
         (
-            "columns",
+            "features",
             format!(
-                "{n_columns} ({} numeric, {} categorical)",
+                "{n_features} ({} numeric, {} categorical)",
                 report.n_numeric, report.n_categorical
             ),
         ),
     ];
     if !report.training.chosen.is_empty() {
-        lines.push(("chosen", report.training.chosen.clone()));
+        lines.push(("selected", report.training.chosen.clone()));
     }
-    if let Some(what) = training::held_out(&report.training) {
-        lines.push(("held out", what));
+    if let Some(validation) = training::validation(&report.training) {
+        lines.push(("validation", validation));
     }
     if let Some(members) = &report.training.members
         && members.n_members > 1
     {
-        let what = format!("worth {} independent ones", short(members.effective));
-        lines.push(("members", what));
+        let effective = format!(
+            "effective number of members {:.1} of {}",
+            members.effective, members.n_members
+        );
+        lines.push(("ensemble", effective));
     }
     if let Some(base) = &report.resumed {
-        lines.push(("went on", format!("from {}", base.display())));
+        lines.push(("resumed", format!("from {}", base.display())));
     }
-    lines.push(("time", seconds(report.seconds)));
-    lines.push(("written", report.file.display().to_string()));
+    lines.push(("time", duration(report.seconds)));
+    lines.push(("saved to", report.file.display().to_string()));
     let mut out = aligned(&lines);
     for note in &report.notes {
         let _ = writeln!(out, "\nnote: {note}");
@@ -103,16 +106,16 @@ pub(crate) fn score(report: &ScoreReport) -> String {
     out
 }
 
-/// The report of `evaluate`: a line a metric, a column a model.
+/// The report of `evaluate`: one line per metric, one column per model.
 pub(crate) fn evaluate(report: &Report, verbose: bool) -> String {
     let n_folds = report.models.first().map_or(0, |model| model.folds.len());
     let folds = if n_folds == 1 {
         "1 fold".to_owned()
     } else {
-        format!("{n_folds} folds, mean ± sd")
+        format!("mean ± standard deviation over {n_folds} folds")
     };
     let mut out = format!(
-        "{}, {} rows, seed {}, {folds}\n\n",
+        "{}, {} rows, seed {}: {folds}\n\n",
         report.protocol, report.n_rows, report.seed
     );
     let mut head = format!("{:<20}", "");
@@ -126,32 +129,50 @@ pub(crate) fn evaluate(report: &Report, verbose: bool) -> String {
         .iter()
         .flat_map(|model| model.mean.keys().map(String::as_str));
     for name in in_order(names) {
-        let _ = write!(out, "{name:<20}");
+        let _ = write!(out, "{:<20}", label(name));
         for model in &report.models {
             let _ = write!(out, "{:>22}", mean_and_sd(model, name));
         }
         out.push('\n');
     }
     if verbose {
-        out += &chosen_by_fold(&report.models);
+        out += &selected_by_fold(&report.models);
     }
     out
 }
 
-fn mean_and_sd(model: &ModelReport, name: &str) -> String {
-    let Some(mean) = model.mean.get(name) else {
-        return "-".to_owned();
-    };
-    match model.sd.get(name) {
-        Some(sd) if model.folds.len() > 1 => format!("{} ± {}", short(*mean), short(*sd)),
-        _ => short(*mean),
+/// The name of a metric in the text report: without the unit, if the values are printed with one.
+fn label(metric: &str) -> &str {
+    match metric {
+        "fit_seconds" => "fit time",
+        "predict_seconds" => "predict time",
+        "peak_rss_bytes" => "peak memory",
+        other => other,
     }
 }
 
-fn chosen_by_fold(models: &[ModelReport]) -> String {
+fn mean_and_sd(model: &ModelReport, name: &str) -> String {
+    let Some(&mean) = model.mean.get(name) else {
+        return "-".to_owned();
+    };
+    let sd = model.sd.get(name).copied();
+    let sd = sd.filter(|_| model.folds.len() > 1);
+    if name.ends_with("_seconds") {
+        return time(mean, sd);
+    }
+    if name.ends_with("_bytes") {
+        return memory(mean, sd);
+    }
+    match sd {
+        Some(sd) => format!("{} ± {}", short(mean), short(sd)),
+        None => short(mean),
+    }
+}
+
+fn selected_by_fold(models: &[ModelReport]) -> String {
     let mut out = String::new();
     for model in models {
-        let _ = writeln!(out, "\nChosen by {}", model.model);
+        let _ = writeln!(out, "\nSelected by {}", model.model);
         for fold in &model.folds {
             let _ = writeln!(out, "  fold {}  {}", fold.fold, fold.chosen);
         }
@@ -159,20 +180,20 @@ fn chosen_by_fold(models: &[ModelReport]) -> String {
     out
 }
 
-/// The list of families.
+/// The list of model families.
 pub(crate) fn families(report: &[FamilyReport]) -> String {
     let lines: Vec<_> = report
         .iter()
         .map(|family| (family.model, family.summary.to_owned()))
         .collect();
-    let next = "\nsoftwood models NAME shows a model's parameters, softwood models FILE what a model file holds.\n";
+    let next = "\n`softwood models NAME` lists the parameters of a model, `softwood models FILE` describes a model file.\n";
     aligned(&lines) + next
 }
 
-/// A family's parameters.
+/// The parameters of a model family.
 pub(crate) fn parameters(report: &ParametersReport) -> String {
     let mut out = format!(
-        "{}: {}\n\nParameters, to be set with -p KEY=VALUE:\n",
+        "{}: {}\n\nParameters, set with -p KEY=VALUE:\n",
         report.model, report.summary
     );
     for spec in &report.parameters {
@@ -191,8 +212,7 @@ pub(crate) fn parameters(report: &ParametersReport) -> String {
         let _ = writeln!(out, "      {}", spec.doc);
     }
     if report.supports_warm_start {
-        out +=
-            "\nA fitted model can be trained further: softwood fit --resume MODEL DATA -o MODEL.\n";
+        out += "\nWarm start: `softwood fit DATA --resume MODEL -o MODEL` continues the training of a fitted model.\n";
     }
     out
 }
@@ -205,18 +225,18 @@ fn default_of(spec: &ParamSpec) -> String {
     }
 }
 
-/// The range as short as it can be said; a message about a wrong value says it at length.
+/// The range of a parameter in short form; error messages about parameters have the long form.
 fn range_of(kind: ParamKind) -> String {
     match kind {
         ParamKind::Float { min, max } => format!("{min} to {max}"),
-        ParamKind::Int { min, max } => format!("whole, {min} to {max}"),
+        ParamKind::Int { min, max } => format!("integer, {min} to {max}"),
         ParamKind::Bool => "true or false".to_owned(),
         ParamKind::Choice { names, .. } => names.join(", "),
         ParamKind::Map { form, .. } => form.to_owned(),
     }
 }
 
-/// What a model file holds.
+/// The content of a model file.
 pub(crate) fn saved(report: &SavedReport) -> String {
     let lines = [
         ("file", report.file.display().to_string()),
@@ -232,8 +252,8 @@ pub(crate) fn saved(report: &SavedReport) -> String {
                 task(report.schema.classes())
             ),
         ),
-        ("columns", columns(&report.schema)),
-        ("chosen", report.training.chosen.clone()),
+        ("features", features(&report.schema)),
+        ("selected", report.training.chosen.clone()),
     ];
     let lines: Vec<_> = lines
         .into_iter()
@@ -242,7 +262,7 @@ pub(crate) fn saved(report: &SavedReport) -> String {
     aligned(&lines) + &training::trials(&report.training) + &training::curve(&report.training)
 }
 
-fn columns(schema: &Schema) -> String {
+fn features(schema: &Schema) -> String {
     let name = |field: &softwood::Field| match &field.kind {
         FieldKind::Numeric => field.name.clone(),
         FieldKind::Categorical { levels } => {
@@ -261,7 +281,7 @@ fn task(classes: Option<&[String]>) -> String {
     }
 }
 
-/// Lines of a name and a text, the texts below each other.
+/// Lines of a name and a text, with the texts aligned.
 pub(crate) fn aligned(lines: &[(&str, String)]) -> String {
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
     let mut out = String::new();
@@ -284,7 +304,7 @@ fn in_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     names
 }
 
-/// The program as it was called, so that the commands we print work where it is not on the path.
+/// The program as it was called, so that printed commands work if it is not on the `PATH`.
 pub(crate) fn program() -> String {
     match std::env::args().next() {
         Some(name) if name.contains('/') => quoted(Path::new(&name)),
@@ -292,7 +312,7 @@ pub(crate) fn program() -> String {
     }
 }
 
-/// A path as a shell reads it.
+/// A path, quoted for a shell if necessary.
 pub(crate) fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+@%,:=".contains(letter);
@@ -305,34 +325,61 @@ pub(crate) fn quoted(path: &Path) -> String {
 /// The report of `demo`.
 pub(crate) fn demo(report: &DemoReport) -> String {
     let mut out = format!(
-        "{} fitted {} rows of y = f(x) + noise(x) in {}: {}\n\n",
+        "{} fitted to {} rows of y = f(x) + noise(x) in {}: {}\n\n",
         report.model,
         report.n_train,
-        seconds(report.seconds),
+        duration(report.seconds),
         report.chosen
     );
     let _ = writeln!(
         out,
-        "{:<34}{:>14}{:>14}",
-        "fresh rows", "where it saw", "where it saw"
+        "{:<38}{:>15}{:>15}",
+        "test rows", "near the", "away from the"
     );
-    let _ = writeln!(out, "{:<34}{:>14}{:>14}", "", "data", "no data");
+    let _ = writeln!(
+        out,
+        "{:<38}{:>15}{:>15}",
+        "", "training rows", "training rows"
+    );
     for (label, inside, outside) in demo_lines(report) {
-        let _ = writeln!(out, "{label:<34}{inside:>14}{outside:>14}");
+        let _ = writeln!(out, "{label:<38}{inside:>15}{outside:>15}");
     }
-    let _ = write!(out, "\nWritten to {}:", report.folder.display());
+    out += &demo_caveat(report);
+    let _ = write!(out, "\nFiles in {}:", report.folder.display());
     for file in &report.files {
         let _ = write!(out, " {}", file.file_name().unwrap_or_default().display());
     }
     let _ = writeln!(
         out,
-        "\nLook at {}\n\nNext:",
+        "\nPlot: {}\n\nNext:",
         quoted(&report.folder.join("demo.png"))
     );
     for line in demo_next(&report.folder) {
         let _ = writeln!(out, "  {} {line}", program());
     }
     out
+}
+
+/// A warning about the intervals away from the training rows.
+fn demo_caveat(report: &DemoReport) -> String {
+    let coverage = report.outside.scores.values.get("coverage_90");
+    let coverage = coverage.copied().unwrap_or(f64::NAN);
+    let verdict = if coverage < 0.8 {
+        format!(
+            "covers only {} of\nthe test rows, far less than 90%",
+            percent(coverage)
+        )
+    } else {
+        format!(
+            "covers {} of\nthe test rows here, but with most seeds far less than 90%",
+            percent(coverage)
+        )
+    };
+    format!(
+        "\nWhere there are no training rows nearby, the 90% interval {verdict}.\n\
+         A large share of knowledge (epistemic) uncertainty in the predictive variance\n\
+         marks such rows; the rest of the variance is data (aleatoric) uncertainty.\n"
+    )
 }
 
 fn demo_lines(report: &DemoReport) -> Vec<(&'static str, String, String)> {
@@ -344,9 +391,9 @@ fn demo_lines(report: &DemoReport) -> Vec<(&'static str, String, String)> {
     let line = |label, (inside, outside)| (label, inside, outside);
     let both = |show: fn(&Region) -> String| (show(&report.inside), show(&report.outside));
     vec![
-        line("log-likelihood", of("log_likelihood", short)),
+        line("log-likelihood per row", of("log_likelihood", short)),
         line(
-            "  that of the truth itself",
+            "  of the true distribution",
             both(|region| short(region.best_log_likelihood)),
         ),
         line("RMSE", of("rmse", short)),
@@ -355,13 +402,13 @@ fn demo_lines(report: &DemoReport) -> Vec<(&'static str, String, String)> {
         line("coverage of 90% intervals", of("coverage_90", percent)),
         line("coverage of 95% intervals", of("coverage_95", percent)),
         line(
-            "knowledge share of the variance",
+            "share of knowledge uncertainty",
             both(|region| percent(region.knowledge_share)),
         ),
     ]
 }
 
-/// Commands that work as printed.
+/// Commands to try next; they work as printed.
 fn demo_next(folder: &Path) -> Vec<String> {
     let file = |name: &str| quoted(&folder.join(name));
     vec![

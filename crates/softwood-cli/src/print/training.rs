@@ -1,4 +1,4 @@
-//! How a model came about, as text: what was tried and the loss curve.
+//! The training record of a model as text: results of model selection and the learning curve.
 
 use std::fmt::Write as _;
 
@@ -6,63 +6,78 @@ use softwood::{CurvePoint, CurveUnit, Training};
 
 use crate::print::number::short;
 
-/// Points of the loss curve that are shown.
-const SHOWN: usize = 15;
+/// Largest number of regularly spaced points of the learning curve that are printed.
+const MAX_POINTS: usize = 15;
 
-/// The step at which held-out rows were likeliest.
+/// The step with the highest validation log-likelihood, and that log-likelihood.
 fn best(training: &Training) -> Option<(usize, f64)> {
-    let measured = training
+    let validated = training
         .curve
         .iter()
         .filter_map(|point| Some((point.epoch, point.held_out?)));
-    measured.max_by(|a, b| a.1.total_cmp(&b.1))
+    validated.max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// What held-out rows said, in a line.
-pub(crate) fn held_out(training: &Training) -> Option<String> {
-    let (at, value) = best(training)?;
-    let at = match (training.step, at) {
-        (CurveUnit::Epoch, at) => format!("at epoch {at}"),
-        (CurveUnit::Tree, 1) => "with 1 tree".to_owned(),
-        (CurveUnit::Tree, at) => format!("with {at} trees"),
+/// The best validation log-likelihood in one line.
+pub(crate) fn validation(training: &Training) -> Option<String> {
+    let (step, value) = best(training)?;
+    let step = match training.step {
+        CurveUnit::Epoch => format!("best epoch {step}"),
+        CurveUnit::Tree => format!("best number of trees {step}"),
     };
+    let unit = unit(training).map_or_else(String::new, |unit| format!(" ({unit})"));
     Some(format!(
-        "log-likelihood {} a row {at}, standardised units",
+        "log-likelihood {} per row{unit}, {step}",
         short(value)
     ))
 }
 
-/// What was tried, likeliest first.
+/// The units of log-likelihoods in training: regression targets are standardised.
+fn unit(training: &Training) -> Option<&'static str> {
+    training.target_sd.map(|_| "target scaled to unit variance")
+}
+
+/// The end of a heading about log-likelihoods.
+fn per_row(training: &Training) -> String {
+    unit(training).map_or_else(|| "per row".to_owned(), |unit| format!("per row, {unit}"))
+}
+
+/// The candidates of model selection, the best first.
 pub(crate) fn trials(training: &Training) -> String {
     if training.trials.is_empty() {
         return String::new();
     }
     let mut sorted: Vec<_> = training.trials.iter().collect();
     sorted.sort_by(|a, b| b.held_out.total_cmp(&a.held_out));
-    let mut out = "\nTried (held-out log-likelihood, standardised units)\n".to_owned();
+    let mut out = format!(
+        "\nModel selection (validation log-likelihood {})\n",
+        per_row(training)
+    );
     for trial in sorted {
         let _ = writeln!(out, "  {:>9}  {}", short(trial.held_out), trial.what);
     }
     out
 }
 
-/// The loss curve at a few steps, the best one among them.
+/// The learning curve at a few steps, including the best one.
 pub(crate) fn curve(training: &Training) -> String {
     if training.curve.is_empty() {
         return String::new();
     }
     let best = best(training).map(|(step, _)| step);
-    let mut out = match training.step {
-        CurveUnit::Epoch => {
-            "\nLoss curve (per row, standardised units)\n  epoch       ELBO   held-out\n"
-        }
-        CurveUnit::Tree => {
-            "\nLog-likelihood (per row, standardised units)\n  trees   training   held-out\n"
-        }
-    }
-    .to_owned();
+    let (what, header) = match training.step {
+        CurveUnit::Epoch => (
+            "ELBO and validation log-likelihood",
+            "epoch        ELBO  validation",
+        ),
+        CurveUnit::Tree => ("log-likelihood", "trees    training  validation"),
+    };
+    let mut out = format!(
+        "\nLearning curve ({what} {})\n  {header}\n",
+        per_row(training)
+    );
     for point in thinned(&training.curve, best) {
-        let held_out = point.held_out.map_or_else(|| "-".to_owned(), short);
+        let validation = point.held_out.map_or_else(|| "-".to_owned(), short);
         let mark = if Some(point.epoch) == best {
             "  best"
         } else {
@@ -70,7 +85,7 @@ pub(crate) fn curve(training: &Training) -> String {
         };
         let _ = writeln!(
             out,
-            "  {:>5}  {:>9}  {held_out:>9}{mark}",
+            "  {:>5}  {:>10}  {validation:>10}{mark}",
             point.epoch,
             short(point.elbo)
         );
@@ -78,8 +93,9 @@ pub(crate) fn curve(training: &Training) -> String {
     out
 }
 
+/// At most about [`MAX_POINTS`] points of the curve, always with the best and the last one.
 fn thinned(curve: &[CurvePoint], best: Option<usize>) -> Vec<&CurvePoint> {
-    let every = curve.len().div_ceil(SHOWN);
+    let every = curve.len().div_ceil(MAX_POINTS);
     let is_shown = |at: usize| {
         at.is_multiple_of(every) || at + 1 == curve.len() || Some(curve[at].epoch) == best
     };
@@ -94,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_called_what_they_are() {
+    fn epochs_and_trees_are_named() {
         let curve = vec![CurvePoint {
             epoch: 40,
             elbo: -1.25,
@@ -104,16 +120,17 @@ mod tests {
             curve,
             ..Training::default()
         };
-        let text = |training: &Training| held_out(training).unwrap() + &super::curve(training);
+        let text = |training: &Training| validation(training).unwrap() + &super::curve(training);
         let epochs = text(&training);
         assert!(
-            epochs.contains("at epoch 40") && epochs.contains("ELBO"),
+            epochs.contains("best epoch 40") && epochs.contains("ELBO"),
             "{epochs}"
         );
         training.step = CurveUnit::Tree;
         let trees = text(&training);
         assert!(
-            trees.contains("with 40 trees") && trees.contains("  trees   training"),
+            trees.contains("best number of trees 40")
+                && trees.contains("  trees    training  validation"),
             "{trees}"
         );
         assert!(
@@ -123,7 +140,29 @@ mod tests {
     }
 
     #[test]
-    fn the_curve_is_thinned_but_keeps_its_best_and_last() {
+    fn only_regressions_have_units() {
+        let curve = vec![CurvePoint {
+            epoch: 120,
+            elbo: 1.25,
+            held_out: Some(1.345),
+        }];
+        let mut training = Training {
+            curve,
+            ..Training::default()
+        };
+        assert_eq!(
+            validation(&training).unwrap(),
+            "log-likelihood 1.345 per row, best epoch 120"
+        );
+        training.target_sd = Some(3.0);
+        assert_eq!(
+            validation(&training).unwrap(),
+            "log-likelihood 1.345 per row (target scaled to unit variance), best epoch 120"
+        );
+    }
+
+    #[test]
+    fn the_thinned_curve_keeps_the_best_and_the_last_point() {
         let point = |epoch: usize| CurvePoint {
             epoch,
             elbo: -1.0,
@@ -135,7 +174,7 @@ mod tests {
             .map(|point| point.epoch)
             .collect();
         assert!(
-            shown.len() <= SHOWN + 2 && shown.contains(&77) && shown.contains(&200),
+            shown.len() <= MAX_POINTS + 2 && shown.contains(&77) && shown.contains(&200),
             "{shown:?}"
         );
     }

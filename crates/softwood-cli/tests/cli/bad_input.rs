@@ -1,40 +1,41 @@
-//! Tables and flags that cannot be used: each has its message and exit code 2, and leaves nothing behind.
+//! Invalid tables and flags: each is reported with a message and exit code 2, and no file is
+//! written.
 
 use std::fs;
 use std::path::Path;
 
 use softwood::{Column, Table};
 
-use crate::fold::Folder;
+use crate::folder::Folder;
 use crate::regression;
 
-/// Fits a table that must be refused with all of `parts` in the message.
-fn refuse_table(table: &str, parts: &[&str]) {
+/// Checks that fitting a table fails with a message that contains all of `parts`.
+fn assert_table_rejected(table: &str, parts: &[&str]) {
     let folder = Folder::new();
     folder.write("bad.csv", table);
     let mut all = vec!["bad.csv"];
     all.extend(parts);
-    folder.refused(&["fit", "bad.csv", "--target", "y"], &all);
+    folder.assert_rejected(&["fit", "bad.csv", "--target", "y"], &all);
 }
 
-/// Fits a good table with further flags that must be refused.
-fn refuse_flags(flags: &[&str], parts: &[&str]) {
+/// Checks that fitting a valid table with further flags fails.
+fn assert_flags_rejected(flags: &[&str], parts: &[&str]) {
     let folder = Folder::new();
     folder.write("good.csv", regression(20));
     let mut args = vec!["fit", "good.csv", "--target", "y"];
     args.extend(flags);
-    folder.refused(&args, parts);
+    folder.assert_rejected(&args, parts);
 }
 
 #[test]
 fn no_such_target_column() {
-    refuse_table("a,b\n1,2\n2,3\n", &["`y`", "there are a, b"]);
+    assert_table_rejected("a,b\n1,2\n2,3\n", &["`y`", "there are a, b"]);
 }
 
 #[test]
 fn no_such_named_columns() {
     for flag in ["--categorical", "--numeric", "--ignore", "--weight"] {
-        refuse_flags(
+        assert_flags_rejected(
             &[flag, "nope"],
             &["good.csv", "`nope`", "there are a, colour, y"],
         );
@@ -43,17 +44,17 @@ fn no_such_named_columns() {
 
 #[test]
 fn empty_file() {
-    refuse_table("", &["empty"]);
+    assert_table_rejected("", &["empty"]);
 }
 
 #[test]
 fn header_without_rows() {
-    refuse_table("a,y\n", &["no rows"]);
+    assert_table_rejected("a,y\n", &["no rows"]);
 }
 
 #[test]
 fn ragged_row() {
-    refuse_table("a,y\n1,2\n3,4,5\n6,7\n", &["row 2"]);
+    assert_table_rejected("a,y\n1,2\n3,4,5\n6,7\n", &["row 2"]);
 }
 
 #[test]
@@ -61,7 +62,7 @@ fn text_in_a_numeric_column() {
     let folder = Folder::new();
     folder.write("bad.csv", "a,y\n1,2\nn/b,3\n5,6\n");
     let args = ["fit", "bad.csv", "--target", "y", "--numeric", "a"];
-    folder.refused(&args, &["bad.csv", "`a`", "row 2", "`n/b`", "not a number"]);
+    folder.assert_rejected(&args, &["bad.csv", "`a`", "row 2", "`n/b`", "not a number"]);
 }
 
 #[test]
@@ -69,7 +70,7 @@ fn text_in_a_regression_target() {
     let folder = Folder::new();
     folder.write("bad.csv", "a,y\n1,2\n2,many\n5,6\n");
     let args = ["fit", "bad.csv", "--target", "y", "--task", "regression"];
-    folder.refused(
+    folder.assert_rejected(
         &args,
         &["bad.csv", "`y`", "row 2", "`many`", "not a number"],
     );
@@ -77,32 +78,32 @@ fn text_in_a_regression_target() {
 
 #[test]
 fn infinities() {
-    refuse_table("a,y\n1,2\n2,3\ninf,4\n", &["`a`", "row 3", "finite"]);
+    assert_table_rejected("a,y\n1,2\n2,3\ninf,4\n", &["`a`", "row 3", "finite"]);
 }
 
 #[test]
 fn missing_target_cell() {
-    refuse_table("a,y\n1,2\n2,\n3,4\n", &["`y`", "row 2", "missing"]);
+    assert_table_rejected("a,y\n1,2\n2,\n3,4\n", &["`y`", "row 2", "missing"]);
 }
 
 #[test]
 fn constant_target() {
-    refuse_table("a,y\n1,2\n2,2\n3,2\n", &["`y`", "equal"]);
+    assert_table_rejected("a,y\n1,2\n2,2\n3,2\n", &["`y`", "equal"]);
 }
 
 #[test]
 fn too_few_rows() {
-    refuse_table("a,y\n1,2\n", &["at least 2 rows"]);
+    assert_table_rejected("a,y\n1,2\n", &["at least 2 rows"]);
 }
 
 #[test]
 fn no_features() {
-    refuse_table("y\n1\n2\n3\n", &["no feature columns"]);
+    assert_table_rejected("y\n1\n2\n3\n", &["no feature columns"]);
 }
 
 #[test]
 fn duplicate_names() {
-    refuse_table("a,a,y\n1,2,3\n4,5,6\n", &["`a`", "twice"]);
+    assert_table_rejected("a,a,y\n1,2,3\n4,5,6\n", &["`a`", "twice"]);
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn truncated_parquet() {
     let whole = folder.bytes("good.parquet");
     for length in [0, 3, whole.len() / 2, whole.len() - 1] {
         folder.write("bad.parquet", &whole[..length]);
-        folder.refused(&["fit", "bad.parquet", "--target", "y"], &["bad.parquet"]);
+        folder.assert_rejected(&["fit", "bad.parquet", "--target", "y"], &["bad.parquet"]);
     }
 }
 
@@ -122,14 +123,14 @@ fn truncated_parquet() {
 fn not_a_parquet_file() {
     let folder = Folder::new();
     folder.write("bad.parquet", regression(10));
-    folder.refused(&["fit", "bad.parquet", "--target", "y"], &["bad.parquet"]);
+    folder.assert_rejected(&["fit", "bad.parquet", "--target", "y"], &["bad.parquet"]);
 }
 
 #[test]
 fn directory_as_table() {
     let folder = Folder::new();
     fs::create_dir(folder.path("data.csv")).unwrap();
-    folder.refused(
+    folder.assert_rejected(
         &["fit", "data.csv", "--target", "y"],
         &["data.csv", "directory"],
     );
@@ -137,7 +138,7 @@ fn directory_as_table() {
 
 #[test]
 fn absent_file() {
-    Folder::new().refused(&["fit", "nope.csv", "--target", "y"], &["nope.csv"]);
+    Folder::new().assert_rejected(&["fit", "nope.csv", "--target", "y"], &["nope.csv"]);
 }
 
 #[test]
@@ -150,7 +151,7 @@ fn no_permission() {
     if is_allowed_everything(&folder.path("closed.csv")) {
         return;
     }
-    folder.refused(
+    folder.assert_rejected(
         &["fit", "closed.csv", "--target", "y"],
         &["closed.csv", "permission"],
     );
@@ -177,10 +178,11 @@ fn output_folder_without_permission() {
         "-o",
         "closed/m.softwood",
     ];
-    folder.refused(&args, &["closed/m.softwood", "ermission"]);
+    folder.assert_rejected(&args, &["closed/m.softwood", "ermission"]);
 }
 
-/// The superuser reads and writes what is closed to others: there is nothing to test for it.
+/// Whether this user is not bound by file permissions, like the superuser; then there is nothing to
+/// test.
 fn is_allowed_everything(closed: &Path) -> bool {
     let allowed = fs::File::open(closed).is_ok();
     if allowed {
@@ -191,7 +193,7 @@ fn is_allowed_everything(closed: &Path) -> bool {
 
 #[test]
 fn output_folder_that_does_not_exist() {
-    refuse_flags(
+    assert_flags_rejected(
         &["-o", "nowhere/m.softwood"],
         &["nowhere/m.softwood", "`nowhere` does not exist"],
     );
@@ -199,39 +201,44 @@ fn output_folder_that_does_not_exist() {
 
 #[test]
 fn output_that_is_a_folder_or_an_input() {
-    refuse_flags(&["-o", "."], &["directory"]);
-    refuse_flags(&["-o", "good.csv"], &["good.csv", "overwrite"]);
-    refuse_flags(&["-o", "-"], &["goes to a file"]);
+    assert_flags_rejected(&["-o", "."], &["directory"]);
+    assert_flags_rejected(&["-o", "good.csv"], &["good.csv", "overwrite"]);
+    assert_flags_rejected(&["-o", "-"], &["standard output", "give a file name"]);
 }
 
 #[test]
 fn unknown_model() {
-    refuse_flags(&["--model", "vts"], &["`vts`", "there are vst"]);
+    assert_flags_rejected(&["--model", "vts"], &["`vts`", "there are vst"]);
 }
 
 #[test]
 fn unknown_parameter() {
-    refuse_flags(&["-p", "dpeth=3"], &["`dpeth`", "depth"]);
+    assert_flags_rejected(&["-p", "dpeth=3"], &["`dpeth`", "max_depth"]);
 }
 
 #[test]
 fn parameters_out_of_range_are_all_named() {
-    refuse_flags(
-        &["-p", "depth=99", "-p", "n_members=0"],
-        &["`depth` = 99", "from 0 to 8", "`n_members` = 0", "from 1"],
+    assert_flags_rejected(
+        &["-p", "max_depth=99", "-p", "n_members=0"],
+        &[
+            "`max_depth` = 99",
+            "from 0 to 8",
+            "`n_members` = 0",
+            "from 1",
+        ],
     );
 }
 
 #[test]
 fn flags_of_the_wrong_form() {
-    refuse_flags(&["-p", "depth"], &["KEY=VALUE"]);
-    refuse_flags(&["--threads", "100000"], &["--threads", "1024"]);
-    refuse_flags(&["--seed", "-1"], &["-1"]);
-    refuse_flags(
+    assert_flags_rejected(&["-p", "depth"], &["KEY=VALUE"]);
+    assert_flags_rejected(&["--threads", "100000"], &["--threads", "1024"]);
+    assert_flags_rejected(&["--seed", "-1"], &["-1"]);
+    assert_flags_rejected(
         &["--delimiter", "ab"],
         &["--delimiter", "one ASCII character"],
     );
-    refuse_flags(
+    assert_flags_rejected(
         &["--task", "ranking"],
         &["--task", "regression", "classification"],
     );
@@ -242,13 +249,13 @@ fn configuration_files() {
     let folder = Folder::new();
     folder.write("good.csv", regression(20));
     let args = ["fit", "good.csv", "--config", "c.toml"];
-    folder.refused(&args, &["c.toml"]);
+    folder.assert_rejected(&args, &["c.toml"]);
     folder.write("c.toml", "target = \"y\"\nmodle = \"vst\"\n");
-    folder.refused(&args, &["c.toml", "line 2", "`modle`"]);
+    folder.assert_rejected(&args, &["c.toml", "line 2", "`modle`"]);
     folder.write("c.toml", "model = \"vst\"\n");
-    folder.refused(&args, &["no target"]);
-    folder.write("c.toml", "target = \"y\"\n[params]\ndepth = 99\n");
-    folder.refused(&args, &["`depth` = 99"]);
+    folder.assert_rejected(&args, &["no target"]);
+    folder.write("c.toml", "target = \"y\"\n[params]\nmax_depth = 99\n");
+    folder.assert_rejected(&args, &["`max_depth` = 99"]);
 }
 
 #[test]
@@ -256,7 +263,7 @@ fn protocols() {
     let folder = Folder::new();
     folder.write("good.csv", regression(20));
     for protocol in ["nonsense", "cv:1", "holdout:2", "cv:1000"] {
-        folder.refused(
+        folder.assert_rejected(
             &[
                 "evaluate",
                 "good.csv",
@@ -276,5 +283,5 @@ fn protocols() {
         "--protocol",
         "splits:nope.csv",
     ];
-    folder.refused(&args, &["nope.csv"]);
+    folder.assert_rejected(&args, &["nope.csv"]);
 }

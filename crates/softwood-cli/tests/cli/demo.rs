@@ -1,9 +1,9 @@
-//! The demonstration: its files, its table, and the commands it prints.
+//! `softwood demo`: its files, its report, and the commands it prints.
 
-use crate::fold::{Folder, QUICK};
+use crate::folder::{Folder, QUICK};
 
 #[test]
-fn the_demonstration_writes_its_files_and_its_commands_work() {
+fn the_demo_writes_its_files_and_its_commands_work() {
     let folder = Folder::new();
     let mut args = vec!["demo", "--out", "my demo"];
     args.extend(QUICK);
@@ -14,7 +14,10 @@ fn the_demonstration_writes_its_files_and_its_commands_work() {
         "RMSE",
         "CRPS",
         "coverage of 90% intervals",
-        "knowledge share",
+        "share of knowledge uncertainty",
+        "no training rows nearby",
+        "far less than 90%",
+        "data (aleatoric) uncertainty",
     ] {
         assert!(ran.out.contains(part), "{}", ran.out);
     }
@@ -27,7 +30,7 @@ fn the_demonstration_writes_its_files_and_its_commands_work() {
     }
 }
 
-/// Runs a printed line in a shell; commands that fit get quick parameters behind.
+/// Runs a printed command in a shell; commands that fit a model get fast parameters.
 fn run_line(folder: &Folder, line: &str) {
     let fits = line.contains(" fit ") || line.contains(" evaluate ");
     let quick = if fits { QUICK.join(" ") } else { String::new() };
@@ -44,7 +47,7 @@ fn run_line(folder: &Folder, line: &str) {
 }
 
 #[test]
-fn the_demonstration_as_json() {
+fn the_demo_as_json() {
     let folder = Folder::new();
     let mut args = vec!["demo", "--json"];
     args.extend(QUICK);
@@ -58,8 +61,8 @@ fn the_demonstration_as_json() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_refused() {
+fn a_directory_that_cannot_be_created_is_rejected() {
     let folder = Folder::new();
     folder.write("file", "");
-    folder.refused(&["demo", "--out", "file/demo"], &["file/demo"]);
+    folder.assert_rejected(&["demo", "--out", "file/demo"], &["file/demo"]);
 }

@@ -1,13 +1,14 @@
-//! `softwood explain`: gains, importances and rules, as text and as JSON, and what cannot be explained.
+//! `softwood explain`: gain importance, permutation importance and rules, as text and as JSON, and
+//! its errors.
 
 use std::fs::File;
 
 use serde_json::Value;
 
-use crate::fold::Folder;
+use crate::folder::Folder;
 use crate::{classification, fitted, regression};
 
-/// A folder with a boosted model of a table.
+/// A folder with the table `data.csv` and a boosted model fitted to it.
 fn boosted(table: &str, target: &str, model: &str) -> Folder {
     let folder = Folder::new();
     folder.write("data.csv", table);
@@ -20,7 +21,7 @@ fn boosted(table: &str, target: &str, model: &str) -> Folder {
 
 const EXPLAIN: [&str; 3] = ["explain", "model.softwood", "data.csv"];
 
-/// A column's part of the report.
+/// The importances of one column in a JSON report.
 fn column<'a>(report: &'a Value, name: &str) -> &'a Value {
     let columns = report["importances"]["columns"].as_array().unwrap();
     columns
@@ -47,7 +48,7 @@ fn gains_need_no_data() {
     let text = folder.run(&["explain", "model.softwood"]).out;
     for part in [
         "model.softwood (sgb)",
-        "Gain: ",
+        "Gain importance: ",
         "  a ",
         "  colour ",
         "%  █",
@@ -55,7 +56,7 @@ fn gains_need_no_data() {
     ] {
         assert!(text.contains(part), "`{part}` is not in: {text}");
     }
-    // the weightiest comes first
+    // the most important column comes first
     assert!(
         text.find("  a ").unwrap() < text.find("  colour ").unwrap(),
         "{text}"
@@ -64,7 +65,7 @@ fn gains_need_no_data() {
 
 #[test]
 fn importances_of_every_family_and_task() {
-    for (table, target, weightiest) in [
+    for (table, target, important) in [
         (regression(80), "y", "a"),
         (classification(80), "kind", "a"),
     ] {
@@ -85,18 +86,18 @@ fn importances_of_every_family_and_task() {
                 "knowledge_change",
                 "knowledge_shift",
             ] {
-                let measured = &column(&report, weightiest)[name];
+                let estimate = &column(&report, important)[name];
                 assert!(
-                    measured["mean"].is_number() && measured["se"].is_number(),
+                    estimate["mean"].is_number() && estimate["se"].is_number(),
                     "{name}: {report}"
                 );
             }
             let text = folder.run(&EXPLAIN).out;
             for part in [
-                "80 rows of data.csv, each column shuffled 5 times",
-                "Score: ",
+                "80 rows of data.csv, each column permuted 5 times",
+                "Permutation importance: ",
                 "Prediction: ",
-                "Knowledge: ",
+                "Knowledge (epistemic) uncertainty: ",
             ] {
                 assert!(text.contains(part), "`{part}` is not in: {text}");
             }
@@ -109,7 +110,7 @@ fn importances_of_every_family_and_task() {
 }
 
 #[test]
-fn same_on_any_number_of_threads_and_by_seed() {
+fn the_result_depends_on_the_seed_but_not_on_the_threads() {
     let folder = boosted(&regression(60), "y", "sglb");
     let run = |flags: &[&str]| folder.run(&[&EXPLAIN[..], flags].concat()).out;
     let one = run(&["--threads", "1"]);
@@ -119,7 +120,7 @@ fn same_on_any_number_of_threads_and_by_seed() {
 }
 
 #[test]
-fn without_a_target_nothing_is_scored() {
+fn without_a_target_there_is_no_permutation_importance_of_the_score() {
     let folder = boosted(&regression(60), "y", "sglb");
     folder.write("new.csv", "colour,a\nred,1\nblue,2\ngreen,3\n");
     let args = ["explain", "model.softwood", "new.csv"];
@@ -140,13 +141,14 @@ fn without_a_target_nothing_is_scored() {
     );
     let text = folder.run(&args).out;
     assert!(
-        !text.contains("Score: ") && text.contains("note: new.csv has no column `y`"),
+        !text.contains("Permutation importance: ")
+            && text.contains("note: new.csv has no column `y`"),
         "{text}"
     );
 }
 
 #[test]
-fn a_reference_shows_which_column_makes_rows_unsure() {
+fn reference_rows_show_which_column_raises_knowledge_uncertainty() {
     let folder = fitted(&regression(60), "y");
     let rows: Vec<_> = (500..530).map(|a| format!("{a},red")).collect();
     folder.write("far.csv", format!("a,colour\n{}\n", rows.join("\n")));
@@ -170,10 +172,13 @@ fn a_reference_shows_which_column_makes_rows_unsure() {
     );
     let text = folder.run(&args).out;
     assert!(
-        text.contains("cells lent 5 times by 60 rows of data.csv"),
+        text.contains("each column replaced 5 times by\nvalues from 60 rows of data.csv"),
         "{text}"
     );
-    let knowledge = text.split("Knowledge: ").nth(1).unwrap();
+    let knowledge = text
+        .split("Knowledge (epistemic) uncertainty: ")
+        .nth(1)
+        .unwrap();
     assert!(
         knowledge.find("  a ").unwrap() < knowledge.find("  colour ").unwrap(),
         "{text}"
@@ -191,14 +196,14 @@ fn data_from_standard_input() {
         piped.replace("rows of -,", "rows of data.csv,"),
         folder.run(&EXPLAIN).out
     );
-    folder.refused(
+    folder.assert_rejected(
         &["explain", "model.softwood", "-", "--reference", "-"],
         &["`-` is given twice"],
     );
 }
 
 #[test]
-fn one_member_is_noted() {
+fn a_single_member_is_noted() {
     let folder = boosted(&regression(60), "y", "sgb");
     let ran = folder.run(&[
         "fit",
@@ -219,14 +224,14 @@ fn one_member_is_noted() {
 }
 
 #[test]
-fn long_lists_are_cut() {
+fn long_lists_are_shortened() {
     let folder = boosted(&regression(60), "y", "sgb");
     let text = folder.run(&["explain", "model.softwood", "--top", "1"]).out;
     assert!(text.contains("and 1 more (--top 2)"), "{text}");
 }
 
 #[test]
-fn a_single_tree_is_shown_and_drawn() {
+fn a_single_tree_is_printed_and_drawn() {
     let folder = Folder::new();
     let families = folder.json(&["models", "--json"]);
     let has_trees = families
@@ -243,7 +248,7 @@ fn a_single_tree_is_shown_and_drawn() {
     let args = ["explain", "model.softwood", "--svg", "tree.svg"];
     let text = folder.run(&args).out;
     assert!(
-        text.contains("\nTree\n  y: ") && text.contains("written  tree.svg"),
+        text.contains("\nTree\n  y: ") && text.contains("saved to  tree.svg"),
         "{text}"
     );
     assert!(
@@ -263,7 +268,7 @@ fn a_single_tree_is_shown_and_drawn() {
 }
 
 #[test]
-fn what_cannot_be_explained_is_named() {
+fn invalid_requests_are_rejected() {
     let folder = fitted(&regression(60), "y");
     let model = "model.softwood";
     folder.write("short.csv", "a\n1\n2\n");
@@ -271,18 +276,18 @@ fn what_cannot_be_explained_is_named() {
     folder.write("text.csv", "a,colour,y\n1,red,high\n2,red,low\n");
     folder.write("gap.csv", "a,colour,y\n1,red,\n2,red,3\n");
     for (args, parts) in [
-        (vec![model], ["`vst`", "give a table"]),
+        (vec![model], ["`vst`", "give a table after the model"]),
         (
             vec![model, "data.csv", "--svg", "tree.svg"],
-            ["tree.svg", "only a single tree"],
+            ["tree.svg", "only a model that is a single tree"],
         ),
         (
             vec![model, "data.csv", "--svg", "data.csv"],
-            ["data.csv", "overwrite an input"],
+            ["data.csv", "overwrite an input file"],
         ),
         (
             vec![model, "data.csv", "--svg", "-"],
-            ["picture", "give it a name"],
+            ["drawing", "give a file name"],
         ),
         (vec![model, "short.csv"], ["short.csv", "column `colour`"]),
         (
@@ -304,6 +309,6 @@ fn what_cannot_be_explained_is_named() {
         ),
     ] {
         let args = [vec!["explain"], args].concat();
-        folder.refused(&args, &parts);
+        folder.assert_rejected(&args, &parts);
     }
 }

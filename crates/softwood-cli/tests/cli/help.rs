@@ -1,8 +1,8 @@
-//! Help texts: their examples work as printed; lists that should only change on purpose.
+//! Help texts: their examples work as printed; lists that should only change deliberately.
 
-use crate::fold::{Folder, QUICK};
+use crate::folder::{Folder, QUICK};
 
-const VERBS: [&str; 8] = [
+const COMMANDS: [&str; 8] = [
     "fit", "predict", "score", "evaluate", "ood", "explain", "models", "demo",
 ];
 
@@ -30,16 +30,16 @@ fn houses(n: usize) -> String {
 #[test]
 fn examples_work_as_printed() {
     let folder = Folder::new();
-    folder.write("houses.csv", houses(60));
-    folder.write("new_houses.csv", houses(20));
+    folder.write("train.csv", houses(60));
+    folder.write("test.csv", houses(20));
     folder.write(
-        "castles.csv",
+        "other_rows.csv",
         "side,rooms,area\nnorth,40,9000\nsouth,77,12000\n",
     );
-    for verb in [
+    for command in [
         "fit", "predict", "score", "evaluate", "ood", "explain", "models",
     ] {
-        for example in examples(&folder.run(&[verb, "--help"]).out) {
+        for example in examples(&folder.run(&[command, "--help"]).out) {
             let mut words = example.split_whitespace();
             assert_eq!(words.next(), Some("softwood"), "{example}");
             let ran = folder.run(&words.collect::<Vec<_>>());
@@ -50,13 +50,13 @@ fn examples_work_as_printed() {
 }
 
 #[test]
-fn every_help_text_ends_with_an_example_of_its_verb() {
+fn every_help_text_ends_with_an_example_of_its_command() {
     let folder = Folder::new();
-    for verb in VERBS {
+    for command in COMMANDS {
         for flag in ["-h", "--help"] {
-            let ran = folder.run(&[verb, flag]);
+            let ran = folder.run(&[command, flag]);
             assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-            let start = format!("softwood {verb}");
+            let start = format!("softwood {command}");
             assert!(
                 examples(&ran.out)
                     .iter()
@@ -70,13 +70,28 @@ fn every_help_text_ends_with_an_example_of_its_verb() {
 }
 
 #[test]
-fn nothing_typed_shows_the_help_and_wrong_verbs_are_refused() {
+fn without_arguments_help_is_shown_and_unknown_commands_are_rejected() {
     let folder = Folder::new();
     let ran = folder.run(&[]);
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("evaluate"), "{}", ran.err);
-    folder.refused(&["fti"], &["fti"]);
+    folder.assert_rejected(&["fti"], &["fti"]);
     assert!(folder.run(&["--version"]).out.starts_with("softwood "));
+}
+
+#[test]
+fn both_kinds_of_uncertainty_have_their_usual_names() {
+    let folder = Folder::new();
+    for command in ["", "predict", "ood", "demo"] {
+        let args: Vec<&str> = [command, "--help"]
+            .into_iter()
+            .filter(|arg| !arg.is_empty())
+            .collect();
+        let help = folder.run(&args).out;
+        for word in ["data", "aleatoric", "knowledge", "epistemic"] {
+            assert!(help.contains(word), "{word}: {help}");
+        }
+    }
 }
 
 #[test]
@@ -89,12 +104,12 @@ fn the_list_of_models() {
     forest  random forest: bagged hard trees, in blocks that are its members
     tree    classification or regression tree: one tree of hard tests, pruned by cross-validation
 
-    softwood models NAME shows a model's parameters, softwood models FILE what a model file holds.
+    `softwood models NAME` lists the parameters of a model, `softwood models FILE` describes a model file.
     ");
 }
 
 #[test]
-fn parameters_are_listed_with_default_range_and_explanation() {
+fn parameters_are_listed_with_default_range_and_description() {
     let folder = Folder::new();
     let text = folder.run(&["models", "vst"]).out;
     let report = folder.json(&["models", "vst", "--json"]);
@@ -104,8 +119,8 @@ fn parameters_are_listed_with_default_range_and_explanation() {
         }
     }
     for part in [
-        "depth = auto",
-        "whole, 0 to 8, or auto",
+        "max_depth = auto",
+        "integer, 0 to 8, or auto",
         "mixture, blend, hybrid",
     ] {
         assert!(text.contains(part), "{text}");

@@ -5,22 +5,23 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::fold::{Folder, Ran};
+use crate::folder::{Folder, Ran};
 use crate::regression;
 
 #[test]
-fn ctrl_c_stops_cleanly_and_leaves_nothing() {
+fn ctrl_c_stops_the_fit_and_no_file_is_written() {
     let folder = Folder::new();
     folder.write("data.csv", regression(500));
     let flags = [
         "-p",
         "n_epochs=1000000",
         "-p",
-        "depth=3",
+        "max_depth=3",
         "-p",
         "early_stopping=false",
     ];
-    // a signal that arrives before the handler stands ends the program the system's way: wait longer then
+    // a signal that arrives before the handler is installed ends the program at once: then wait
+    // longer
     for wait in [500, 2000, 8000, 20_000] {
         let mut command = folder.command(&["fit", "data.csv", "--target", "y"]);
         let child = command
@@ -44,5 +45,5 @@ fn ctrl_c_stops_cleanly_and_leaves_nothing() {
             return;
         }
     }
-    panic!("the handler never stood");
+    panic!("the handler was never installed");
 }

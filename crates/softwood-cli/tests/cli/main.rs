@@ -1,22 +1,22 @@
-//! The program from outside: what it prints, where, its exit codes, and the files it leaves.
+//! Tests of the program as a process: its output, exit codes and files.
 
-#![allow(clippy::unwrap_used)] // a test that fails may panic
+#![allow(clippy::unwrap_used)] // helper functions of tests may panic
 
 mod bad_input;
 mod bad_model;
+mod commands;
 mod demo;
 mod explain;
-mod fold;
+mod folder;
 mod help;
 mod interrupt;
 mod mistakes;
 mod ood;
 mod resume;
-mod tour;
 
-use fold::{Folder, QUICK};
+use folder::{Folder, QUICK};
 
-/// Rows of a regression: `y` follows `a`, with a category beside it. `n` rows with a header.
+/// A regression table of `n` rows: `y` depends on `a` and on the category `colour`.
 fn regression(n: usize) -> String {
     let row = |at: usize| {
         let a = (at * 37 % 101) as f64 / 10.0;
@@ -30,7 +30,7 @@ fn regression(n: usize) -> String {
     "a,colour,y\n".to_owned() + &(0..n).map(row).collect::<String>()
 }
 
-/// Rows of a classification: `kind` follows `a`.
+/// A classification table of `n` rows: `kind` depends on `a`.
 fn classification(n: usize) -> String {
     let row = |at: usize| {
         let a = (at * 37 % 101) as f64 / 10.0;
@@ -39,7 +39,7 @@ fn classification(n: usize) -> String {
     "a,b,kind\n".to_owned() + &(0..n).map(row).collect::<String>()
 }
 
-/// A folder with a table and a model of it.
+/// A folder with the table `data.csv` and a model fitted to it.
 fn fitted(table: &str, target: &str) -> Folder {
     let folder = Folder::new();
     folder.write("data.csv", table);

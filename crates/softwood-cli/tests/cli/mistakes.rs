@@ -1,18 +1,18 @@
-//! Mistakes that newcomers make: what is wrong is told together with what would be right; what can be taken is taken.
+//! Common mistakes of new users: the message says what is wrong and what to do.
 
 use std::fs;
 use std::process::Stdio;
 
-use crate::fold::{Folder, QUICK};
+use crate::folder::{Folder, QUICK};
 use crate::{classification, fitted, regression};
 
-/// A table of `n` rows made of one line a row, with a header.
+/// A table with a header and `n` rows.
 fn table(header: &str, n: usize, row: impl Fn(usize) -> String) -> String {
     let rows: String = (0..n).map(|at| row(at) + "\n").collect();
     format!("{header}\n{rows}")
 }
 
-/// Fits `content` as `data.csv` with further flags, quickly.
+/// Fits the table `content` with further flags and fast parameters; returns the report.
 fn fit(folder: &Folder, content: &str, flags: &[&str]) -> String {
     folder.write("data.csv", content);
     let mut args = vec!["fit", "data.csv"];
@@ -23,19 +23,20 @@ fn fit(folder: &Folder, content: &str, flags: &[&str]) -> String {
     ran.out
 }
 
-fn refuse(content: &str, flags: &[&str], parts: &[&str]) {
+/// Checks that fitting the table `content` with further flags fails.
+fn assert_fit_rejected(content: &str, flags: &[&str], parts: &[&str]) {
     let folder = Folder::new();
     folder.write("data.csv", content);
     let mut args = vec!["fit", "data.csv"];
     args.extend(flags);
-    folder.refused(&args, parts);
+    folder.assert_rejected(&args, parts);
 }
 
 #[test]
 fn names_in_another_case_or_with_blanks() {
-    refuse(&regression(30), &["-t", "Y"], &["`Y`", "did you mean `y`?"]);
+    assert_fit_rejected(&regression(30), &["-t", "Y"], &["`Y`", "did you mean `y`?"]);
     let spaced = regression(30).replace("colour,y", "colour, y");
-    refuse(
+    assert_fit_rejected(
         &spaced,
         &["-t", "y"],
         &["there are a, colour, ` y`", "did you mean ` y`?"],
@@ -48,7 +49,7 @@ fn a_table_without_a_header() {
         .split_once('\n')
         .map(|(a, b)| (a.to_owned(), b.to_owned()))
         .unwrap();
-    refuse(
+    assert_fit_rejected(
         &rows,
         &["-t", "y"],
         &["`y`", "the first line must hold the names"],
@@ -63,14 +64,14 @@ fn other_delimiters() {
         ("|", "|", "--delimiter '|'"),
     ] {
         let other = regression(60).replace(',', mark);
-        refuse(
+        assert_fit_rejected(
             &other,
             &["-t", "y"],
-            &["data.csv", "the header is one name", shown],
+            &["data.csv", "the header has only one column", shown],
         );
         let folder = Folder::new();
         fit(&folder, &other, &["-t", "y", "--delimiter", typed]);
-        folder.refused(&["predict", "model.softwood", "data.csv"], &[shown]);
+        folder.assert_rejected(&["predict", "model.softwood", "data.csv"], &[shown]);
         let ran = folder.run(&[
             "predict",
             "model.softwood",
@@ -83,32 +84,37 @@ fn other_delimiters() {
 }
 
 #[test]
-fn numbers_written_for_people() {
-    for dress in [
+fn formatted_numbers() {
+    for format_number in [
         |at: usize| format!("{at},5"),
         |at| format!("${at}.50"),
         |at| format!("{at}%"),
         |at| format!("\"{},000\"", at + 1),
     ] {
-        let dressed = table("a;y", 40, |at| format!("{at};{}", dress(at)));
+        let formatted = table("a;y", 40, |at| format!("{at};{}", format_number(at)));
         let flags = ["-t", "y", "--delimiter", ";"];
-        refuse(
-            &dressed,
+        assert_fit_rejected(
+            &formatted,
             &flags,
-            &["column `y`, row 1", "(line 2)", "1234.5", "--categorical y"],
+            &[
+                "column `y`, row 1",
+                "(line 2) looks like a formatted number",
+                "1234.5",
+                "--categorical y",
+            ],
         );
     }
 }
 
 #[test]
-fn a_class_for_every_row() {
+fn a_distinct_class_in_every_row() {
     let named = table("a,y", 40, |at| format!("{at},name{at}"));
-    refuse(
+    assert_fit_rejected(
         &named,
         &["-t", "y"],
         &["`y`", "40 classes in 40 rows", "regression"],
     );
-    refuse(
+    assert_fit_rejected(
         &regression(60),
         &["-t", "y", "--task", "classification"],
         &["`y`", "classes in 60 rows"],
@@ -118,18 +124,22 @@ fn a_class_for_every_row() {
 #[test]
 fn columns_of_identifiers_and_dates_are_noted() {
     let folder = Folder::new();
-    let odd = table("id,when,a,y", 60, |at| {
+    let suspicious = table("id,when,a,y", 60, |at| {
         format!("user{at},2024-01-{:02},{},{at}", at % 28 + 1, at % 9)
     });
-    let report = fit(&folder, &odd, &["-t", "y"]);
+    let report = fit(&folder, &suspicious, &["-t", "y"]);
     for part in [
-        "note: column `id` has 60 different texts in 60 rows",
+        "note: column `id` has 60 distinct texts in 60 rows",
         "--ignore id",
-        "note: column `when` holds dates",
+        "note: column `when` contains dates",
     ] {
         assert!(report.contains(part), "{report}");
     }
-    let report = fit(&folder, &odd, &["-t", "y", "--ignore", "id,when", "--json"]);
+    let report = fit(
+        &folder,
+        &suspicious,
+        &["-t", "y", "--ignore", "id,when", "--json"],
+    );
     assert!(
         report.contains("\"notes\":[]") || report.contains("\"notes\": []"),
         "{report}"
@@ -137,19 +147,19 @@ fn columns_of_identifiers_and_dates_are_noted() {
 }
 
 #[test]
-fn a_column_with_two_parts() {
+fn a_column_with_two_roles() {
     let table = regression(30);
-    refuse(
+    assert_fit_rejected(
         &table,
         &["-t", "y", "--ignore", "y"],
         &["`y`", "both the target and to be ignored"],
     );
-    refuse(
+    assert_fit_rejected(
         &table,
         &["-t", "y", "--weight", "y"],
         &["`y`", "both the target and the weights"],
     );
-    refuse(
+    assert_fit_rejected(
         &table,
         &["-t", "y", "--weight", "a", "--ignore", "a"],
         &["`a`", "both the weights and to be ignored"],
@@ -157,11 +167,11 @@ fn a_column_with_two_parts() {
 }
 
 #[test]
-fn weights_that_leave_one_row() {
+fn weights_with_a_single_positive_one() {
     let one = table("a,w,y", 30, |at| {
         format!("{at},{},{at}", usize::from(at == 3))
     });
-    refuse(
+    assert_fit_rejected(
         &one,
         &["-t", "y", "--weight", "w"],
         &["at least 2 rows of positive weight", "of 30 rows 1 has one"],
@@ -169,21 +179,21 @@ fn weights_that_leave_one_row() {
 }
 
 #[test]
-fn every_wrong_parameter_is_named() {
-    refuse(
+fn every_invalid_parameter_is_named() {
+    assert_fit_rejected(
         &regression(30),
         &[
             "-t",
             "y",
             "-p",
-            "depth=99",
+            "max_depth=99",
             "-p",
             "rank=-1",
             "-p",
-            "leaf=round",
+            "leaf_model=round",
         ],
         &[
-            "`depth` = 99",
+            "`max_depth` = 99",
             "`rank` = -1",
             "`leaf` = round",
             "constant, linear",
@@ -194,68 +204,68 @@ fn every_wrong_parameter_is_named() {
 #[test]
 fn absent_configuration_and_standard_input_twice() {
     let table = regression(30);
-    refuse(
+    assert_fit_rejected(
         &table,
         &["--config", "nope.toml"],
         &["nope.toml: there is no such file"],
     );
-    refuse(&table, &["--config", "."], &[".: it is a directory"]);
+    assert_fit_rejected(&table, &["--config", "."], &[".: this is a directory"]);
     let folder = Folder::new();
-    folder.refused(
+    folder.assert_rejected(
         &["fit", "-", "-t", "y", "--valid", "-"],
-        &["`-` is given twice", "name a file"],
+        &["`-` is given twice", "give a file"],
     );
-    folder.refused(
+    folder.assert_rejected(
         &["evaluate", "-", "-t", "y", "--protocol", "splits:-"],
         &["`-` is given twice"],
     );
 }
 
 #[test]
-fn folders_in_place_of_files_and_files_in_place_of_folders() {
+fn directories_given_as_files_and_files_given_as_directories() {
     let folder = Folder::new();
     fs::create_dir(folder.path("tables")).unwrap();
-    folder.refused(
+    folder.assert_rejected(
         &["fit", "tables", "-t", "y"],
-        &["tables: it is a directory; name a file"],
+        &["tables: this is a directory; give the path of a file"],
     );
     folder.write("file", "");
-    folder.refused(
+    folder.assert_rejected(
         &["demo", "--out", "file"],
-        &["`file` is a file; name a folder"],
+        &["`file` is a file; give a directory"],
     );
-    folder.refused(
+    folder.assert_rejected(
         &["demo", "--out", "file/below"],
-        &["`file` is a file; name a folder"],
+        &["`file` is a file; give a directory"],
     );
 }
 
 #[test]
-fn seeds_that_are_no_numbers() {
-    refuse(
+fn seeds_that_are_not_integers() {
+    assert_fit_rejected(
         &regression(30),
         &["-t", "y", "--seed", "abc"],
-        &["--seed", "'abc'", "a whole number from 0"],
+        &["--seed", "'abc'", "an integer from 0"],
     );
 }
 
 #[test]
-fn model_and_table_the_wrong_way_round() {
+fn model_and_table_swapped() {
     let folder = fitted(&regression(60), "y");
     for verb in ["predict", "score"] {
-        folder.refused(
+        folder.assert_rejected(
             &[verb, "data.csv", "model.softwood"],
             &["data.csv", "model.softwood is: the model comes first"],
         );
     }
-    folder.refused(
+    folder.assert_rejected(
         &["ood", "data.csv", "model.softwood", "data.csv"],
         &["data.csv", "model.softwood is: the model comes first"],
     );
 }
 
 #[test]
-fn quantiles_given_twice() {
+fn duplicate_quantile_levels() {
     let folder = fitted(&regression(60), "y");
     let args = [
         "predict",
@@ -264,20 +274,23 @@ fn quantiles_given_twice() {
         "--quantiles",
         "0.5,0.1,0.50",
     ];
-    folder.refused(&args, &["--quantiles", "0.5 is given twice"]);
+    folder.assert_rejected(&args, &["--quantiles", "0.5 is given twice"]);
 }
 
 #[test]
-fn flags_of_regression_for_a_classifier() {
+fn regression_flags_for_a_classifier() {
     let folder = fitted(&classification(60), "kind");
     for (flag, value) in [("--samples", "3"), ("--quantiles", "0.5")] {
         let args = ["predict", "model.softwood", "data.csv", flag, value];
-        folder.refused(&args, &[flag, "is for regression", "high, low", "p_CLASS"]);
+        folder.assert_rejected(
+            &args,
+            &[flag, "applies only to regression", "high, low", "p_CLASS"],
+        );
     }
 }
 
 #[test]
-fn columns_of_the_table_to_predict() {
+fn columns_of_the_table_to_predict_match_by_name() {
     let folder = fitted(&regression(60), "y");
     let predict = |content: &str| {
         folder.write("new.csv", content);
@@ -289,12 +302,12 @@ fn columns_of_the_table_to_predict() {
     assert_eq!(one.lines().count(), 2);
     assert_eq!(predict("colour,extra,a\nred,7 %,3.5\n"), one);
     folder.write("new.csv", "a\n1\n");
-    folder.refused(
+    folder.assert_rejected(
         &["predict", "model.softwood", "new.csv"],
         &["new.csv", "column `colour`", "there are a"],
     );
     folder.write("new.csv", "A,b\n1,2\n");
-    folder.refused(
+    folder.assert_rejected(
         &["predict", "model.softwood", "new.csv"],
         &[
             "new.csv",
@@ -303,18 +316,18 @@ fn columns_of_the_table_to_predict() {
         ],
     );
     folder.write("new.csv", "a,colour\nmany,red\n");
-    folder.refused(
+    folder.assert_rejected(
         &["predict", "model.softwood", "new.csv"],
         &[
             "column `a`, row 1",
             "`many`",
-            "the model was trained on numbers here",
+            "the column was numeric in training",
         ],
     );
 }
 
 #[test]
-fn names_with_blanks_and_of_any_script() {
+fn column_names_with_blanks_and_in_any_script() {
     let folder = Folder::new();
     let named = regression(60).replace("a,colour,y", "größe,цвет der Tür,值 in €");
     fit(&folder, &named, &["-t", "值 in €", "-q"]);
@@ -329,7 +342,7 @@ fn names_with_blanks_and_of_any_script() {
 }
 
 #[test]
-fn numbers_near_the_largest_and_the_smallest() {
+fn very_large_and_very_small_targets() {
     for power in ["e300", "e-300"] {
         let folder = Folder::new();
         let extreme = table("a,y", 60, |at| {
@@ -362,7 +375,7 @@ fn numbers_near_the_largest_and_the_smallest() {
 }
 
 #[test]
-fn empty_cells_are_missing_ones() {
+fn empty_cells_are_missing_values() {
     let folder = Folder::new();
     let gaps = table("a,colour,y", 60, |at| match at % 7 {
         0 => format!(",red,{at}"),

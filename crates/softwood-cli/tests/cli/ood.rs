@@ -1,11 +1,13 @@
-//! `softwood ood`: both areas of all three uncertainties, as text and as JSON, and tables that cannot be compared.
+//! `softwood ood`: AUROC and best threshold of all three uncertainties, as text and as JSON, and
+//! its errors.
 
 use std::fs::File;
 
-use crate::fold::Folder;
+use crate::folder::Folder;
 use crate::{classification, fitted, regression};
 
-/// A folder with a model, fresh rows of its domain, and rows far outside; neither has a target.
+/// A folder with a model, in-domain rows in `in.csv` and rows far outside in `out.csv`, both
+/// without a target.
 fn with_two_tables(table: &str, target: &str) -> Folder {
     let folder = fitted(table, target);
     let column = if target == "y" { "colour" } else { "b" };
@@ -22,7 +24,7 @@ fn with_two_tables(table: &str, target: &str) -> Folder {
 const OOD: [&str; 4] = ["ood", "model.softwood", "in.csv", "out.csv"];
 
 #[test]
-fn areas_of_every_uncertainty_as_text_and_json() {
+fn auroc_of_every_uncertainty_as_text_and_json() {
     for (table, target, unit) in [
         (regression(60), "y", "standard deviations"),
         (classification(60), "kind", "nats"),
@@ -35,7 +37,7 @@ fn areas_of_every_uncertainty_as_text_and_json() {
         );
         let text = folder.run(&OOD).out;
         assert!(
-            text.contains("30 rows of in.csv (in) against 30 of out.csv (out)"),
+            text.contains("30 in-domain rows of in.csv (in), 30 other rows of out.csv (out)"),
             "{text}"
         );
         assert!(text.contains(unit) && report["unit"].as_str().unwrap().contains(unit));
@@ -50,7 +52,7 @@ fn areas_of_every_uncertainty_as_text_and_json() {
 }
 
 #[test]
-fn knowledge_tells_rows_far_outside_apart() {
+fn knowledge_uncertainty_separates_rows_far_outside() {
     let folder = with_two_tables(&regression(60), "y");
     let apart = folder.json(&[&OOD[..], &["--json"]].concat());
     let median = |name: &str| apart["knowledge"][name].as_f64().unwrap();
@@ -66,7 +68,7 @@ fn knowledge_tells_rows_far_outside_apart() {
 }
 
 #[test]
-fn boosted_models_take_part_and_one_member_is_noted() {
+fn boosted_models_work_and_a_single_member_is_noted() {
     let folder = with_two_tables(&regression(60), "y");
     for (model, members) in [("sgb", "1"), ("sglb", "3")] {
         let members = format!("n_members={members}");
@@ -84,7 +86,7 @@ fn boosted_models_take_part_and_one_member_is_noted() {
 }
 
 #[test]
-fn one_table_may_come_from_standard_input_but_not_both() {
+fn one_table_can_come_from_standard_input_but_not_both() {
     let folder = with_two_tables(&regression(60), "y");
     let mut command = folder.command(&["ood", "model.softwood", "in.csv", "-"]);
     let table = File::open(folder.path("out.csv")).unwrap();
@@ -94,14 +96,14 @@ fn one_table_may_come_from_standard_input_but_not_both() {
         piped.replace(" - (out)", " out.csv (out)"),
         folder.run(&OOD).out
     );
-    folder.refused(
+    folder.assert_rejected(
         &["ood", "model.softwood", "-", "-"],
-        &["`-` is given twice", "name a file"],
+        &["`-` is given twice", "give a file"],
     );
 }
 
 #[test]
-fn tables_that_cannot_be_compared_are_named() {
+fn errors_name_the_table() {
     let folder = with_two_tables(&regression(60), "y");
     folder.write("short.csv", "a\n1\n");
     folder.write("empty.csv", "a,colour\n");
@@ -113,11 +115,11 @@ fn tables_that_cannot_be_compared_are_named() {
         ("text.csv", "out.csv", ["text.csv", "column `a`, row 1"]),
         ("in.csv", "nope.csv", ["nope.csv", "no such file"]),
     ] {
-        folder.refused(&["ood", "model.softwood", inside, outside], &parts);
+        folder.assert_rejected(&["ood", "model.softwood", inside, outside], &parts);
     }
-    folder.refused(
+    folder.assert_rejected(
         &["ood", "in.csv", "in.csv", "out.csv"],
         &["in.csv", "model"],
     );
-    folder.refused(&["ood", "model.softwood", "in.csv"], &["OUT"]);
+    folder.assert_rejected(&["ood", "model.softwood", "in.csv"], &["OUT"]);
 }

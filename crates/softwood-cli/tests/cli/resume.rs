@@ -1,11 +1,11 @@
-//! `softwood fit --resume`: what is kept of the model, what may be changed, and what is refused.
+//! `softwood fit --resume`: what is kept from the model, what can be changed, and what is rejected.
 
 use serde_json::Value;
 
-use crate::fold::Folder;
+use crate::folder::Folder;
 use crate::{classification, fitted, regression};
 
-/// Families, and whether each can go on from a fitted model.
+/// Families, and whether each supports warm start.
 fn families(folder: &Folder) -> Vec<(String, bool)> {
     let list = folder.json(&["models", "--json"]);
     let names = list.as_array().unwrap().iter();
@@ -18,7 +18,7 @@ fn families(folder: &Folder) -> Vec<(String, bool)> {
         .collect()
 }
 
-/// A small model of `data.csv` in `base.softwood`.
+/// Fits a small model to `data.csv` and writes it to `base.softwood`.
 fn fit(folder: &Folder, family: &str, target: &str) {
     let mut args = vec![
         "fit",
@@ -32,8 +32,15 @@ fn fit(folder: &Folder, family: &str, target: &str) {
         "base.softwood",
     ];
     match family {
-        "vst" => args.extend(["-p", "n_epochs=3", "-p", "depth=1"]),
-        "vsgbm" => args.extend(["-p", "n_epochs=3", "-p", "depth=1", "-p", "n_trees=2"]),
+        "vst" => args.extend(["-p", "n_epochs=3", "-p", "max_depth=1"]),
+        "vsgbm" => args.extend([
+            "-p",
+            "n_epochs=3",
+            "-p",
+            "max_depth=1",
+            "-p",
+            "n_estimators=2",
+        ]),
         "sgb" | "sglb" => args.extend([
             "-p",
             "n_estimators=10",
@@ -59,9 +66,9 @@ const RESUME: [&str; 6] = [
     "next.softwood",
 ];
 
-/// Every family either goes on or says that it cannot, before it reads any data.
+/// A family without warm start is rejected before any data are read.
 #[test]
-fn every_family_goes_on_or_says_that_it_cannot() {
+fn every_family_resumes_or_reports_that_it_cannot() {
     for (table, target) in [(regression(60), "y"), (classification(60), "kind")] {
         let folder = Folder::new();
         folder.write("data.csv", &table);
@@ -69,7 +76,7 @@ fn every_family_goes_on_or_says_that_it_cannot() {
             fit(&folder, &family, target);
             if !supports_warm_start {
                 let message = format!("a `{family}` model cannot be trained further");
-                folder.refused(&RESUME, &[&message, "fit it to all rows"]);
+                folder.assert_rejected(&RESUME, &[&message, "fit it to all rows"]);
                 continue;
             }
             folder.write("more.csv", &table);
@@ -77,16 +84,16 @@ fn every_family_goes_on_or_says_that_it_cannot() {
             assert_eq!(report["model"], family.as_str());
             assert_eq!(report["resumed"], "base.softwood");
             assert_eq!(report["target"], target);
-            // parameters that were not given are those of the model
+            // parameters that are not given keep the values of the model
             let base = folder.json(&["models", "base.softwood", "--json"]);
             assert_eq!(report["params"], base["params"]);
             let ran = folder.run(&["score", "next.softwood", "data.csv"]);
             assert_eq!(ran.code, 0, "{}", ran.err);
             assert_ne!(folder.bytes("next.softwood"), folder.bytes("base.softwood"));
             let text = folder.run(&RESUME).out;
-            let went_on = text.lines().find(|line| line.starts_with("went on"));
+            let resumed = text.lines().find(|line| line.starts_with("resumed"));
             assert!(
-                went_on.is_some_and(|line| line.ends_with("from base.softwood")),
+                resumed.is_some_and(|line| line.ends_with("from base.softwood")),
                 "{text}"
             );
             std::fs::remove_file(folder.path("more.csv")).unwrap();
@@ -95,8 +102,8 @@ fn every_family_goes_on_or_says_that_it_cannot() {
     }
 }
 
-/// A boosted family that goes on, where there is one.
-fn going_on(folder: &Folder) -> Option<String> {
+/// A boosted family that supports warm start, if there is one.
+fn resumable(folder: &Folder) -> Option<String> {
     let found = families(folder)
         .into_iter()
         .find(|(family, supports_warm_start)| *supports_warm_start && family.starts_with("sg"));
@@ -104,10 +111,10 @@ fn going_on(folder: &Folder) -> Option<String> {
 }
 
 #[test]
-fn parameters_can_be_changed_and_the_file_replaced() {
+fn parameters_can_be_changed_and_the_model_file_replaced() {
     let folder = Folder::new();
     folder.write("data.csv", regression(60));
-    let Some(family) = going_on(&folder) else {
+    let Some(family) = resumable(&folder) else {
         return;
     };
     fit(&folder, &family, "y");
@@ -131,10 +138,10 @@ fn parameters_can_be_changed_and_the_file_replaced() {
 }
 
 #[test]
-fn tables_that_do_not_fit_the_model_are_named() {
+fn errors_name_tables_that_do_not_match_the_model() {
     let folder = Folder::new();
     folder.write("data.csv", classification(60));
-    let Some(family) = going_on(&folder) else {
+    let Some(family) = resumable(&folder) else {
         return;
     };
     fit(&folder, &family, "kind");
@@ -147,9 +154,9 @@ fn tables_that_do_not_fit_the_model_are_named() {
         ),
     ] {
         folder.write("more.csv", table);
-        folder.refused(&RESUME, &parts);
+        folder.assert_rejected(&RESUME, &parts);
     }
-    // a category that the model has not seen is taken as such
+    // unseen categories are accepted
     folder.write("data.csv", regression(60));
     fit(&folder, &family, "y");
     folder.write("more.csv", regression(60).replace("blue", "violet"));
@@ -171,7 +178,7 @@ fn flags_that_contradict_the_model() {
     for (flags, parts) in [
         (
             vec!["--model", "sgb"],
-            vec!["is a `vst`, not a `sgb`", "leave --model out"],
+            vec!["is a `vst`, not a `sgb`", "omit --model"],
         ),
         (vec!["--target", "a"], vec!["predicts `y`, not `a`"]),
         (
@@ -180,9 +187,9 @@ fn flags_that_contradict_the_model() {
         ),
         (vec!["--task", "regression"], vec!["--resume", "--task"]),
     ] {
-        folder.refused(&[&resume[..], &flags].concat(), &parts);
+        folder.assert_rejected(&[&resume[..], &flags].concat(), &parts);
     }
-    folder.refused(
+    folder.assert_rejected(
         &[
             "fit",
             "data.csv",
@@ -193,17 +200,17 @@ fn flags_that_contradict_the_model() {
         ],
         &["data.csv", "model"],
     );
-    folder.refused(
+    folder.assert_rejected(
         &["fit", "data.csv", "--resume", "nope.softwood"],
         &["nope.softwood", "no such file"],
     );
 }
 
 #[test]
-fn a_fit_from_scratch_still_needs_a_target() {
+fn a_fit_without_resume_needs_a_target() {
     let folder = Folder::new();
     folder.write("data.csv", regression(30));
-    for verb in ["fit", "evaluate"] {
-        folder.refused(&[verb, "data.csv"], &["no target: give --target COL"]);
+    for command in ["fit", "evaluate"] {
+        folder.assert_rejected(&[command, "data.csv"], &["no target: give --target COL"]);
     }
 }

@@ -1,7 +1,8 @@
-//! `softwood demo`: the whole tour on data with a known truth.
+//! `softwood demo`: fits, scores and plots a model on synthetic data with a known true
+//! distribution.
 
 pub(crate) mod data;
-mod picture;
+mod plot_scene;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -14,7 +15,7 @@ use softwood::{
 use softwood_io::write_table;
 
 use crate::args::DemoArgs;
-use crate::commands::files::{check_output, folder_problem};
+use crate::commands::path_checks::{check_output, create_dir_problem};
 use crate::commands::score::scores_of;
 use crate::plot::{png, svg};
 use crate::print::{self, text};
@@ -22,22 +23,22 @@ use crate::progress::Bar;
 
 const N_TRAIN: usize = 160;
 const N_TEST: usize = 2000;
-/// The data are the same whatever `--seed` says, so that the picture can be talked about.
+/// Seed of the data, independent of `--seed`: every run shows the same training rows.
 const DATA_SEED: u64 = 7;
-/// Pixels of the PNG for each of the SVG.
-const ZOOM: f32 = 2.0;
+/// Pixels of the PNG per pixel of the SVG.
+const PNG_SCALE: f32 = 2.0;
 
-/// How the model did on rows of one kind.
+/// Results on the test rows of one region.
 #[derive(Debug, Serialize)]
 pub(crate) struct Region {
     pub(crate) scores: Scores,
-    /// Part of the predictive variance that is knowledge uncertainty.
+    /// Share of knowledge uncertainty in the predictive variance.
     pub(crate) knowledge_share: f64,
-    /// Log-likelihood a row that the truth itself would reach.
+    /// Expected log-likelihood per row of the true distribution.
     pub(crate) best_log_likelihood: f64,
 }
 
-/// What the demonstration came to.
+/// The report of `demo`.
 #[derive(Debug, Serialize)]
 pub(crate) struct DemoReport {
     pub(crate) model: &'static str,
@@ -51,10 +52,20 @@ pub(crate) struct DemoReport {
     pub(crate) files: Vec<PathBuf>,
 }
 
-/// The tables of the demonstration: training rows, fresh rows of the same kind, and rows from where there were none.
+/// Random streams of the tables.
+mod streams {
+    pub(super) const TRAIN: u64 = 0;
+    pub(super) const TEST: u64 = 1;
+    pub(super) const OUTSIDE: u64 = 2;
+}
+
+/// The tables of the demonstration.
 struct Tables {
+    /// Training rows.
     train: Table,
+    /// Test rows from the same distribution.
     test: Table,
+    /// Test rows from the regions without training rows.
     outside: Table,
 }
 
@@ -62,7 +73,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     let family = Family::Vst;
     let spec = family.params(&args.params)?;
     std::fs::create_dir_all(&args.out)
-        .map_err(|error| Error::file(&args.out, folder_problem(&args.out, &error)))?;
+        .map_err(|error| Error::file(&args.out, create_dir_problem(&args.out, &error)))?;
     check_output(&args.out.join("demo.softwood"), &[])?;
     let tables = Tables::draw()?;
     let data = labelled(&tables.train)?;
@@ -76,19 +87,19 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
         held_out: None,
         warm_start: None,
     };
-    let posterior = spec.fit(&data, &run)?;
+    let model = spec.fit(&data, &run)?;
     let seconds = start.elapsed().as_secs_f64();
     bar.finish()?;
     let report = DemoReport {
         model: family.name(),
         n_train: N_TRAIN,
         n_test: N_TEST,
-        chosen: posterior.training().chosen.clone(),
+        chosen: model.training().chosen.clone(),
         seconds,
-        inside: region(posterior.as_ref(), &tables.test, &pool)?,
-        outside: region(posterior.as_ref(), &tables.outside, &pool)?,
+        inside: region(model.as_ref(), &tables.test, &pool)?,
+        outside: region(model.as_ref(), &tables.outside, &pool)?,
         folder: args.out.clone(),
-        files: write(&args.out, posterior.as_ref(), &tables, &pool)?,
+        files: write(&args.out, model.as_ref(), &tables, &pool)?,
     };
     print::emit(args.show.json, args.show.quiet, &report, || {
         text::demo(&report)
@@ -99,9 +110,9 @@ impl Tables {
     fn draw() -> softwood::Result<Self> {
         let key = Key::from_seed(DATA_SEED);
         Ok(Self {
-            train: data::draw(N_TRAIN, &data::STRETCHES, key.child(0))?,
-            test: data::draw(N_TEST, &data::STRETCHES, key.child(1))?,
-            outside: data::draw(N_TEST, &data::EMPTY, key.child(2))?,
+            train: data::draw(N_TRAIN, &data::TRAINING_RANGES, key.child(streams::TRAIN))?,
+            test: data::draw(N_TEST, &data::TRAINING_RANGES, key.child(streams::TEST))?,
+            outside: data::draw(N_TEST, &data::EMPTY_RANGES, key.child(streams::OUTSIDE))?,
         })
     }
 }
@@ -114,27 +125,22 @@ fn labelled(table: &Table) -> softwood::Result<Dataset> {
     Dataset::from_table(table, &roles)
 }
 
-fn region(posterior: &dyn Model, table: &Table, pool: &Pool) -> softwood::Result<Region> {
+fn region(model: &dyn Model, table: &Table, pool: &Pool) -> softwood::Result<Region> {
     let data = labelled(table)?;
-    let uncertainty = Distribution::new(posterior, table, pool)?.uncertainty()?;
+    let uncertainty = Distribution::new(model, table, pool)?.uncertainty()?;
     let sum = |variances: &[f64]| variances.iter().sum::<f64>();
     let Values::Numeric(xs) = &table.column("x")?.values else {
         return Err(Error::column("x", "numbers expected"));
     };
     Ok(Region {
-        scores: scores_of(posterior, &data, pool, Path::new("demo"))?,
+        scores: scores_of(model, &data, pool, Path::new("demo"))?,
         knowledge_share: sum(&uncertainty.knowledge) / sum(&uncertainty.total),
-        best_log_likelihood: data::best_log_likelihood(xs),
+        best_log_likelihood: data::true_log_likelihood(xs),
     })
 }
 
-/// Writes tables, model and pictures; returns their names.
-fn write(
-    folder: &Path,
-    posterior: &dyn Model,
-    tables: &Tables,
-    pool: &Pool,
-) -> Result<Vec<PathBuf>> {
+/// Writes the tables, the model and the plots; returns their paths.
+fn write(folder: &Path, model: &dyn Model, tables: &Tables, pool: &Pool) -> Result<Vec<PathBuf>> {
     let path = |name: &str| folder.join(name);
     let named = [
         ("train.csv", &tables.train),
@@ -146,13 +152,13 @@ fn write(
         write_table(&path(name), table)?;
         files.push(path(name));
     }
-    softwood::write_model(&path("demo.softwood"), &posterior.record())?;
-    let scene = picture::draw(posterior, &tables.train, pool)?;
+    softwood::write_model(&path("demo.softwood"), &model.record())?;
+    let scene = plot_scene::draw(model, &tables.train, pool)?;
     write_bytes(
         &path("demo.svg"),
-        svg::write(&scene, picture::TITLE).as_bytes(),
+        svg::write(&scene, plot_scene::TITLE).as_bytes(),
     )?;
-    write_bytes(&path("demo.png"), &png::write(&scene, ZOOM)?)?;
+    write_bytes(&path("demo.png"), &png::write(&scene, PNG_SCALE)?)?;
     files.extend(["demo.softwood", "demo.svg", "demo.png"].map(path));
     Ok(files)
 }

@@ -1,4 +1,4 @@
-//! A folder of its own for each test, and the program run inside it.
+//! A temporary folder for each test, and the program run inside it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Parameters that make a fit take a moment.
+/// Parameters that make a fit fast.
 pub(crate) const QUICK: [&str; 16] = [
     "-p",
-    "depth=1",
+    "max_depth=1",
     "-p",
     "leaf_mixing=blend",
     "-p",
@@ -29,7 +29,7 @@ pub(crate) const QUICK: [&str; 16] = [
 
 pub(crate) struct Folder(TempDir);
 
-/// What a run came to.
+/// Exit code and output of a run.
 pub(crate) struct Ran {
     pub(crate) code: i32,
     pub(crate) out: String,
@@ -57,7 +57,7 @@ impl Folder {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// Names of all files and folders in it, hidden ones too.
+    /// Names of all files and folders inside, including hidden ones.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).unwrap();
         let mut names: Vec<_> = entries
@@ -77,15 +77,16 @@ impl Folder {
         Ran::from(self.command(args).output().unwrap())
     }
 
-    /// Runs, expects success, and reads standard output as one JSON document.
+    /// Runs the program, checks that it succeeds, and parses standard output as one JSON document.
     pub(crate) fn json(&self, args: &[&str]) -> Value {
         let ran = self.run(args);
         assert_eq!(ran.code, 0, "{args:?}: {}", ran.err);
         serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}", ran.out))
     }
 
-    /// Runs, expects a refusal that the user can mend: code 2, one message with all of `parts`, no file left behind.
-    pub(crate) fn refused(&self, args: &[&str], parts: &[&str]) {
+    /// Runs the program and checks that it reports a user error: exit code 2, one message that
+    /// contains all of `parts`, no new file.
+    pub(crate) fn assert_rejected(&self, args: &[&str], parts: &[&str]) {
         let before = self.names();
         let ran = self.run(args);
         assert_eq!(ran.code, 2, "{args:?}: {} {}", ran.out, ran.err);

@@ -1,12 +1,12 @@
-//! The verbs at work: files written, columns, JSON documents, and the same bytes whatever the threads.
+//! The commands on valid input: files, columns, reports, JSON documents, and reproducible results.
 
 use std::process::Stdio;
 
-use crate::fold::{Folder, QUICK};
+use crate::folder::{Folder, QUICK};
 use crate::{classification, fitted, regression};
 
 #[test]
-fn fit_reports_and_says_what_to_type_next() {
+fn fit_prints_a_report_and_the_next_command() {
     let folder = Folder::new();
     folder.write("data.csv", regression(60));
     let mut args = vec!["fit", "data.csv", "--target", "y"];
@@ -28,7 +28,7 @@ fn fit_reports_and_says_what_to_type_next() {
 }
 
 #[test]
-fn fit_as_json_holds_the_loss_curve_and_so_does_the_file() {
+fn the_learning_curve_is_in_the_json_report_and_in_the_model_file() {
     let folder = Folder::new();
     folder.write("data.csv", regression(60));
     let mut args = vec!["fit", "data.csv", "--target", "y", "--json"];
@@ -41,13 +41,13 @@ fn fit_as_json_holds_the_loss_curve_and_so_does_the_file() {
     assert_eq!(saved["schema"]["target"], "y");
     let text = folder.run(&["models", "model.softwood"]).out;
     assert!(
-        text.contains("Loss curve") && text.contains("colour (3 categories)"),
+        text.contains("Learning curve") && text.contains("colour (3 categories)"),
         "{text}"
     );
 }
 
 #[test]
-fn models_are_the_same_bytes_with_any_number_of_threads_and_differ_by_seed() {
+fn model_files_depend_on_the_seed_but_not_on_the_threads() {
     let folder = Folder::new();
     folder.write("data.csv", regression(200));
     let fit = |name: &str, flags: &[&str]| {
@@ -64,7 +64,7 @@ fn models_are_the_same_bytes_with_any_number_of_threads_and_differ_by_seed() {
 }
 
 #[test]
-fn configuration_and_flags_say_the_same() {
+fn configuration_file_and_flags_are_equivalent() {
     let folder = Folder::new();
     folder.write("data.csv", regression(60));
     let params: Vec<&str> = QUICK.iter().copied().filter(|word| *word != "-p").collect();
@@ -171,7 +171,7 @@ fn predictions_as_json() {
 }
 
 #[test]
-fn tables_come_from_standard_input_too() {
+fn tables_can_be_read_from_standard_input() {
     let folder = fitted(&regression(30), "y");
     let mut child = folder.command(&["predict", "model.softwood", "-"]);
     let table = std::fs::File::open(folder.path("data.csv")).unwrap();
@@ -223,7 +223,8 @@ fn evaluate_as_text_and_json() {
     args.extend(QUICK);
     let text = folder.run(&args).out;
     assert!(
-        text.contains("cv:3, 60 rows, seed 0, 3 folds") && text.contains(" ± "),
+        text.contains("cv:3, 60 rows, seed 0: mean ± standard deviation over 3 folds")
+            && text.contains(" ± "),
         "{text}"
     );
     args.push("--json");
@@ -267,7 +268,7 @@ fn evaluate_by_given_splits() {
 }
 
 #[test]
-fn held_out_rows_and_weights_may_be_given() {
+fn a_validation_set_and_weights_can_be_given() {
     let folder = Folder::new();
     folder.write("data.csv", regression(60));
     folder.write("valid.csv", regression(25));
@@ -291,7 +292,7 @@ fn held_out_rows_and_weights_may_be_given() {
 }
 
 #[test]
-fn a_closed_pipe_is_success() {
+fn a_closed_pipe_is_not_an_error() {
     let folder = fitted(&regression(60), "y");
     folder.write("long.csv", regression(20_000));
     let mut command = folder.command(&["predict", "model.softwood", "long.csv"]);

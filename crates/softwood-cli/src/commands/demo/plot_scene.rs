@@ -1,4 +1,5 @@
-//! The demonstration's picture: data, truth, prediction, and the two kinds of uncertainty around it.
+//! The plot of the demonstration: training rows, true mean, predicted mean, and a 90% band of data
+//! and knowledge uncertainty.
 
 use softwood::{Distribution, Model, Moments, Pool, Result, Table, Values};
 
@@ -6,7 +7,8 @@ use crate::commands::demo::data;
 use crate::plot::axes::Axes;
 use crate::plot::{Anchor, Colour, Scene, TextLabel};
 
-pub(crate) const TITLE: &str = "A tree that knows what it does not know";
+pub(crate) const TITLE: &str = "Predictive distribution of a variational soft tree";
+const SUBTITLE: &str = "Knowledge uncertainty is larger away from the training data, but the 90% band can still miss the true mean there.";
 
 const INK: Colour = Colour::hex(0x001f_2733);
 const QUIET: Colour = Colour::hex(0x006b_7686);
@@ -16,32 +18,33 @@ const KNOWLEDGE_BAND: Colour = Colour::hex(0x00fb_c78a);
 const POINT: Colour = Colour::hex(0x0026_3445).with_opacity(0.42);
 const EMPTY: Colour = Colour::hex(0x00f6_f7f9);
 
-/// Half the width of a Normal's central 90% band, in standard deviations.
+/// Half the width of the central 90% interval of a Normal distribution, in standard deviations.
 const HALF_90: f64 = 1.644_853_626_951_472_8;
+/// Points on the x axis at which the model is evaluated.
 const GRID: usize = 401;
 const X_RANGE: std::ops::RangeInclusive<f64> = -5.3..=5.0;
 
-/// Draws the training rows and the model's answer along a grid.
-pub(crate) fn draw(posterior: &dyn Model, train: &Table, pool: &Pool) -> Result<Scene> {
+/// Draws the training rows and the predictions on a grid of `x`.
+pub(crate) fn draw(model: &dyn Model, train: &Table, pool: &Pool) -> Result<Scene> {
     let (left, right) = (*X_RANGE.start(), *X_RANGE.end());
     let xs: Vec<f64> = (0..GRID)
         .map(|at| left + (right - left) * at as f64 / (GRID - 1) as f64)
         .collect();
     let grid = Table::new(vec![softwood::Column::numeric("x", xs.clone())])?;
-    let moments = Distribution::new(posterior, &grid, pool)?.moments()?;
+    let moments = Distribution::new(model, &grid, pool)?.moments()?;
     let ys = numbers(train, "y")?;
-    let truth: Vec<f64> = xs.iter().map(|x| data::mean(*x)).collect();
+    let true_mean: Vec<f64> = xs.iter().map(|x| data::mean(*x)).collect();
     let axes = Axes {
         corner: [70.0, 118.0],
         extent: [850.0, 370.0],
         x: X_RANGE,
-        y: y_range(ys, &truth),
+        y: y_range(ys, &true_mean),
     };
     let mut scene = Scene::new(960.0, 560.0);
-    heading(&mut scene);
+    draw_heading(&mut scene);
     shade_empty(&mut scene, &axes);
     axes.draw_grid(&mut scene);
-    name_empty(&mut scene, &axes);
+    label_empty(&mut scene, &axes);
     draw_bands(&mut scene, &axes, &xs, &moments);
     for (x, y) in numbers(train, "x")?.iter().zip(ys) {
         scene.circle(axes.pixel(*x, *y), 2.8, POINT);
@@ -49,11 +52,11 @@ pub(crate) fn draw(posterior: &dyn Model, train: &Table, pool: &Pool) -> Result<
     for piece in axes.curve(&xs, &moments.mean) {
         scene.line(piece, MEAN, 2.6);
     }
-    for piece in axes.curve(&xs, &truth) {
+    for piece in axes.curve(&xs, &true_mean) {
         scene.dashed(piece, INK, 1.6);
     }
     axes.draw_frame(&mut scene, "x", "y");
-    legend(&mut scene);
+    draw_legend(&mut scene);
     Ok(scene)
 }
 
@@ -72,38 +75,37 @@ fn draw_bands(scene: &mut Scene, axes: &Axes, xs: &[f64], moments: &Moments) {
     scene.polygon(axes.band(xs, &lower, &upper), DATA_BAND);
 }
 
-/// Shades the stretches without training rows.
+/// Shades the regions without training rows.
 fn shade_empty(scene: &mut Scene, axes: &Axes) {
-    for range in &data::EMPTY {
+    for range in &data::EMPTY_RANGES {
         let [left, top] = axes.pixel(*range.start(), *axes.y.end());
         let [right, bottom] = axes.pixel(*range.end(), *axes.y.start());
         scene.rectangle([left, top], [right - left, bottom - top], EMPTY);
     }
 }
 
-fn name_empty(scene: &mut Scene, axes: &Axes) {
-    for range in &data::EMPTY {
+fn label_empty(scene: &mut Scene, axes: &Axes) {
+    for range in &data::EMPTY_RANGES {
         let [x, top] = axes.pixel(f64::midpoint(*range.start(), *range.end()), *axes.y.end());
-        let note = TextLabel::new([x, top + 22.0], "no data here", 13.0, QUIET);
+        let note = TextLabel::new([x, top + 22.0], "no training data", 13.0, QUIET);
         scene.text(note.anchored(Anchor::Middle));
     }
 }
 
-fn heading(scene: &mut Scene) {
+fn draw_heading(scene: &mut Scene) {
     scene.text(TextLabel::new([70.0, 42.0], TITLE, 22.0, INK).bold());
-    let line = "Where it has seen data it knows the noise; where it has not, its band widens.";
-    scene.text(TextLabel::new([70.0, 66.0], line, 14.0, QUIET));
+    scene.text(TextLabel::new([70.0, 66.0], SUBTITLE, 14.0, QUIET));
 }
 
-fn legend(scene: &mut Scene) {
+fn draw_legend(scene: &mut Scene) {
     let y = 96.0;
     let mut x = 70.0;
     let entries: [(&str, f32); 5] = [
         ("training data", 136.0),
         ("true mean", 125.0),
         ("predicted mean", 160.0),
-        ("90% band: noise in the data", 239.0),
-        ("plus missing knowledge", 0.0),
+        ("90% band: data uncertainty", 239.0),
+        ("plus knowledge uncertainty", 0.0),
     ];
     for (at, (name, width)) in entries.into_iter().enumerate() {
         let middle = y - 4.5;
@@ -120,15 +122,15 @@ fn legend(scene: &mut Scene) {
     }
 }
 
-/// The data and the truth with some room around them; bands are cut at the edge.
-fn y_range(ys: &[f64], truth: &[f64]) -> std::ops::RangeInclusive<f64> {
-    let all = || ys.iter().chain(truth).copied();
+/// The range of the training rows and the true mean, with a margin; bands are clipped to it.
+fn y_range(ys: &[f64], true_mean: &[f64]) -> std::ops::RangeInclusive<f64> {
+    let all = || ys.iter().chain(true_mean).copied();
     let (least, most) = (
         all().fold(f64::MAX, f64::min),
         all().fold(f64::MIN, f64::max),
     );
-    let room = 0.22 * (most - least);
-    least - room..=most + room
+    let margin = 0.22 * (most - least);
+    least - margin..=most + margin
 }
 
 fn numbers<'a>(table: &'a Table, name: &str) -> Result<&'a [f64]> {

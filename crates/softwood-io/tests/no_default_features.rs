@@ -1,11 +1,12 @@
-//! A build without a format refuses its files in so many words; `cargo test -p softwood-io --no-default-features`.
+//! A build without Parquet and Arrow IPC rejects such files with a message that names the feature.
+//! Run with `cargo test -p softwood-io --no-default-features`.
 #![cfg(not(any(feature = "parquet", feature = "ipc")))]
-#![allow(clippy::unwrap_used)] // what only helps tests may fail as tests do
+#![allow(clippy::unwrap_used)] // helper functions of tests may panic
 
 use softwood_io::{ReadOptions, read_csv, read_table, write_table};
 
 #[test]
-fn formats_left_out_are_told_with_the_feature_that_brings_them() {
+fn unsupported_formats_are_rejected_with_the_name_of_their_feature() {
     let table = read_csv(b"a\n1\n", &ReadOptions::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     for (name, feature) in [

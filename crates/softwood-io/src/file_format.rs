@@ -1,4 +1,4 @@
-//! Which format a file has: by its suffix, and gzip also by its first bytes.
+//! The format of a table file, from its suffix; gzip is also recognised by its first bytes.
 
 use std::path::Path;
 
@@ -7,39 +7,40 @@ use softwood::{Error, Result};
 /// First bytes of a gzip stream.
 pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-const KNOWN: &str = ".csv, .csv.gz, .tsv, .tsv.gz, .parquet, .pq, .arrow, .ipc, .feather";
+/// Suffixes that are read and written, for messages.
+const KNOWN_SUFFIXES: &str = ".csv, .csv.gz, .tsv, .tsv.gz, .parquet, .pq, .arrow, .ipc, .feather";
 
 /// Format of a table on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileFormat {
     /// Delimited text.
     Text {
-        /// Between the cells.
+        /// Byte between two cells.
         delimiter: u8,
-        /// Whether the suffix promises gzip.
+        /// Whether the suffix ends in `.gz`.
         gzip: bool,
     },
     /// Apache Parquet.
     #[cfg(feature = "parquet")]
     Parquet,
-    /// Arrow IPC; reading also takes the stream format.
+    /// Arrow IPC file format; the stream format is read too, never written.
     #[cfg(feature = "ipc")]
     Ipc,
 }
 
-/// CSV on a standard stream.
+/// The format of standard input and output.
 pub(crate) const PLAIN_CSV: FileFormat = FileFormat::Text {
     delimiter: b',',
     gzip: false,
 };
 
-/// Whether the path stands for standard input or output.
+/// Whether the path is `-`: standard input or output.
 pub(crate) fn is_stream(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
 impl FileFormat {
-    /// The format the suffix tells, without regard to case; `-` is CSV.
+    /// The format of the file's suffix, in upper or lower case; `-` is CSV.
     pub(crate) fn of(path: &Path) -> Result<Self> {
         if is_stream(path) {
             return Ok(PLAIN_CSV);
@@ -63,25 +64,27 @@ impl FileFormat {
             #[cfg(feature = "parquet")]
             (Some("parquet" | "pq"), false) => Ok(Self::Parquet),
             #[cfg(not(feature = "parquet"))]
-            (Some("parquet" | "pq"), false) => Err(left_out(path, "Parquet", "parquet")),
+            (Some("parquet" | "pq"), false) => Err(not_included(path, "Parquet", "parquet")),
             #[cfg(feature = "ipc")]
             (Some("arrow" | "ipc" | "feather"), false) => Ok(Self::Ipc),
             #[cfg(not(feature = "ipc"))]
-            (Some("arrow" | "ipc" | "feather"), false) => Err(left_out(path, "Arrow IPC", "ipc")),
+            (Some("arrow" | "ipc" | "feather"), false) => {
+                Err(not_included(path, "Arrow IPC", "ipc"))
+            }
             _ => {
                 let problem =
-                    format!("the suffix does not tell the format; the known ones are {KNOWN}");
+                    format!("unknown file format; the suffix must be one of {KNOWN_SUFFIXES}");
                 Err(Error::file(path, problem))
             }
         }
     }
 }
 
-/// The answer to a format that this build cannot read or write.
+/// The error for a format that this build does not include.
 #[cfg(not(all(feature = "parquet", feature = "ipc")))]
-fn left_out(path: &Path, format: &str, feature: &str) -> Error {
+fn not_included(path: &Path, format: &str, feature: &str) -> Error {
     let problem = format!(
-        "this build leaves {format} out; build softwood-io with its feature `{feature}`, or use a CSV file"
+        "this build does not support {format}; build softwood-io with the feature `{feature}`, or use a CSV file"
     );
     Error::file(path, problem)
 }
@@ -91,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suffixes_tell_the_format_in_any_case() {
+    fn the_suffix_decides_the_format_in_any_case() {
         let of = |name: &str| FileFormat::of(Path::new(name)).unwrap();
         assert_eq!(of("-"), PLAIN_CSV);
         assert_eq!(of("dir.x/a.b.CSV"), PLAIN_CSV);
@@ -111,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn other_suffixes_are_refused_with_the_known_ones() {
+    fn unknown_suffixes_are_rejected_with_the_list_of_known_ones() {
         for name in ["a", "a.xlsx", "csv", "a.parquet.gz", "a.gz", ".."] {
             let message = FileFormat::of(Path::new(name)).unwrap_err().to_string();
             assert!(message.contains(".feather"), "{message}");
