@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::boosting::learner::Sampling;
+use crate::boosting::langevin::Sampling;
 
 /// Most log-likelihoods that are remembered; where there are more rows, fewer points go into the mixture.
 const MAX_NUMBERS: usize = 4_000_000;
