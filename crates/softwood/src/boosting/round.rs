@@ -92,7 +92,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
         let update = TreeUpdate {
             tree: &tree,
             values: &values,
-            updated: likelihood.shown(),
+            updated: likelihood.updated_outputs(),
             n_outputs: self.chain.n_outputs(),
             shrinkage: self.chain.shrinkage as f32,
         };
@@ -101,7 +101,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
             update.apply_by_routing(held_out.binned, raw);
         }
         self.chain.trees.push(BoostedTree {
-            outputs: likelihood.shown().to_vec(),
+            outputs: likelihood.updated_outputs().to_vec(),
             structure: tree.structure,
             values,
             gains: tree.gains,
@@ -142,7 +142,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
             min_weight: settings.min_child_weight,
         };
         // the gradient of the first output, or of every output that the round draws
-        let n_gradients = likelihood.shown().len().max(1);
+        let n_gradients = likelihood.updated_outputs().len().max(1);
         let scores_key = key.child(streams::SPLIT_SCORES);
         let noise = self
             .langevin
@@ -239,7 +239,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
 
     /// The trained chain; its first `n_earlier` trees come from a warm start.
     pub(super) fn into_chain(mut self, n_earlier: usize) -> Chain {
-        self.chain.settle(n_earlier);
+        self.chain.apply_shrinkage(n_earlier);
         self.chain
     }
 }
@@ -285,7 +285,7 @@ impl<M: Likelihood<L>, const L: usize> LeafModel<'_, M, L> {
     fn push_empty_leaf(&self, leaf: usize, values: &mut Vec<f32>) {
         let value = |(at, output): (usize, &OutputTerms)| {
             let prior = self.empty_leaf_prior.as_ref();
-            let prior = prior.filter(|_| self.likelihood.is_free_without_rows(at));
+            let prior = prior.filter(|_| self.likelihood.has_noise_in_empty_leaves(at));
             let (Some(noise), Some(prior)) = (self.noise, prior) else {
                 return 0.0;
             };
