@@ -1,8 +1,8 @@
 //! A boosted sum of trees, whose prefixes are models too.
 //!
 //! After tree `t` the raw outputs are `F_t = q F_{t-1} + v_t`, with the shrinkage `q` of a Langevin
-//! chain (1 without noise). Leaf values are stored with their final factor, `v_t q^(T - t)`, so that
-//! `F_T` is a plain sum and `F_t = q^(t - T) (sum up to t)`.
+//! chain (1 without noise). Leaf values are stored with their final factor, `v_t q^(T - t)`, so
+//! that `F_T` is a plain sum and `F_t = q^(t - T) (sum up to t)`.
 
 use crate::trees::structure::TreeStructure;
 

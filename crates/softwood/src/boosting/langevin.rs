@@ -84,7 +84,8 @@ impl LangevinNoise {
 
     /// Sums of the entries of the `l2` average rows that stand in for the rows of an empty leaf.
     ///
-    /// The posterior of a value without data is at least as wide as that of a leaf with so few rows.
+    /// The posterior of a value without data is at least as wide as that of a leaf with so few
+    /// rows.
     pub(super) fn empty_leaf_prior<const L: usize>(&self, totals: &[f64; L]) -> Option<[f64; L]> {
         let share = self.l2 / self.total_weight;
         let has_prior = self.sampling == Sampling::Posterior && share > 0.0;

@@ -256,8 +256,8 @@ impl Chain {
 
     /// Raw outputs of the chain after each number of trees in `snapshots` (ascending).
     ///
-    /// For every block of rows, snapshot and output, `write` receives the index of the snapshot, the
-    /// output, the first row of the block, and the values of its rows.
+    /// For every block of rows, snapshot and output, `write` receives the index of the snapshot,
+    /// the output, the first row of the block, and the values of its rows.
     pub(crate) fn forward(
         &self,
         source: &impl BinSource,

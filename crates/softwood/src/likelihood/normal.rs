@@ -1,15 +1,15 @@
 //! Normal likelihood with mean and log scale: `y ~ N(m, e^{2s})`, `raw = (m, s)`.
 //!
 //! With `z = (y - m) e^{-s}`: log-likelihood `-s - z^2/2 - ln(2 pi)/2`; gradient
-//! `(z e^{-s}, z^2 - 1)`; Fisher information `diag(e^{-2s}, 2)`. The natural gradient is their ratio,
-//! `(y - m, (z^2 - 1)/2)`.
+//! `(z e^{-s}, z^2 - 1)`; Fisher information `diag(e^{-2s}, 2)`. The natural gradient is their
+//! ratio, `(y - m, (z^2 - 1)/2)`.
 //!
-//! A leaf moves its log scale by the mean of the natural gradient, and its mean by an average of the
-//! residuals `y - m` weighted by `e^{-s}`: `sum z / sum e^{-s}`. Weights `e^{-2s}` would be efficient
-//! under the true scales, but with estimated scales a few rows of small scale dominate a leaf; with
-//! equal weights the noisiest rows dominate it. If all rows of a leaf have the same scale, the three
-//! averages agree. Given the scales, the variance of the average is `n / (sum e^{-s})^2`; Langevin
-//! noise derives from it.
+//! A leaf moves its log scale by the mean of the natural gradient, and its mean by an average of
+//! the residuals `y - m` weighted by `e^{-s}`: `sum z / sum e^{-s}`. Weights `e^{-2s}` would be
+//! efficient under the true scales, but with estimated scales a few rows of small scale dominate a
+//! leaf; with equal weights the noisiest rows dominate it. If all rows of a leaf have the same
+//! scale, the three averages agree. Given the scales, the variance of the average is
+//! `n / (sum e^{-s})^2`; Langevin noise derives from it.
 //!
 //! Two safeguards: `z` is clamped to [`Z_LIMIT`], which bounds the influence of outliers; `s` is
 //! clamped to at least the log of the floor, and below the floor its gradient is never negative.
@@ -29,8 +29,8 @@ const MAX_SCALE_STEP: f64 = 1.0;
 /// Largest log scale, far above that of any standardised target.
 const MAX_LOG_SCALE: f32 = 8.0;
 
-/// Normal likelihood. The entries of a row are `z`, `e^{-s}`, the natural gradient of the log scale,
-/// and 1, each times the weight of the row.
+/// Normal likelihood. The entries of a row are `z`, `e^{-s}`, the natural gradient of the log
+/// scale, and 1, each times the weight of the row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Normal {
     /// Least standard deviation.

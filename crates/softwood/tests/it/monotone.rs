@@ -249,8 +249,8 @@ fn what_cannot_be_meant_is_refused() {
         (
             json!({"e": 1, "c": -1}),
             [
-                "no column `e`; there are a, b, d, c",
-                "`c` holds categories",
+                "`monotonic_cst`: there is no column `e`; there are a, b, d, c",
+                "`c` is categorical",
             ],
         ),
         (json!({"a": 2}), ["column `a` has 2", "+1 (rising) or -1"]),
@@ -277,5 +277,6 @@ fn what_cannot_be_meant_is_refused() {
         .map(|model| model.n_members())
         .unwrap_err()
         .to_string();
+    assert!(message.contains("`monotonic_cst` needs"), "{message}");
     assert!(message.contains("`three` has 3 classes"), "{message}");
 }
