@@ -1,4 +1,5 @@
-//! One round of boosting: gradients, a tree, its leaf values, the update of every row's raw outputs.
+//! One round of boosting: gradients, a tree, its leaf values, the update of every row's raw
+//! outputs.
 
 use crate::boosting::chain::{BoostedTree, Chain};
 use crate::boosting::inputs::{BoostingData, BoostingSettings};
@@ -135,7 +136,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
         let rows_key = key.child(streams::ROWS);
         sample_rows(&mut self.quantized.narrow, settings.subsample, rows_key);
         let columns_key = key.child(streams::COLUMNS);
-        let open = sample_columns(binned.n_columns(), settings.colsample, columns_key);
+        let allowed = sample_columns(binned.n_columns(), settings.colsample, columns_key);
         let gain_spec = GainSpec {
             outputs: outputs.to_vec(),
             weight: likelihood.weight_entry(),
@@ -153,7 +154,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
             quantized: &self.quantized,
             scaled_gain: &ScaledGain::new(&gain_spec, &self.quantized),
             limits: settings.limits,
-            open: &open,
+            allowed: &allowed,
             noise,
             pool: self.data.pool,
         })
@@ -171,7 +172,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
         let noise =
             self.langevin
                 .of_leaves(tree.leaves.len(), outputs.len(), || self.dispersion(), key);
-        let leaf_model = LeafModel {
+        let estimator = LeafEstimator {
             likelihood,
             outputs,
             learning_rate: self.settings.learning_rate,
@@ -185,10 +186,10 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
         for (leaf, rows) in tree.leaves.iter().enumerate() {
             let rows = self.grower.partition.rows(rows);
             let first = if rows.is_empty() {
-                leaf_model.push_empty_leaf(leaf, &mut values);
+                estimator.push_empty_leaf(leaf, &mut values);
                 LeafStep::EMPTY
             } else {
-                leaf_model.push_leaf(leaf, &self.quantized.sums(rows), &mut values)
+                estimator.push_leaf(leaf, &self.quantized.sums(rows), &mut values)
             };
             if let Some(monotone) = &mut monotone {
                 monotone.push(first);
@@ -245,7 +246,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
 }
 
 /// How the leaf values of one tree follow from the sums of its leaves.
-struct LeafModel<'a, M, const L: usize> {
+struct LeafEstimator<'a, M, const L: usize> {
     likelihood: &'a M,
     outputs: &'a [OutputTerms],
     learning_rate: f64,
@@ -254,7 +255,7 @@ struct LeafModel<'a, M, const L: usize> {
     empty_leaf_prior: Option<[f64; L]>,
 }
 
-impl<M: Likelihood<L>, const L: usize> LeafModel<'_, M, L> {
+impl<M: Likelihood<L>, const L: usize> LeafEstimator<'_, M, L> {
     /// Appends the values of a leaf with these sums: a Newton step per output, plus noise. Returns
     /// the step of the first output.
     fn push_leaf(&self, leaf: usize, sums: &[f64; L], values: &mut Vec<f32>) -> LeafStep {
