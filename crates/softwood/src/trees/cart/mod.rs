@@ -88,7 +88,7 @@ impl CartTarget {
     }
 }
 
-/// Merges weight, mean and sum of squared deviations of two sets of rows (Chan, Golub and LeVeque).
+/// Merges weight, mean and sum of squared deviations of two sets of rows (Chan et al. 1983).
 fn merge(stats: &mut [f64], other: &[f64]) {
     let total = stats[0] + other[0];
     if total <= 0.0 {

@@ -240,8 +240,7 @@ impl Ord for OrderedCost {
 mod tests {
     use super::*;
 
-    /// A root with two conditions below it; node 1 has the leaves 3 and 4, node 2 the leaves 5 and
-    /// 6.
+    /// A root with two conditions below it: node 1 with leaves 3 and 4, node 2 with leaves 5 and 6.
     const CHILDREN: [[usize; 2]; 3] = [[1, 2], [3, 4], [5, 6]];
 
     fn close(steps: &[(f64, usize)], expected: &[(f64, usize)]) {

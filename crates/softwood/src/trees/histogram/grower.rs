@@ -198,7 +198,7 @@ impl<const L: usize> Grower<L> {
         for split in splits {
             let rows = self.partition.rows(&self.nodes[split.smaller].rows);
             visit(&quantized.narrow, rows, |&grad_hess| {
-                self.grad_hess.push(grad_hess)
+                self.grad_hess.push(grad_hess);
             });
         }
     }

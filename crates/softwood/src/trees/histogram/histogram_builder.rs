@@ -155,8 +155,8 @@ impl<const L: usize> HistogramBuilder<L> {
         self.best_of_level = best;
     }
 
-    /// Adds the scores of a node to those of its level. Returns the score of the unsplit node,
-    /// which also counts for splits that its leaves are too light for.
+    /// Adds the scores of a node to those of its level. Returns the score of the unsplit node, which
+    /// replaces the score of every split with too little weight on one side.
     fn add_node_scores(&mut self, task: &GrowTask<'_, L>, node: usize) -> f32 {
         let histogram = self.histograms[node].as_ref().expect(KEPT);
         let total = total(histogram.column(0));

@@ -7,8 +7,9 @@ use crate::params::Directions;
 
 /// The direction of each column of the schema: 1 increasing, -1 decreasing, 0 unconstrained.
 ///
-/// # Errors When the target has more than two classes, or a named column is missing or categorical.
-/// The error lists all problems.
+/// # Errors
+/// When the target has more than two classes, or a named column is missing or categorical. The
+/// error lists all problems.
 pub(crate) fn orders(monotonic_cst: Option<&Directions>, data: &Dataset) -> Result<Vec<i8>> {
     let schema = data.schema();
     let mut directions = vec![0; schema.fields.len()];

@@ -171,7 +171,7 @@ impl<'a> LeafWalk<'a> {
         }
         for (right, child) in self.children[node].into_iter().enumerate() {
             self.narrowed(condition, right == 1, |walk| {
-                walk.across(crossing, with(child))
+                walk.across(crossing, with(child));
             });
         }
     }
