@@ -1,4 +1,4 @@
-//! Raw outputs of a chain on binned rows, with those of the sub-models on the way.
+//! Raw outputs of a chain and of its prefixes on binned rows.
 
 use multiversion::multiversion;
 
@@ -7,20 +7,21 @@ use crate::data::binning::binned::Binned;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::structure::TreeStructure;
 
-/// Rows routed at once: a tree is fetched from the second-level cache once for so many.
+/// Rows of a block: each tree is loaded from the second-level cache once per block.
 const ROWS: usize = 256;
-/// Trees whose values are added up before they join the sums.
+/// Trees of a batch, whose values are added up in `f32` before they are added to the sums.
 const BATCH: usize = 4;
-/// Deepest symmetric tree whose leaf numbers fit a byte.
+/// Greatest depth of a symmetric tree whose leaf numbers fit into a byte.
 const BYTE_DEPTH: usize = 8;
 
-/// Rows in bins.
+/// A source of binned rows.
 pub(crate) trait BinSource {
     fn n_rows(&self) -> usize;
 
     fn n_columns(&self) -> usize;
 
-    /// Writes the bins of a run of rows, from `first` on; of a column that no tree asks for it may write nothing.
+    /// Writes the bins of consecutive rows from `first` on. It may leave `bins` unchanged for a
+    /// column that no tree splits on.
     fn fill(&self, column: usize, first: usize, bins: &mut [u8]);
 }
 
@@ -41,13 +42,13 @@ impl BinSource for Binned {
     }
 }
 
-/// A block of rows by column, and where the trees send them.
+/// The bins of a block of rows by column, and the leaves that a batch of trees sends the rows to.
 #[derive(Debug, Clone)]
 struct Router {
     /// Bins of each column.
     bins: Vec<[u8; ROWS]>,
     n_rows: usize,
-    /// Leaves of a batch of trees with few leaves.
+    /// Leaf of each row, by tree of the batch.
     leaves: [[u8; ROWS]; BATCH],
 }
 
@@ -67,29 +68,31 @@ impl Router {
         }
     }
 
-    /// Adds the values of trees to the sums (rows x outputs).
+    /// Adds the leaf values of trees to the sums (rows x outputs).
     fn add(&mut self, mut trees: &[BoostedTree], n_outputs: usize, sums: &mut [f64]) {
         while let Some(tree) = trees.first() {
             let depth = byte_depth(tree);
-            let alike = trees.iter().take(BATCH);
-            let n_alike = alike.take_while(|tree| byte_depth(tree) == depth).count();
-            let is_batch = depth.is_some() && n_alike == BATCH && n_outputs <= 2;
-            let (batch, rest) = trees.split_at(if is_batch { BATCH } else { 1 });
+            let next_trees = trees.iter().take(BATCH);
+            let n_equal = next_trees
+                .take_while(|tree| byte_depth(tree) == depth)
+                .count();
+            let is_batch = depth.is_some() && n_equal == BATCH && n_outputs <= 2;
+            let (batch, remaining) = trees.split_at(if is_batch { BATCH } else { 1 });
             match depth {
-                _ if !tree.outputs.is_empty() => self.add_some(tree, n_outputs, sums),
+                _ if !tree.outputs.is_empty() => self.add_some_outputs(tree, n_outputs, sums),
                 Some(depth) => {
                     for (tree, leaves) in batch.iter().zip(&mut self.leaves) {
-                        follow(tree.structure.conditions(), &self.bins, leaves);
+                        route_symmetric(tree.structure.conditions(), &self.bins, leaves);
                     }
                     self.add_shallow(batch, depth, n_outputs, sums);
                 }
                 None => self.add_deep(tree, n_outputs, sums),
             }
-            trees = rest;
+            trees = remaining;
         }
     }
 
-    /// Values of a batch of symmetric trees of one depth, or of one such tree.
+    /// Adds the values of a batch of symmetric trees of equal depth, or of a single one.
     fn add_shallow(&self, batch: &[BoostedTree], depth: usize, n_outputs: usize, sums: &mut [f64]) {
         match n_outputs {
             1 => self.add_batch(batch, depth, sums.as_chunks_mut::<1>().0),
@@ -123,27 +126,27 @@ impl Router {
         }
     }
 
-    /// Values of a tree that moves some of the outputs.
-    fn add_some(&mut self, tree: &BoostedTree, n_outputs: usize, sums: &mut [f64]) {
+    /// Adds the values of a tree that updates some of the outputs.
+    fn add_some_outputs(&mut self, tree: &BoostedTree, n_outputs: usize, sums: &mut [f64]) {
         let is_shallow = byte_depth(tree).is_some();
         if is_shallow {
-            follow(tree.structure.conditions(), &self.bins, &mut self.leaves[0]);
+            route_symmetric(tree.structure.conditions(), &self.bins, &mut self.leaves[0]);
         }
-        let n_moved = tree.outputs.len();
+        let n_updated = tree.outputs.len();
         for (row, sums) in sums.chunks_exact_mut(n_outputs).enumerate() {
             let leaf = if is_shallow {
                 self.leaves[0][row].into()
             } else {
                 tree.structure.leaf(|column| self.bins[column][row])
             };
-            let values = &tree.values[leaf * n_moved..(leaf + 1) * n_moved];
+            let values = &tree.values[leaf * n_updated..(leaf + 1) * n_updated];
             for (&output, &value) in tree.outputs.iter().zip(values) {
                 sums[usize::from(output)] += f64::from(value);
             }
         }
     }
 
-    /// Values of a tree of any shape.
+    /// Adds the values of a tree of any shape.
     fn add_deep(&self, tree: &BoostedTree, n_outputs: usize, sums: &mut [f64]) {
         for (row, sums) in sums.chunks_exact_mut(n_outputs).enumerate() {
             let leaf = tree.structure.leaf(|column| self.bins[column][row]);
@@ -152,7 +155,7 @@ impl Router {
     }
 }
 
-/// Depth of a symmetric tree whose leaf numbers fit a byte.
+/// Depth of a symmetric tree whose leaf numbers fit into a byte.
 fn byte_depth(tree: &BoostedTree) -> Option<usize> {
     match &tree.structure {
         TreeStructure::Symmetric(conditions) if conditions.len() <= BYTE_DEPTH => {
@@ -169,19 +172,19 @@ fn add_leaf(values: &[f32], leaf: usize, sums: &mut [f64]) {
     }
 }
 
-/// Leaf numbers of a symmetric tree: the answers as bits, the first highest.
+/// Leaf of each row in a symmetric tree: one bit per condition, the first condition highest.
 #[multiversion(targets = "simd")]
-fn follow(conditions: &[BinCondition], bins: &[[u8; ROWS]], leaves: &mut [u8; ROWS]) {
+fn route_symmetric(conditions: &[BinCondition], bins: &[[u8; ROWS]], leaves: &mut [u8; ROWS]) {
     leaves.fill(0);
     for condition in conditions {
         let bins = &bins[condition.column];
         match condition.right_bins {
             RightBins::Above { bin, missing_right } => {
-                // with missing cells on the right, bin 0 becomes the highest by wrapping
-                let down = u8::from(missing_right);
-                let top = bin.wrapping_sub(down);
+                // if missing cells go right, bin 0 wraps to the highest bin
+                let shift = u8::from(missing_right);
+                let threshold = bin.wrapping_sub(shift);
                 for row in 0..ROWS {
-                    let right = bins[row].wrapping_sub(down) > top;
+                    let right = bins[row].wrapping_sub(shift) > threshold;
                     leaves[row] = (leaves[row] << 1) | u8::from(right);
                 }
             }
@@ -195,16 +198,19 @@ fn follow(conditions: &[BinCondition], bins: &[[u8; ROWS]], leaves: &mut [u8; RO
     }
 }
 
-/// Values of a tree, leaf by leaf.
+/// Leaf values of a tree as an array, leaves x outputs.
 fn table<const LEAVES: usize, const OUTPUTS: usize>(
     tree: &BoostedTree,
 ) -> &[[f32; OUTPUTS]; LEAVES] {
     let values = tree.values.as_chunks::<OUTPUTS>().0;
-    values.first_chunk().expect("a tree has a value per leaf")
+    values
+        .first_chunk()
+        .expect("a tree has values for every leaf")
 }
 
-/// Adds the values of one tree or of a batch of them, each of `LEAVES` leaves. A batch is added up in the numbers that values
-/// are stored in: few enough that their rounding does not show.
+/// Adds the values of one tree or of a batch, each tree with `LEAVES` leaves.
+///
+/// The values of a batch are added up in `f32`: the rounding error of four terms is negligible.
 fn add_tables<const LEAVES: usize, const OUTPUTS: usize>(
     trees: &[BoostedTree],
     leaves: &[[u8; ROWS]; BATCH],
@@ -236,7 +242,7 @@ fn add_tables<const LEAVES: usize, const OUTPUTS: usize>(
 }
 
 impl Chain {
-    /// Raw outputs of all trees, rows x outputs.
+    /// Raw outputs of the whole chain, rows x outputs.
     pub(crate) fn raw(&self, binned: &Binned) -> Vec<f32> {
         let n_outputs = self.n_outputs();
         let mut raw = vec![0.0; binned.n_rows() * n_outputs];
@@ -248,8 +254,10 @@ impl Chain {
         raw
     }
 
-    /// Raw outputs of the sub-models after `snapshots` trees (ascending), for every row: `write` gets the snapshot, the output,
-    /// the first row of a block, and the values of its rows.
+    /// Raw outputs of the chain after each number of trees in `snapshots` (ascending).
+    ///
+    /// For every block of rows, snapshot and output, `write` receives the index of the snapshot,
+    /// the output, the first row of the block, and the values of its rows.
     pub(crate) fn forward(
         &self,
         source: &impl BinSource,
@@ -259,7 +267,7 @@ impl Chain {
         let n_outputs = self.n_outputs();
         let mut router = Router::new(source.n_columns());
         let mut sums = vec![0.0; ROWS * n_outputs];
-        let mut scaled_gain = [0.0; ROWS];
+        let mut scaled = [0.0; ROWS];
         for first in (0..source.n_rows()).step_by(ROWS) {
             router.load(source, first);
             let n_rows = router.n_rows;
@@ -274,10 +282,10 @@ impl Chain {
                 let factor = self.factor(t);
                 for output in 0..n_outputs {
                     let sums = sums.iter().skip(output).step_by(n_outputs);
-                    for (scaled_gain, sum) in scaled_gain.iter_mut().zip(sums) {
-                        *scaled_gain = factor * sum;
+                    for (scaled, sum) in scaled.iter_mut().zip(sums) {
+                        *scaled = factor * sum;
                     }
-                    write(snapshot, output, first, &scaled_gain[..n_rows]);
+                    write(snapshot, output, first, &scaled[..n_rows]);
                 }
             }
         }
@@ -289,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn routing_agrees_with_the_test_for_every_bin_and_threshold() {
+    fn routing_agrees_with_the_condition_for_every_bin_and_threshold() {
         let bins: [u8; ROWS] = std::array::from_fn(|row| row as u8);
         let mut leaves = [0; ROWS];
         let mut check = |right_bins| {
@@ -297,7 +305,7 @@ mod tests {
                 column: 0,
                 right_bins,
             };
-            follow(&[condition, condition], &[bins], &mut leaves);
+            route_symmetric(&[condition, condition], &[bins], &mut leaves);
             for (leaf, bin) in leaves.iter().zip(bins) {
                 assert_eq!(*leaf, 3 * u8::from(condition.goes_right(bin)));
             }
@@ -315,7 +323,7 @@ mod tests {
         ]));
     }
 
-    /// A symmetric tree on two columns, its values unlike those of any other.
+    /// A symmetric tree on two columns; its conditions and values depend on `number`.
     fn tree(depth: usize, n_outputs: usize, number: usize) -> BoostedTree {
         let conditions = (0..depth).map(|level| BinCondition {
             column: (level + number) % 2,
@@ -334,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_of_trees_add_up_to_what_their_leaves_say() {
+    fn batches_of_trees_add_up_to_their_leaf_values() {
         for n_outputs in [1, 2, 3] {
             for depth in 0..=BYTE_DEPTH + 1 {
                 let depths = [depth, depth, depth, depth, depth / 2, depth, depth];
@@ -362,9 +370,9 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_moves_some_outputs_leaves_the_others() {
+    fn a_tree_that_updates_some_outputs_leaves_the_others_unchanged() {
         for depth in [3, BYTE_DEPTH + 1] {
-            let moved = BoostedTree {
+            let updating = BoostedTree {
                 outputs: vec![1, 4],
                 ..tree(depth, 2, 3)
             };
@@ -372,10 +380,10 @@ mod tests {
             router.bins[0] = std::array::from_fn(|row| row as u8);
             router.bins[1] = std::array::from_fn(|row| (row * 91 % 256) as u8);
             let mut sums = vec![0.25; 200 * 5];
-            router.add(&[moved.clone(), moved.clone()], 5, &mut sums);
+            router.add(&[updating.clone(), updating.clone()], 5, &mut sums);
             for (row, sums) in sums.chunks_exact(5).enumerate() {
-                let leaf = moved.structure.leaf(|column| router.bins[column][row]);
-                let value = |at: usize| 0.25 + 2.0 * f64::from(moved.values[2 * leaf + at]);
+                let leaf = updating.structure.leaf(|column| router.bins[column][row]);
+                let value = |at: usize| 0.25 + 2.0 * f64::from(updating.values[2 * leaf + at]);
                 assert_eq!(sums, [0.25, value(0), 0.25, 0.25, value(1)]);
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::boosting::learner::Sampling;
+use crate::boosting::langevin::Sampling;
 use crate::numerics::logspace::log_mean_exp;
 
 /// Most log-likelihoods that are remembered; where there are more rows, fewer points go into the mixture.

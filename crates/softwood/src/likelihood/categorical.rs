@@ -1,24 +1,25 @@
-//! Laws of a class given raw outputs.
+//! Categorical likelihoods: logistic for two classes, softmax for more.
 //!
-//! Two classes: `raw = (f)`, `p = sigmoid(f)` of the second class; uphill gradient `y - p`, hessian `p (1 - p)`. More: one
-//! logit per class, `p = softmax(f)`; gradient `[y = k] - p_k`, hessian `C/(C - 1) p_k (1 - p_k)`, the factor making up for
-//! what the other logits do at the same time.
+//! Two classes: `raw = (f)`, `p = sigmoid(f)` is the probability of the second class; gradient
+//! `y - p`, hessian `p (1 - p)`. `C` classes: one logit per class, `p = softmax(f)`; gradient
+//! `[y = k] - p_k`, hessian `C/(C - 1) p_k (1 - p_k)`. The factor `C/(C - 1)` accounts for the
+//! simultaneous steps of the other logits (Friedman 2001).
 
-use crate::likelihood::Likelihood;
-use crate::likelihood::OutputTerms;
+use crate::likelihood::{Likelihood, OutputTerms};
 use crate::numerics::logspace::softmax_f32;
 use crate::rng::{Key, shuffle};
 
-/// Hessians are held above this part of the weight, so that sure rows cannot make steps endless.
-const MIN_CURVATURE: f32 = 1e-3;
+/// Least hessian of a row of weight one: bounds the steps in leaves whose rows have probabilities
+/// near 0 or 1.
+const MIN_HESSIAN: f32 = 1e-3;
 /// Largest step of a logit in one leaf.
-const STEP: f64 = 4.0;
-/// Hessian of a typical row, by which `l2` counts.
-const TYPICAL: f64 = 0.25;
-/// Probabilities are held this far from 0 in scores.
+const MAX_STEP: f64 = 4.0;
+/// Hessian of a typical row, the unit of `l2`.
+const TYPICAL_HESSIAN: f64 = 0.25;
+/// Least probability in a log-likelihood.
 const MIN_PROBABILITY: f64 = 1e-12;
 
-/// Two classes; the entries of a row are gradient and hessian.
+/// Likelihood of two classes. The entries of a row are gradient and hessian.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Binary;
 
@@ -28,7 +29,7 @@ impl Likelihood<2> for Binary {
             gradient: 0,
             hessian: 1,
             factor: 1.0,
-            l2: TYPICAL * l2,
+            l2: TYPICAL_HESSIAN * l2,
         }]
     }
 
@@ -37,66 +38,68 @@ impl Likelihood<2> for Binary {
     }
 
     fn start(&self, target: &[f32], weight: &[f32]) -> Vec<f64> {
-        let shares = shares(2, target, weight);
-        vec![(shares[1] / shares[0]).ln()]
+        let frequencies = frequencies(2, target, weight);
+        vec![(frequencies[1] / frequencies[0]).ln()]
     }
 
     fn grad_hess(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; 2]]) {
         for (((out, &logit), &y), &w) in out.iter_mut().zip(raw).zip(target).zip(weight) {
             let p = 1.0 / (1.0 + (-logit).exp());
-            *out = [w * (y - p), w * (p * (1.0 - p)).max(MIN_CURVATURE)];
+            *out = [w * (y - p), w * (p * (1.0 - p)).max(MIN_HESSIAN)];
         }
     }
 
     fn step_limit(&self, _: usize) -> f64 {
-        STEP
+        MAX_STEP
     }
 
     fn log_densities(&self, raw: &[f32], target: &[f32], out: &mut [f64]) {
         for ((out, &logit), &y) in out.iter_mut().zip(raw).zip(target) {
             let logit = f64::from(logit) * f64::from(2.0 * y - 1.0);
-            // ln sigmoid
+            // ln sigmoid(logit), without overflow
             *out = logit.min(0.0) - (-logit.abs()).exp().ln_1p();
         }
     }
 }
 
-/// Most classes that one tree moves.
+/// Most classes that one tree updates.
 pub(crate) const MAX_SHOWN: usize = 31;
 
-/// Several classes; the entries of a row are the gradients of those shown, their hessians, and last the weight. Of very many a tree moves
-/// some, drawn anew in every round.
+/// Likelihood of several classes. The entries of a row are the gradients of the updated classes,
+/// their hessians, and last the weight. With more than [`MAX_SHOWN`] classes every round draws the
+/// classes that it updates.
 #[derive(Debug, Clone)]
 pub(crate) struct Multiclass {
     n_classes: usize,
-    shown: Vec<u16>,
+    /// The updated classes, ascending; empty for all.
+    updated: Vec<u16>,
 }
 
 impl Multiclass {
     pub(crate) fn new(n_classes: usize) -> Self {
         Self {
             n_classes,
-            shown: Vec::new(),
+            updated: Vec::new(),
         }
     }
 
-    /// Classes that the entries are about.
-    fn classes(&self) -> Vec<usize> {
-        if self.shown.is_empty() {
+    /// Classes that the entries describe.
+    fn updated_classes(&self) -> Vec<usize> {
+        if self.updated.is_empty() {
             return (0..self.n_classes).collect();
         }
-        self.shown.iter().map(|&class| class.into()).collect()
+        self.updated.iter().map(|&class| class.into()).collect()
     }
 }
 
 impl<const L: usize> Likelihood<L> for Multiclass {
     fn outputs(&self, l2: f64, _: &[f64; L]) -> Vec<OutputTerms> {
-        let n = self.classes().len();
+        let n = self.updated_classes().len();
         let output = |at: usize| OutputTerms {
             gradient: at,
             hessian: n + at,
             factor: 1.0,
-            l2: TYPICAL * l2,
+            l2: TYPICAL_HESSIAN * l2,
         };
         (0..n).map(output).collect()
     }
@@ -108,14 +111,14 @@ impl<const L: usize> Likelihood<L> for Multiclass {
             classes.truncate(MAX_SHOWN);
             classes.sort_unstable();
             Self {
-                shown: classes,
+                updated: classes,
                 ..*self
             }
         })
     }
 
-    fn shown(&self) -> &[u16] {
-        &self.shown
+    fn updated_outputs(&self) -> &[u16] {
+        &self.updated
     }
 
     fn weight_entry(&self) -> usize {
@@ -123,9 +126,9 @@ impl<const L: usize> Likelihood<L> for Multiclass {
     }
 
     fn start(&self, target: &[f32], weight: &[f32]) -> Vec<f64> {
-        shares(self.n_classes, target, weight)
+        frequencies(self.n_classes, target, weight)
             .iter()
-            .map(|share| share.ln())
+            .map(|frequency| frequency.ln())
             .collect()
     }
 
@@ -133,7 +136,7 @@ impl<const L: usize> Likelihood<L> for Multiclass {
         let n = self.n_classes;
         let factor = n as f32 / (n as f32 - 1.0);
         let mut p = vec![0.0_f32; n];
-        let classes = self.classes();
+        let classes = self.updated_classes();
         for (((out, raw), &y), &w) in out
             .iter_mut()
             .zip(raw.chunks_exact(n))
@@ -142,17 +145,17 @@ impl<const L: usize> Likelihood<L> for Multiclass {
         {
             softmax_f32(raw, &mut p);
             for (at, &class) in classes.iter().enumerate() {
-                let hit = f32::from(u8::from(y as usize == class));
+                let indicator = f32::from(u8::from(y as usize == class));
                 let hessian = factor * p[class] * (1.0 - p[class]);
-                out[at] = w * (hit - p[class]);
-                out[classes.len() + at] = w * hessian.max(MIN_CURVATURE);
+                out[at] = w * (indicator - p[class]);
+                out[classes.len() + at] = w * hessian.max(MIN_HESSIAN);
             }
             out[L - 1] = w;
         }
     }
 
     fn step_limit(&self, _: usize) -> f64 {
-        STEP
+        MAX_STEP
     }
 
     fn log_densities(&self, raw: &[f32], target: &[f32], out: &mut [f64]) {
@@ -168,8 +171,8 @@ impl<const L: usize> Likelihood<L> for Multiclass {
     }
 }
 
-/// Weighted shares of the classes, none of them zero.
-fn shares(n_classes: usize, target: &[f32], weight: &[f32]) -> Vec<f64> {
+/// Weighted class frequencies, with half a row added to every class so that none is zero.
+fn frequencies(n_classes: usize, target: &[f32], weight: &[f32]) -> Vec<f64> {
     let mut sums = vec![0.5; n_classes];
     for (&y, &w) in target.iter().zip(weight) {
         sums[y as usize] += f64::from(w);
@@ -184,7 +187,7 @@ mod tests {
     use softwood_testkit::central_difference;
 
     #[test]
-    fn gradients_and_curvatures_agree_with_differences() {
+    fn gradients_agree_with_central_differences() {
         for (logit, y) in [(0.3, 1.0), (-2.0, 0.0), (1.5, 0.0)] {
             let mut out = [[0.0; 2]];
             Binary.grad_hess(&[logit], &[y], &[1.0], &mut out);

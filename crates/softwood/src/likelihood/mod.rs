@@ -1,4 +1,4 @@
-//! Laws of the target given raw outputs: starts, gradients, hessians.
+//! Likelihoods of the target given raw outputs: values, gradients, hessians, starts.
 
 pub(crate) mod categorical;
 pub(crate) mod normal;
@@ -17,44 +17,47 @@ choices! {
     }
 }
 
-/// One output: where its gradient and its hessian stand among the gradient and hessian entries, and its regularisation.
+/// The entries that hold the gradient and the hessian of one output, and its regularisation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OutputTerms {
     pub(crate) gradient: usize,
     pub(crate) hessian: usize,
-    /// Weight of this output's score.
+    /// Weight of this output in the score of a split.
     pub(crate) factor: f64,
     /// Added to the hessian of every leaf.
     pub(crate) l2: f64,
 }
 
-/// A likelihood whose negative log-likelihood boosting lowers. Gradients point uphill in likelihood.
+/// A likelihood that boosting maximises. Gradients are those of the log-likelihood.
 ///
-/// A row has some raw outputs and `L` entries (gradients, hessians, weight): their sums over the rows of a leaf are all that split search
-/// and leaf values need.
+/// A row has some raw outputs and `L` entries: gradients, hessians and weight. The sums of the
+/// entries over the rows of a leaf are all that split search and leaf values need.
 pub(crate) trait Likelihood<const L: usize>: Sync {
-    /// Where gradient and hessian of each output stand, given the sums of all entries; `l2` counts rows of typical hessian.
+    /// Terms of each output, given the sums of the entries over all rows. `l2` is in units of rows
+    /// with a typical hessian.
     fn outputs(&self, l2: f64, totals: &[f64; L]) -> Vec<OutputTerms>;
 
-    /// The entry that the least weight of a leaf is counted in.
+    /// The entry that `min_child_weight` applies to.
     fn weight_entry(&self) -> usize;
 
-    /// Variance of the posterior of a leaf's value, given the sums of its entries and its hessian with `l2`.
+    /// Posterior variance of a leaf value, given the sums of the leaf. `hessian` includes `l2`.
     fn noise_variance(&self, _output: usize, _sums: &[f64; L], hessian: f64) -> f64 {
         1.0 / hessian
     }
 
-    /// Whether an output wanders where no rows hold it.
-    fn is_free_without_rows(&self, _output: usize) -> bool {
+    /// Whether Langevin noise applies to an output in leaves without rows.
+    fn has_noise_in_empty_leaves(&self, _output: usize) -> bool {
         true
     }
 
-    /// Multiplies the noise variance: the residual variance of a likelihood that has none of its own.
+    /// Residual variance under a likelihood without a scale of its own, else 1. It multiplies
+    /// [`Likelihood::noise_variance`].
     fn dispersion(&self, _raw: &[f32], _target: &[f32], _weight: &[f32]) -> f64 {
         1.0
     }
 
-    /// The likelihood as one round sees it, where there are too many outputs to move in every round.
+    /// This likelihood with some outputs drawn at random, if there are too many to update all of
+    /// them in every round.
     fn for_round(&self, _key: Key) -> Option<Self>
     where
         Self: Sized,
@@ -62,21 +65,22 @@ pub(crate) trait Likelihood<const L: usize>: Sync {
         None
     }
 
-    /// The outputs that the entries are about, ascending; empty for all.
-    fn shown(&self) -> &[u16] {
+    /// The outputs that the entries describe, ascending; empty if they describe all.
+    fn updated_outputs(&self) -> &[u16] {
         &[]
     }
 
-    /// Raw outputs of the best constant.
+    /// Raw outputs of the best constant model.
     fn start(&self, target: &[f32], weight: &[f32]) -> Vec<f64>;
 
-    /// Entries of each row. `raw` is rows x outputs.
+    /// Computes the entries of each row. `raw` is rows x outputs.
     fn grad_hess(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; L]]);
 
-    /// Largest step of an output in one leaf, before the learning rate.
+    /// Largest absolute step of an output in one leaf, before the learning rate.
     fn step_limit(&self, output: usize) -> f64;
 
-    /// What to add to each raw output so that a constant more would fit these rows no better; only ever wider.
+    /// Shift of each raw output that fits the scale to these rows; it never narrows the scale.
+    /// Empty for a likelihood without a scale.
     fn scale_correction(&self, _raw: &[f32], _target: &[f32], _weight: &[f32]) -> Vec<f64> {
         Vec::new()
     }
@@ -85,7 +89,7 @@ pub(crate) trait Likelihood<const L: usize>: Sync {
     fn log_densities(&self, raw: &[f32], target: &[f32], out: &mut [f64]);
 }
 
-/// Mean of the rows' log-likelihoods per unit of weight.
+/// Weighted mean of the log-likelihoods of rows.
 pub(crate) fn weighted_mean(log_densities: &[f64], weight: &[f32]) -> f64 {
     let (mut sum, mut total) = (0.0, 0.0);
     for (&value, &weight) in log_densities.iter().zip(weight) {

@@ -1,34 +1,36 @@
 //! Normal likelihood with mean and log scale: `y ~ N(m, e^{2s})`, `raw = (m, s)`.
 //!
-//! With `z = (y - m) e^{-s}`: log-likelihood `-s - z^2/2 - ln(2 pi)/2`; uphill gradient `(z e^{-s}, z^2 - 1)`; Fisher information
-//! `diag(e^{-2s}, 2)`. The natural gradient is their ratio, `(y - m, (z^2 - 1)/2)`.
+//! With `z = (y - m) e^{-s}`: log-likelihood `-s - z^2/2 - ln(2 pi)/2`; gradient
+//! `(z e^{-s}, z^2 - 1)`; Fisher information `diag(e^{-2s}, 2)`. The natural gradient is their
+//! ratio, `(y - m, (z^2 - 1)/2)`.
 //!
-//! A leaf moves its log scale by the mean of the natural gradient, and its mean by an average of the residuals `y - m` weighted
-//! by `e^{-s}`: `sum z / sum e^{-s}`. Weights `e^{-2s}` would be efficient if the scales were true, but they let a few rows of
-//! small scale rule a leaf; equal weights leave the noisiest rows to rule it. Where scales are equal within a leaf, all
-//! three are the same. Given the scales the variance of that average is `n / (sum e^{-s})^2`: the noise of a chain whose
-//! stationary distribution is the posterior of the leaf.
+//! A leaf moves its log scale by the mean of the natural gradient, and its mean by an average of
+//! the residuals `y - m` weighted by `e^{-s}`: `sum z / sum e^{-s}`. Weights `e^{-2s}` would be
+//! efficient under the true scales, but with estimated scales a few rows of small scale dominate a
+//! leaf; with equal weights the noisiest rows dominate it. If all rows of a leaf have the same
+//! scale, the three averages agree. Given the scales, the variance of the average is
+//! `n / (sum e^{-s})^2`; Langevin noise derives from it.
 //!
-//! Two safeguards: `z` is held within [`Z_LIMIT`], so that a row far out pulls a bounded weight; `s` is read no lower than the
-//! log of the floor, and there it is only pushed up.
+//! Two safeguards: `z` is clamped to [`Z_LIMIT`], which bounds the influence of outliers; `s` is
+//! clamped to at least the log of the floor, and below the floor its gradient is never negative.
 
 use multiversion::multiversion;
 
-use crate::likelihood::Likelihood;
-use crate::likelihood::OutputTerms;
+use crate::likelihood::{Likelihood, OutputTerms};
 use crate::numerics::real::Real;
 use crate::numerics::special::exp;
 
 /// ln(2 pi) / 2.
 const HALF_LN_TAU: f64 = 0.918_938_533_204_672_7;
-/// Residuals beyond so many standard deviations count as this many.
+/// Bound of the absolute standardised residual.
 const Z_LIMIT: f32 = 8.0;
-/// Largest step of the log scale.
-const SCALE_STEP: f64 = 1.0;
-/// Log scales are read no higher: targets are standardised.
+/// Largest step of the log scale in one leaf.
+const MAX_SCALE_STEP: f64 = 1.0;
+/// Largest log scale, far above that of any standardised target.
 const MAX_LOG_SCALE: f32 = 8.0;
 
-/// A Normal likelihood; the entries of a row are `z`, `e^{-s}`, the natural gradient of the log scale, and 1, each times the row's weight.
+/// Normal likelihood. The entries of a row are `z`, `e^{-s}`, the natural gradient of the log
+/// scale, and 1, each times the weight of the row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Normal {
     /// Least standard deviation.
@@ -36,7 +38,7 @@ pub(crate) struct Normal {
 }
 
 impl Normal {
-    /// The log scale as it is read.
+    /// The log scale of a raw output, clamped.
     pub(crate) fn log_scale(self, raw: f64) -> f64 {
         raw.clamp(self.floor.ln(), f64::from(MAX_LOG_SCALE))
     }
@@ -48,22 +50,23 @@ impl Normal {
 }
 
 #[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
-fn scales(least: f64, raw: &[f64], out: &mut [f64]) {
+fn scales(min_log_scale: f64, raw: &[f64], out: &mut [f64]) {
     for (out, &raw) in out.iter_mut().zip(raw) {
-        *out = exp(raw.clamp(least, f64::from(MAX_LOG_SCALE)));
+        *out = exp(raw.clamp(min_log_scale, f64::from(MAX_LOG_SCALE)));
     }
 }
 
 impl Likelihood<4> for Normal {
     fn outputs(&self, l2: f64, totals: &[f64; 4]) -> Vec<OutputTerms> {
-        // the mean's score is in the units of the other's: (sum z)^2 / n where scales are equal
-        let typical = totals[1] / totals[3];
+        // puts the score of the mean in the units of the log scale's: (sum z)^2 / n if all rows
+        // have the same scale
+        let mean_precision = totals[1] / totals[3];
         vec![
             OutputTerms {
                 gradient: 0,
                 hessian: 1,
-                factor: typical,
-                l2: l2 * typical,
+                factor: mean_precision,
+                l2: l2 * mean_precision,
             },
             OutputTerms {
                 gradient: 2,
@@ -76,13 +79,13 @@ impl Likelihood<4> for Normal {
 
     fn noise_variance(&self, output: usize, sums: &[f64; 4], hessian: f64) -> f64 {
         if output == 0 {
-            // each of the l2 average rows that pull a value to zero lessens its variance too: were it not for the bound, a
-            // leaf of one row would be surer than one of ten
-            let pull = hessian - sums[1];
-            let held = sums[1].max(pull);
-            let (rows, weights) = (sums[3], sums[1]);
+            // n / (W + l2)^2, as (n / W) W / (W + l2)^2 with W >= l2 in the second factor: without
+            // this bound a leaf of one row would have a smaller variance than a leaf of ten
+            let (n, weights) = (sums[3], sums[1]);
+            let l2 = hessian - weights;
+            let bounded = weights.max(l2);
             if weights > 0.0 {
-                rows / weights * held / (held + pull).powi(2)
+                n / weights * bounded / (bounded + l2).powi(2)
             } else {
                 0.0
             }
@@ -91,8 +94,8 @@ impl Likelihood<4> for Normal {
         }
     }
 
-    /// The mean does; a scale would wander over orders of magnitude.
-    fn is_free_without_rows(&self, output: usize) -> bool {
+    /// Only the mean: noise on the log scale would change scales by orders of magnitude.
+    fn has_noise_in_empty_leaves(&self, output: usize) -> bool {
         output == 0
     }
 
@@ -122,11 +125,11 @@ impl Likelihood<4> for Normal {
         if output == 0 {
             f64::INFINITY
         } else {
-            SCALE_STEP
+            MAX_SCALE_STEP
         }
     }
 
-    /// The log scale rises by half the log of the mean `z^2`, where that is above one.
+    /// The shift of the log scale is `ln(mean z^2) / 2`, if positive.
     fn scale_correction(&self, raw: &[f32], target: &[f32], weight: &[f32]) -> Vec<f64> {
         let (mut sum, mut total) = (0.0, 0.0);
         for ((raw, &y), &w) in raw.as_chunks::<2>().0.iter().zip(target).zip(weight) {
@@ -148,64 +151,70 @@ impl Likelihood<4> for Normal {
     }
 }
 
-/// Rows whose gradients are computed side by side.
+/// Rows whose entries are computed together, in SIMD lanes.
 const CHUNK: usize = 16;
 
 #[multiversion(targets = "simd")]
-fn grad_hess(raw: &[f32], target: &[f32], weight: &[f32], least: f32, out: &mut [[f32; 4]]) {
+fn grad_hess(
+    raw: &[f32],
+    target: &[f32],
+    weight: &[f32],
+    min_log_scale: f32,
+    out: &mut [[f32; 4]],
+) {
     let (rows, last) = raw.as_chunks::<2>().0.as_chunks();
     let (targets, last_target) = target.as_chunks();
     let (weights, last_weight) = weight.as_chunks();
-    let (grad_hess, last_lanes) = out.as_chunks_mut();
-    for (((row, target), weight), out) in rows.iter().zip(targets).zip(weights).zip(grad_hess) {
-        *out = lanes_of_chunk(row, target, weight, least);
+    let (out, last_out) = out.as_chunks_mut();
+    for (((row, target), weight), out) in rows.iter().zip(targets).zip(weights).zip(out) {
+        *out = grad_hess_of_chunk(row, target, weight, min_log_scale);
     }
     if !last.is_empty() {
         let mut padded = ([[0.0; 2]; CHUNK], [0.0; CHUNK], [0.0; CHUNK]);
         padded.0[..last.len()].copy_from_slice(last);
         padded.1[..last.len()].copy_from_slice(last_target);
         padded.2[..last.len()].copy_from_slice(last_weight);
-        let found = lanes_of_chunk(&padded.0, &padded.1, &padded.2, least);
-        last_lanes.copy_from_slice(&found[..last.len()]);
+        let chunk = grad_hess_of_chunk(&padded.0, &padded.1, &padded.2, min_log_scale);
+        last_out.copy_from_slice(&chunk[..last.len()]);
     }
 }
 
 #[inline(always)]
 #[allow(
     clippy::inline_always,
-    reason = "the instruction set of a loop reaches only what is inlined into it"
+    reason = "only inlined code is compiled for the instruction set of its caller"
 )]
-fn lanes_of_chunk(
+fn grad_hess_of_chunk(
     raw: &[[f32; 2]; CHUNK],
     target: &[f32; CHUNK],
     weight: &[f32; CHUNK],
-    least: f32,
+    min_log_scale: f32,
 ) -> [[f32; 4]; CHUNK] {
-    // plain loops over one length: these the compiler turns into vector instructions
-    let mut cells = [[0.0_f32; CHUNK]; 2];
+    // plain loops of one constant length, which the compiler vectorises; transposed in and out
+    let mut columns = [[0.0_f32; CHUNK]; 2];
     for at in 0..CHUNK {
-        cells[0][at] = raw[at][0];
-        cells[1][at] = raw[at][1];
+        columns[0][at] = raw[at][0];
+        columns[1][at] = raw[at][1];
     }
-    let mut found = [[0.0_f32; CHUNK]; 3];
+    let mut entries = [[0.0_f32; CHUNK]; 3];
     for at in 0..CHUNK {
-        let (mean, raw_scale, y, w) = (cells[0][at], cells[1][at], target[at], weight[at]);
-        let log_scale = raw_scale.clamp(least, MAX_LOG_SCALE);
+        let (mean, raw_scale, y, w) = (columns[0][at], columns[1][at], target[at], weight[at]);
+        let log_scale = raw_scale.clamp(min_log_scale, MAX_LOG_SCALE);
         let precision = Real::exp(-log_scale);
         let z = ((y - mean) * precision).clamp(-Z_LIMIT, Z_LIMIT);
-        let push = 0.5 * (z * z - 1.0);
-        let push = if raw_scale < least {
-            push.max(0.0)
+        let gradient = 0.5 * (z * z - 1.0);
+        let gradient = if raw_scale < min_log_scale {
+            gradient.max(0.0)
         } else {
-            push
+            gradient
         };
-        found[0][at] = w * z;
-        found[1][at] = w * precision;
-        found[2][at] = w * push;
+        entries[0][at] = w * z;
+        entries[1][at] = w * precision;
+        entries[2][at] = w * gradient;
     }
     let mut out = [[0.0; 4]; CHUNK];
     for at in 0..CHUNK {
-        out[at] = [found[0][at], found[1][at], found[2][at], weight[at]];
+        out[at] = [entries[0][at], entries[1][at], entries[2][at], weight[at]];
     }
     out
 }
@@ -215,33 +224,33 @@ mod tests {
     use super::*;
     use softwood_testkit::central_difference;
 
-    fn lanes_of(raw: [f32; 2], y: f32) -> [f32; 4] {
+    fn grad_hess_of_row(raw: [f32; 2], y: f32) -> [f32; 4] {
         let mut out = [[0.0; 4]];
         Normal { floor: 1e-3 }.grad_hess(&raw, &[y], &[1.0], &mut out);
         out[0]
     }
 
     #[test]
-    fn gradients_agree_with_differences() {
+    fn gradients_agree_with_central_differences() {
         for (y, raw) in [(1.1, [0.3, -0.4]), (-2.0, [1.5, 0.7]), (0.2, [0.1, -2.0])] {
             let log_likelihood = |raw: &[f64]| {
                 let z = (y - raw[0]) * (-raw[1]).exp();
                 -raw[1] - 0.5 * z * z
             };
             let exact = central_difference(log_likelihood, &raw);
-            let found = lanes_of([raw[0] as f32, raw[1] as f32], y as f32);
-            let found = [
-                f64::from(found[0]) * (-raw[1]).exp(),
-                2.0 * f64::from(found[2]),
+            let entries = grad_hess_of_row([raw[0] as f32, raw[1] as f32], y as f32);
+            let gradient = [
+                f64::from(entries[0]) * (-raw[1]).exp(),
+                2.0 * f64::from(entries[2]),
             ];
-            for (found, exact) in found.iter().zip(exact) {
-                assert!((found - exact).abs() < 1e-4 * exact.abs().max(1.0));
+            for (gradient, exact) in gradient.iter().zip(exact) {
+                assert!((gradient - exact).abs() < 1e-4 * exact.abs().max(1.0));
             }
         }
     }
 
     #[test]
-    fn rows_are_the_same_side_by_side_and_alone() {
+    fn a_row_has_the_same_bits_in_a_chunk_and_alone() {
         let n = 2 * CHUNK + 5;
         let at = |i: usize, k: usize| ((i * k) % 17) as f32 / 4.0 - 2.0;
         let raw: Vec<f32> = (0..n).flat_map(|i| [at(i, 5), at(i, 3) * 4.0]).collect();
@@ -259,17 +268,17 @@ mod tests {
     }
 
     #[test]
-    fn the_natural_gradient_has_its_golden_value() {
-        let found = lanes_of([0.3, -0.4], 1.1);
-        // downhill, as the golden value is given
-        assert!((-found[0] / found[1] + 0.8).abs() < 1e-6);
-        assert!((-found[2] / found[3] + 0.212_173_1).abs() < 1e-6);
+    fn the_natural_gradient_matches_its_golden_value() {
+        let entries = grad_hess_of_row([0.3, -0.4], 1.1);
+        // the golden value is the gradient of the loss
+        assert!((-entries[0] / entries[1] + 0.8).abs() < 1e-6);
+        assert!((-entries[2] / entries[3] + 0.212_173_1).abs() < 1e-6);
     }
 
     #[test]
-    fn rows_far_out_pull_a_bounded_weight_and_the_floor_holds() {
-        assert!(lanes_of([0.0, 0.0], 1e30)[2] < 32.0);
-        let below = lanes_of([0.0, -50.0], 0.0);
+    fn outliers_have_bounded_gradients_and_the_floor_holds() {
+        assert!(grad_hess_of_row([0.0, 0.0], 1e30)[2] < 32.0);
+        let below = grad_hess_of_row([0.0, -50.0], 0.0);
         assert!(below[2].abs() < 1e-9 && below[1] < 1.1e3);
     }
 }

@@ -1,10 +1,9 @@
-//! Squared error: `raw = (m)`, loss `(y - m)^2 / 2`. Its noise is that of a Normal likelihood with one scale for all rows, the
-//! root mean square of the residuals.
+//! Squared error: `raw = (m)`, loss `(y - m)^2 / 2`: a Normal likelihood with one variance for all
+//! rows, the mean square of the residuals.
 
-use crate::likelihood::Likelihood;
-use crate::likelihood::OutputTerms;
+use crate::likelihood::{Likelihood, OutputTerms};
 
-/// Entries are gradient `y - m` and weight.
+/// Squared error. The entries of a row are gradient `y - m` and weight, which is also the hessian.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Squared;
 

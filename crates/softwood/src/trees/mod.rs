@@ -1,4 +1,4 @@
-//! The hard-tree kernel: greedy growth on dense inputs, and histogram trees on bins.
+//! Hard decision trees: histogram trees and CART on binned columns, greedy trees on dense inputs.
 
 pub(crate) mod cart;
 pub(crate) mod column_gains;

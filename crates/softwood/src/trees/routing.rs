@@ -1,4 +1,4 @@
-//! Rows by their bins, one row after the other: the way from root to leaf reads one row's cells.
+//! Binned rows in row-major order: routing from root to leaf reads the cells of one row.
 
 use crate::data::binning::binned::Binned;
 use crate::trees::structure::TreeStructure;
@@ -24,7 +24,7 @@ impl RowBins {
         Self { bins, n_columns }
     }
 
-    /// The leaf of a row.
+    /// The leaf that a row is routed to.
     #[inline]
     pub(crate) fn leaf(&self, structure: &TreeStructure, row: usize) -> usize {
         let cells = &self.bins[row * self.n_columns..(row + 1) * self.n_columns];

@@ -1,12 +1,17 @@
-//! Tests and shapes of trees as words of a record, and back with every index checked.
+//! Tree structures as `u32` words of a record. Reading checks every index.
 //!
-//! A tree is its kind (0 symmetric, 1 general), the number of conditions, the conditions (column; 0 or 1 for a threshold with missing cells
-//! left or right, 2 for a set; the bin, or eight words of the set) and, for a general tree, two children per condition.
+//! A tree consists of its kind (0 symmetric, 1 general), the number of conditions, the conditions
+//! and, for a general tree, two children per condition. A condition consists of the column, its
+//! kind (0 threshold with missing cells on the left, 1 threshold with missing cells on the right, 2
+//! set of bins) and the bin of the threshold or the eight words of the set.
 
 use crate::data::binning::binned::Cuts;
 use crate::error::{Error, Result};
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::structure::TreeStructure;
+
+/// Greatest depth of a symmetric tree in a file; such a tree has `2^depth` leaves.
+const MAX_SYMMETRIC_DEPTH: usize = 16;
 
 impl TreeStructure {
     /// Appends the tree to `words`.
@@ -22,12 +27,28 @@ impl TreeStructure {
         }
     }
 
-    /// Reads a tree on columns of these cuts.
+    /// Reads a tree on columns with these cuts.
     ///
     /// # Errors
-    /// When the words end too early, name a column or bin that is not there, or do not form a tree.
+    /// When the words end too early, name a missing column or bin, or do not form a tree.
     pub(crate) fn read(words: &mut WordReader<'_>, cuts: &Cuts) -> Result<Self> {
-        read_structure(words, cuts)
+        let is_general = words.next()? == 1;
+        let n_conditions = words.count()?;
+        let conditions = (0..n_conditions)
+            .map(|_| read_condition(words, cuts))
+            .collect::<Result<Vec<_>>>()?;
+        if is_general {
+            return Ok(Self::General {
+                conditions,
+                children: read_children(words, n_conditions)?,
+            });
+        }
+        if n_conditions > MAX_SYMMETRIC_DEPTH {
+            return Err(Error::Format(format!(
+                "a symmetric tree has depth {n_conditions}; at most {MAX_SYMMETRIC_DEPTH} is possible"
+            )));
+        }
+        Ok(Self::Symmetric(conditions))
     }
 }
 
@@ -47,7 +68,7 @@ fn push_condition(condition: &BinCondition, words: &mut Vec<u32>) {
     }
 }
 
-/// A reader of words that fails at the end.
+/// A reader of words that fails at their end.
 #[derive(Debug)]
 pub(crate) struct WordReader<'a>(std::slice::Iter<'a, u32>);
 
@@ -56,7 +77,7 @@ impl<'a> WordReader<'a> {
         Self(words.iter())
     }
 
-    /// Whether nothing is left.
+    /// Whether all words have been read.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.len() == 0
     }
@@ -68,30 +89,22 @@ impl<'a> WordReader<'a> {
             .ok_or_else(|| Error::Format("a list of trees ends too early".to_owned()))
     }
 
-    /// A count that cannot exceed what is left.
+    /// A count of items, each of which takes at least one of the remaining words.
     pub(crate) fn count(&mut self) -> Result<usize> {
         let count = self.next()? as usize;
         if count > self.0.len() {
-            return Err(Error::Format(
-                "a list of trees is longer than its array".to_owned(),
-            ));
+            return Err(Error::Format(format!(
+                "a list of trees announces {count} items, but {} words remain",
+                self.0.len()
+            )));
         }
         Ok(count)
     }
 }
 
-fn read_structure(words: &mut WordReader<'_>, cuts: &Cuts) -> Result<TreeStructure> {
-    let is_general = words.next()? == 1;
-    let n_conditions = words.count()?;
-    let conditions = (0..n_conditions)
-        .map(|_| read_condition(words, cuts))
-        .collect::<Result<Vec<_>>>()?;
-    if !is_general {
-        if n_conditions > 16 {
-            return Err(Error::Format("a symmetric tree is too deep".to_owned()));
-        }
-        return Ok(TreeStructure::Symmetric(conditions));
-    }
+/// Children of the nodes of a general tree.
+fn read_children(words: &mut WordReader<'_>, n_conditions: usize) -> Result<Vec<[i32; 2]>> {
+    let broken = || Error::Format("the nodes of a tree are not connected as a tree".to_owned());
     let mut children = Vec::with_capacity(n_conditions);
     let mut n_leaves = 0;
     let mut has_parent = vec![false; n_conditions];
@@ -99,34 +112,27 @@ fn read_structure(words: &mut WordReader<'_>, cuts: &Cuts) -> Result<TreeStructu
         let mut pair = [0; 2];
         for child in &mut pair {
             *child = words.next()? as i32;
-            let is_sound = if *child >= 0 {
+            let is_valid = if *child >= 0 {
                 let place = *child as usize;
-                // a child stands after its parent and has no other: no walk goes round in circles
+                // a child stands after its parent and has no other parent: routing ends
                 place > node
                     && has_parent
                         .get_mut(place)
-                        .is_some_and(|taken| !std::mem::replace(taken, true))
+                        .is_some_and(|has_parent| !std::mem::replace(has_parent, true))
             } else {
                 n_leaves += 1;
                 !*child == n_leaves - 1
             };
-            if !is_sound {
-                return Err(Error::Format(
-                    "the nodes of a tree do not form one".to_owned(),
-                ));
+            if !is_valid {
+                return Err(broken());
             }
         }
         children.push(pair);
     }
     if n_conditions > 0 && n_leaves as usize != n_conditions + 1 {
-        return Err(Error::Format(
-            "the nodes of a tree do not form one".to_owned(),
-        ));
+        return Err(broken());
     }
-    Ok(TreeStructure::General {
-        conditions,
-        children,
-    })
+    Ok(children)
 }
 
 fn read_condition(words: &mut WordReader<'_>, cuts: &Cuts) -> Result<BinCondition> {
@@ -136,10 +142,11 @@ fn read_condition(words: &mut WordReader<'_>, cuts: &Cuts) -> Result<BinConditio
     let right_bins = match (kind, cut) {
         (0 | 1, Some(cut)) => {
             let bin = words.next()?;
-            if bin == 0 || bin as usize >= cut.n_bins().max(2) {
-                return Err(Error::Format(
-                    "a threshold lies outside its column".to_owned(),
-                ));
+            let n_bins = cut.n_bins().max(2);
+            if bin == 0 || bin as usize >= n_bins {
+                return Err(Error::Format(format!(
+                    "a tree has its threshold at bin {bin} of column {column}, which has {n_bins} bins"
+                )));
             }
             RightBins::Above {
                 bin: bin as u8,
@@ -154,9 +161,9 @@ fn read_condition(words: &mut WordReader<'_>, cuts: &Cuts) -> Result<BinConditio
             RightBins::In(set)
         }
         _ => {
-            return Err(Error::Format(
-                "a tree asks what no column can answer".to_owned(),
-            ));
+            return Err(Error::Format(format!(
+                "a tree has a condition of kind {kind} on column {column}, which does not exist or does not allow it"
+            )));
         }
     };
     Ok(BinCondition { column, right_bins })

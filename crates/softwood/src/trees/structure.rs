@@ -1,13 +1,15 @@
-//! A grown tree without its leaf values: conditions in flat arrays.
+//! The structure of a tree without its leaf values: conditions in flat arrays.
 
 use crate::trees::condition::BinCondition;
 
-/// Tests and how they lead to leaves.
+/// Conditions and the paths through them to the leaves.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TreeStructure {
-    /// Every node of a level asks the same condition; a leaf is the number whose bits are the answers, the first answer highest.
+    /// All nodes of a level have the same condition. The index of a leaf has one bit per condition,
+    /// set if the condition sends rows of the leaf right; the bit of the root is the highest.
     Symmetric(Vec<BinCondition>),
-    /// Node 0 is the root. A child below zero is the leaf `!child`, else a node that stands after its parent.
+    /// Node 0 is the root. A negative child is the leaf `!child`; any other child is a node, which
+    /// stands after its parent.
     General {
         conditions: Vec<BinCondition>,
         children: Vec<[i32; 2]>,
@@ -28,7 +30,7 @@ impl TreeStructure {
         }
     }
 
-    /// The leaf of a row whose bin of each column `bin` tells.
+    /// The leaf of a row; `bin` returns the bin of the row in a column.
     #[inline]
     pub(crate) fn leaf(&self, bin: impl Fn(usize) -> u8) -> usize {
         match self {

@@ -176,7 +176,7 @@ fn smooth(key: Key, n: usize, noise: f64) -> Table {
 /// Mean log-likelihood and mean squared error (of the label, for classes) on fresh rows.
 fn quality(family: Family, target: &str, params: &Value, noise: f64) -> [f64; 2] {
     let pool = Pool::new(2).unwrap();
-    let (mut sums, n_fits) = ([0.0; 2], 3);
+    let (mut sums, n_fits) = ([0.0; 2], 6);
     for seed in 0..n_fits {
         let train = smooth(Key::from_seed(100 + seed), 300, noise);
         let fresh = smooth(Key::from_seed(200 + seed), 2000, noise);
@@ -250,8 +250,8 @@ fn what_cannot_be_meant_is_refused() {
         (
             json!({"e": 1, "c": -1}),
             [
-                "no column `e`; there are a, b, d, c",
-                "`c` holds categories",
+                "`monotonic_cst`: there is no column `e`; there are a, b, d, c",
+                "`c` is categorical",
             ],
         ),
         (json!({"a": 2}), ["column `a` has 2", "+1 (rising) or -1"]),
@@ -259,7 +259,7 @@ fn what_cannot_be_meant_is_refused() {
             json!({"a": "up"}),
             ["column `a` has \"up\"", "+1 (rising) or -1"],
         ),
-        (json!(["a"]), ["`monotone` = [\"a\"]", "none"]),
+        (json!(["a"]), ["`monotonic_cst` = [\"a\"]", "none"]),
     ] {
         let run = Run::new(Key::from_seed(0), &pool);
         let found = Family::Sglb.fit(
@@ -282,5 +282,6 @@ fn what_cannot_be_meant_is_refused() {
         .map(|model| model.n_members())
         .unwrap_err()
         .to_string();
+    assert!(message.contains("`monotonic_cst` needs"), "{message}");
     assert!(message.contains("`three` has 3 classes"), "{message}");
 }

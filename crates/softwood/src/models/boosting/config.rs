@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::boosting::learner::{BoostingSettings, Sampling};
+use crate::boosting::inputs::BoostingSettings;
+use crate::boosting::langevin::Sampling;
 use crate::likelihood::NoiseModel;
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::params::{SgbParams, SglbParams};

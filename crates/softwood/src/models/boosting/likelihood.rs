@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
 use crate::boosting::chain::Chain;
-use crate::boosting::learner::{BoostingData, BoostingSettings, TrainedChain, grow};
+use crate::boosting::inputs::{BoostingData, BoostingSettings};
+use crate::boosting::train_chain::{TrainedChain, grow};
 use crate::error::{Error, Result};
 use crate::likelihood::categorical::{Binary, MAX_SHOWN, Multiclass};
 use crate::likelihood::normal::Normal;

@@ -9,7 +9,7 @@
 //! sums over all rows.
 
 use crate::boosting::chain::Chain;
-use crate::boosting::learner::Sampling;
+use crate::boosting::langevin::Sampling;
 use crate::data::binning::binned::Binned;
 use crate::model::{MemberReport, OutputSpread};
 use crate::models::boosting::config::{BoostingConfig, Members};

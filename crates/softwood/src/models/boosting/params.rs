@@ -1,6 +1,6 @@
 //! The parameter tables of the boosted families.
 
-use crate::boosting::learner::Sampling;
+use crate::boosting::langevin::Sampling;
 use crate::likelihood::NoiseModel;
 use crate::params::{ClassWeight, Directions, choices, params};
 use crate::trees::histogram::grower::Growth;

@@ -1,9 +1,10 @@
 //! Choosing step size, depth, length of the chains and what to make of categories, on held-out rows.
 
 use crate::boosting::chain::Chain;
-use crate::boosting::learner::{
-    BinnedSample, BoostingData, Sampling, TrainedChain, ValidationPoint, best_point,
-};
+use crate::boosting::early_stopping::{ValidationPoint, best_point};
+use crate::boosting::inputs::{BinnedSample, BoostingData};
+use crate::boosting::langevin::Sampling;
+use crate::boosting::train_chain::TrainedChain;
 use crate::data::binning::binned::Binned;
 use crate::data::dedup::Deduplicated;
 use crate::data::split::n_validation_rows;

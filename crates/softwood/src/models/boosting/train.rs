@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use crate::boosting::chain::Chain;
-use crate::boosting::learner::{BoostingData, Sampling, TrainedChain};
+use crate::boosting::inputs::BoostingData;
+use crate::boosting::langevin::Sampling;
+use crate::boosting::train_chain::TrainedChain;
 use crate::data::binning::binned::Binned;
 use crate::data::dataset::Dataset;
 use crate::data::target::MIN_SCALE;

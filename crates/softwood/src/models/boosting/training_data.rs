@@ -1,6 +1,6 @@
 //! The rows of a fit: dedup, standardised, in bins.
 
-use crate::boosting::learner::BinnedSample;
+use crate::boosting::inputs::BinnedSample;
 use crate::data::binning::binned::Binned;
 use crate::data::dataset::Dataset;
 use crate::data::dedup::Deduplicated;

@@ -1,8 +1,9 @@
-//! Growing a options tree depth first, with a choice of columns of its own at every node.
+//! Depth-first growth of deep trees, with a random choice of columns at every node.
 //!
-//! Without a limit on leaves the order of splitting does not change the tree. Going into the smaller child first, at most
-//! `log2(rows)` siblings wait with their histograms, however options the tree is; nodes of few rows have none and are searched row
-//! by row. A threshold stands in the middle between the rows of its node.
+//! Without a limit on leaves, the order of splitting does not change the tree. Since the smaller
+//! child is grown first, at most `log2(rows)` nodes keep a histogram at a time, whatever the depth
+//! of the tree. Nodes with few rows have no histogram and are searched exactly. A threshold is
+//! placed midway between the bins of the rows on both sides.
 
 use std::ops::ControlFlow;
 
@@ -13,37 +14,43 @@ use crate::trees::cart::exact_small_node::ExactSearch;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::candidate::SplitCandidate;
 use crate::trees::histogram::grower::{
-    FreeTree, GrowTask, Grower, HistogramTree, Node, SplitChildren,
+    GeneralTree, GrowTask, Grower, HistogramTree, Node, SplitChildren,
 };
-use crate::trees::histogram::histogram_builder::HistogramBuilder;
+use crate::trees::histogram::histogram_builder::{HistogramBuilder, HistogramTask};
 use crate::trees::histogram::partition::Partition;
 use crate::trees::histogram::splitter::GainSpec;
 
-/// Most rows of a node that is searched row by row.
-const FEW: usize = 64;
-/// Rows from which on a node is shared out among threads.
-const MANY: usize = 10_000;
-/// The observer hears of nodes above this depth.
-const WATCHED_DEPTH: usize = 6;
+/// Most rows of a node that is searched exactly, without a histogram.
+const MAX_EXACT_ROWS: usize = 64;
+/// Least rows of a node whose groups of columns are distributed over threads.
+const MIN_PARALLEL_ROWS: usize = 10_000;
+/// The observer is called for nodes above this depth.
+const OBSERVED_DEPTH: usize = 6;
 
-/// What a options tree needs besides its task.
+/// Options of depth-first growth.
 pub(crate) struct DepthFirstOptions<'a> {
-    /// The gain_spec that the task has in narrow units.
+    /// The terms of the score, in units of value.
     pub(crate) gain_spec: &'a GainSpec,
-    /// Equal targets need no split.
+    /// Targets of all rows: a node with equal targets is not split.
     pub(crate) target: &'a [f32],
-    /// Columns that a node chooses from, among those that offer it a split; all where `None`.
+    /// Number of columns that a node chooses from, among those with a valid split; `None` for all.
     pub(crate) n_tried: Option<usize>,
     pub(crate) key: Key,
-    /// Hears of the first levels.
+    /// May cancel growth.
     pub(crate) observer: &'a (dyn Fn() -> ControlFlow<()> + Sync),
 }
 
+/// Random streams of the children of a node.
+mod streams {
+    pub(super) const LEFT: u64 = 0;
+    pub(super) const RIGHT: u64 = 1;
+}
+
 impl<const L: usize> Grower<L> {
-    /// Grows a tree on some rows (ascending); of the task's limits only the depth counts.
+    /// Grows a tree on some rows, which ascend. Of the limits of the task only the depth applies.
     ///
     /// # Errors
-    /// When the observer asks to stop.
+    /// When the observer cancels.
     pub(crate) fn grow_depth_first(
         &mut self,
         task: &GrowTask<'_, L>,
@@ -58,56 +65,71 @@ impl<const L: usize> Grower<L> {
         for builder in &mut self.builders {
             builder.clear();
         }
-        let mut small = ExactSearch::new();
-        let mut free = FreeTree::default();
-        if self.partition.n_rows() > FEW {
-            self.count(task, &[], 0);
+        let mut exact = ExactSearch::new();
+        let mut tree = GeneralTree::default();
+        if self.partition.n_rows() > MAX_EXACT_ROWS {
+            self.count(task, None);
         }
-        let mut waiting = vec![(0, options.key)];
-        while let Some((node, key)) = waiting.pop() {
-            if self.nodes[node].depth < WATCHED_DEPTH && (options.observer)().is_break() {
+        let mut stack = vec![(0, options.key)];
+        while let Some((node, key)) = stack.pop() {
+            if self.nodes[node].depth < OBSERVED_DEPTH && (options.observer)().is_break() {
                 return Err(Error::Cancelled);
             }
-            let Some(best) = self.find(task, options, &mut small, (node, key)) else {
-                self.forget(node);
+            let Some(best) = self.find_split(task, options, &mut exact, node, key) else {
+                self.release(node);
                 continue;
             };
-            let condition = settled(
-                best.condition(),
-                self.partition.rows(&self.nodes[node].rows),
-                task.binned,
-            );
+            let rows = self.partition.rows(&self.nodes[node].rows);
+            let condition = centred(best.condition(), rows, task.binned);
             let split = self.split(node, &condition, task.binned);
             let (left, right) = (self.nodes.len() - 2, self.nodes.len() - 1);
-            free.push(node, condition, best.gain, [left, right]);
-            if self.nodes[split.larger].rows.len() > FEW {
-                self.count(task, &[split], node);
-                if self.nodes[split.smaller].rows.len() <= FEW {
-                    self.forget(split.smaller);
-                }
-            } else {
-                self.forget(node);
-            }
-            let key_of = |child: usize| key.child((child == right).into());
-            waiting.push((split.larger, key_of(split.larger)));
-            waiting.push((split.smaller, key_of(split.smaller)));
+            tree.push(node, condition, best.gain, [left, right]);
+            self.count_children(task, split);
+            let key_of = |child: usize| {
+                key.child(if child == right {
+                    streams::RIGHT
+                } else {
+                    streams::LEFT
+                })
+            };
+            stack.push((split.larger, key_of(split.larger)));
+            stack.push((split.smaller, key_of(split.smaller)));
         }
-        Ok(free.finish(&self.nodes))
+        Ok(tree.finish(&self.nodes))
     }
 
-    /// Histograms of the root or of two children; `of` is the root or their parent.
-    fn count(&mut self, task: &GrowTask<'_, L>, new_children: &[SplitChildren], of: usize) {
-        self.line_up(task.quantized, new_children);
-        if new_children.is_empty() {
-            let rows = self.partition.rows(&self.nodes[of].rows);
+    /// Computes the histograms of those children that have enough rows to need one.
+    fn count_children(&mut self, task: &GrowTask<'_, L>, split: SplitChildren) {
+        if self.nodes[split.larger].rows.len() <= MAX_EXACT_ROWS {
+            self.release(split.parent);
+            return;
+        }
+        self.count(task, Some(split));
+        if self.nodes[split.smaller].rows.len() <= MAX_EXACT_ROWS {
+            self.release(split.smaller);
+        }
+    }
+
+    /// Computes the histograms of the children of a split, or of the root.
+    fn count(&mut self, task: &GrowTask<'_, L>, split: Option<SplitChildren>) {
+        let splits = split.as_slice();
+        self.gather_gradients(task.quantized, splits);
+        if split.is_none() {
+            let rows = self.partition.rows(&self.nodes[0].rows);
             let grad_hess = rows.iter().map(|&row| task.quantized.narrow[row as usize]);
             self.grad_hess.extend(grad_hess);
         }
-        let (counted, nodes) = ((&self.partition, &*self.grad_hess), &self.nodes);
-        let work = |group: usize, builder: &mut HistogramBuilder<L>| {
-            builder.count(task, group, counted, nodes, new_children);
+        let new = HistogramTask {
+            partition: &self.partition,
+            nodes: &self.nodes,
+            splits,
+            grad_hess: &self.grad_hess,
         };
-        if nodes[of].rows.len() >= MANY {
+        let parent = split.map_or(0, |split| split.parent);
+        let work = |group: usize, builder: &mut HistogramBuilder<L>| {
+            builder.count(task, group, &new);
+        };
+        if self.nodes[parent].rows.len() >= MIN_PARALLEL_ROWS {
             task.pool.each(&mut self.builders, work);
         } else {
             for (group, builder) in self.builders.iter_mut().enumerate() {
@@ -116,12 +138,13 @@ impl<const L: usize> Grower<L> {
         }
     }
 
-    fn find(
+    fn find_split(
         &mut self,
         task: &GrowTask<'_, L>,
         options: &DepthFirstOptions<'_>,
-        small: &mut ExactSearch<L>,
-        (node, key): (usize, Key),
+        exact: &mut ExactSearch<L>,
+        node: usize,
+        key: Key,
     ) -> Option<SplitCandidate> {
         let Node { rows, depth } = self.nodes[node].clone();
         let rows = self.partition.rows(&rows);
@@ -134,24 +157,25 @@ impl<const L: usize> Grower<L> {
         }
         let n_columns = task.binned.n_columns();
         let Some(n_tried) = options.n_tried.filter(|&n_tried| n_tried < n_columns) else {
-            return self.find_among_all(task, options, small, node);
+            return self.find_among_all(task, options, exact, node);
         };
+        // columns in random order, until `n_tried` of them have a valid split
         let mut order: Vec<usize> = (0..n_columns).collect();
         let mut rng = key.rng();
-        let (mut best, mut n_found): (Option<SplitCandidate>, usize) = (None, 0);
+        let (mut best, mut n_valid): (Option<SplitCandidate>, usize) = (None, 0);
         let width = self.builders[0].columns.len();
         for at in 0..n_columns {
             order.swap(at, at + below(&mut rng, n_columns - at));
             let column = order[at];
-            let found = if rows.len() <= FEW {
-                small.search(task, options.gain_spec, rows, column)
+            let candidate = if rows.len() <= MAX_EXACT_ROWS {
+                exact.search(task, options.gain_spec, rows, column)
             } else {
-                self.builders[column / width].search_one(task, node, column)
+                self.builders[column / width].search_column(task, node, column)
             };
-            if let Some(found) = found {
-                best = Some(best.map_or(found, |best| best.better(found)));
-                n_found += 1;
-                if n_found == n_tried {
+            if let Some(candidate) = candidate {
+                best = Some(best.map_or(candidate, |best| best.better(candidate)));
+                n_valid += 1;
+                if n_valid == n_tried {
                     break;
                 }
             }
@@ -163,18 +187,17 @@ impl<const L: usize> Grower<L> {
         &mut self,
         task: &GrowTask<'_, L>,
         options: &DepthFirstOptions<'_>,
-        small: &mut ExactSearch<L>,
+        exact: &mut ExactSearch<L>,
         node: usize,
     ) -> Option<SplitCandidate> {
         let rows = self.partition.rows(&self.nodes[node].rows);
-        if rows.len() <= FEW {
+        if rows.len() <= MAX_EXACT_ROWS {
             return (0..task.binned.n_columns())
-                .filter_map(|column| small.search(task, options.gain_spec, rows, column))
+                .filter_map(|column| exact.search(task, options.gain_spec, rows, column))
                 .reduce(SplitCandidate::better);
         }
-        let is_large = rows.len() >= MANY;
         let (nodes, which) = (&self.nodes, [node]);
-        if is_large {
+        if rows.len() >= MIN_PARALLEL_ROWS {
             task.pool.each(&mut self.builders, |_, builder| {
                 builder.search_nodes(task, nodes, &which);
             });
@@ -183,34 +206,34 @@ impl<const L: usize> Grower<L> {
                 builder.search_nodes(task, nodes, &which);
             }
         }
-        let found = self
+        let candidates = self
             .builders
             .iter()
             .filter_map(|builder| builder.best_of_nodes[0]);
-        found.reduce(SplitCandidate::better)
+        candidates.reduce(SplitCandidate::better)
     }
 }
 
-/// The condition with its threshold in the middle between the rows on both sides; missing cells follow the larger side where the node
-/// has none.
-fn settled(mut condition: BinCondition, rows: &[u32], binned: &Binned) -> BinCondition {
+/// Moves the threshold of a condition midway between the bins of the rows on both sides. If the
+/// node has no missing cells, they go to the larger side.
+fn centred(mut condition: BinCondition, rows: &[u32], binned: &Binned) -> BinCondition {
     let (bins, at) = binned.place(condition.column);
     if let RightBins::Above { bin, missing_right } = &mut condition.right_bins {
         let (mut below, mut above) = (0, u8::MAX);
         let (mut n_missing, mut n_right) = (0, 0);
         for &row in rows {
-            let found = bins[row as usize][at];
-            if found == MISSING_BIN {
+            let cell = bins[row as usize][at];
+            if cell == MISSING_BIN {
                 n_missing += 1;
-            } else if found <= *bin {
-                below = below.max(found);
+            } else if cell <= *bin {
+                below = below.max(cell);
             } else {
-                above = above.min(found);
+                above = above.min(cell);
                 n_right += 1;
             }
         }
         if n_right > 0 && below > 0 {
-            // the edge above bin `b` parts `b` from `b + 1`
+            // a threshold at bin `b` separates `b` from `b + 1`
             *bin = below + (above - below - 1) / 2;
         }
         if n_missing == 0 {

@@ -1,4 +1,5 @@
-//! The search in a node of few rows: no histogram, the rows themselves, sorted by bin; sums are exact.
+//! Exact split search in a node with few rows: the rows are sorted by bin, without a histogram, and
+//! the sums are those of the wide quantized gradients.
 
 use crate::data::binning::binned::MISSING_BIN;
 use crate::likelihood::OutputTerms;
@@ -8,28 +9,31 @@ use crate::trees::histogram::grower::GrowTask;
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 use crate::trees::histogram::splitter::GainSpec;
 
-/// Part of a node's score below which a gain is no more than rounding.
+/// Gains below this fraction of the score of a node are rounding errors.
 const MIN_GAIN: f64 = 1e-9;
-/// Part of the least weight that rounding may take away.
+/// Relative tolerance of the least weight, for rounding errors.
 const ROUNDING: f64 = 1e-6;
 
-/// The rows of one bin, summed.
+/// Sums of the rows of a node in one bin.
 #[derive(Debug, Clone, Copy)]
 struct BinSums<const L: usize> {
     bin: u8,
     sums: [i64; L],
 }
 
-/// HistogramBuilder for one search.
+/// Workspace of exact searches.
 #[derive(Debug)]
 pub(super) struct ExactSearch<const L: usize> {
+    /// Bin and place of each row, sorted by bin.
     sorted: Vec<u32>,
+    /// The bins that have rows.
     groups: Vec<BinSums<L>>,
 }
 
-/// A place between two groups: how many stand on the left, and whether missing cells stand on the right.
+/// A split between two groups.
 #[derive(Debug, Clone, Copy)]
 struct Boundary {
+    /// Number of groups before the split.
     n_left: usize,
     missing_right: bool,
     score: f64,
@@ -43,7 +47,7 @@ impl<const L: usize> ExactSearch<L> {
         }
     }
 
-    /// The best condition of the rows on one column.
+    /// The best condition on one column.
     pub(super) fn search(
         &mut self,
         task: &GrowTask<'_, L>,
@@ -57,23 +61,23 @@ impl<const L: usize> ExactSearch<L> {
             return None;
         }
         if is_category {
-            self.order(gain_spec, task.quantized);
+            self.order_categories(gain_spec, task.quantized);
         }
         let total = self
             .groups
             .iter()
             .fold([0; L], |sum, group| add(sum, group.sums));
         let unsplit = score(gain_spec, task.quantized, &total);
-        let judge = SplitScorer {
+        let scorer = SplitScorer {
             gain_spec,
             quantized: task.quantized,
             total,
         };
-        // missing cells are the first group of a column of numbers; they can stand on either side
+        // missing cells are the first group of a numeric column and may go to either side
         let has_missing = !is_category && self.groups[0].bin == MISSING_BIN;
-        let mut best = judge.best(&self.groups, usize::from(has_missing), false, None);
+        let mut best = scorer.best(&self.groups, usize::from(has_missing), false, None);
         if has_missing {
-            best = judge.best(&self.groups, 1, true, best);
+            best = scorer.best(&self.groups, 1, true, best);
         }
         let best = best?;
         let gain = best.score - unsplit;
@@ -81,7 +85,7 @@ impl<const L: usize> ExactSearch<L> {
             return None;
         }
         let right_bins = if is_category {
-            self.set_rule(gain_spec, best.n_left)
+            self.category_set(gain_spec, best.n_left)
         } else {
             RightBins::Above {
                 bin: self.groups[best.n_left - 1].bin,
@@ -96,10 +100,11 @@ impl<const L: usize> ExactSearch<L> {
         })
     }
 
+    /// Groups the rows by bin.
     fn sort(&mut self, task: &GrowTask<'_, L>, rows: &[u32], column: usize) {
         let (bins, at) = task.binned.place(column);
         self.sorted.clear();
-        // few rows: a bin and the place of its row fit into one number
+        // with few rows, the bin and the place of a row fit into one integer
         let keys = rows.iter().zip(0..);
         self.sorted
             .extend(keys.map(|(&row, place)| u32::from(bins[row as usize][at]) << 16 | place));
@@ -118,35 +123,36 @@ impl<const L: usize> ExactSearch<L> {
         }
     }
 
-    /// Categories by the step of the output that tells them apart best.
-    fn order(&mut self, gain_spec: &GainSpec, quantized: &QuantizedGradients<L>) {
+    /// Orders categories by the Newton step of one output: the one whose score rises most if every
+    /// category is a leaf of its own.
+    fn order_categories(&mut self, gain_spec: &GainSpec, quantized: &QuantizedGradients<L>) {
         let step = |output: &OutputTerms, group: &BinSums<L>| {
             let weight = group.sums[output.hessian].max(1) as f64 * quantized.unit[output.hessian];
             group.sums[output.gradient] as f64 * quantized.unit[output.gradient]
                 / (weight + output.l2)
         };
-        let spread = |output: &OutputTerms| -> f64 {
+        let score = |output: &OutputTerms| -> f64 {
             let terms = self
                 .groups
                 .iter()
                 .map(|group| group.sums[output.gradient] as f64 * step(output, group));
             output.factor * quantized.unit[output.gradient] * terms.sum::<f64>()
         };
-        let leader = gain_spec
+        let best = gain_spec
             .outputs
             .iter()
-            .max_by(|a, b| spread(a).total_cmp(&spread(b)));
-        if let Some(leader) = leader {
+            .max_by(|a, b| score(a).total_cmp(&score(b)));
+        if let Some(best) = best {
             self.groups.sort_by(|a, b| {
-                step(leader, a)
-                    .total_cmp(&step(leader, b))
+                step(best, a)
+                    .total_cmp(&step(best, b))
                     .then(a.bin.cmp(&b.bin))
             });
         }
     }
 
-    /// The last groups go right; bins without rows follow the heavier side.
-    fn set_rule(&self, gain_spec: &GainSpec, n_left: usize) -> RightBins {
+    /// The set of the groups after the first `n_left`. Bins without rows go to the heavier side.
+    fn category_set(&self, gain_spec: &GainSpec, n_left: usize) -> RightBins {
         let (left, right) = self.groups.split_at(n_left);
         let weight = |groups: &[BinSums<L>]| -> i64 {
             groups
@@ -166,6 +172,7 @@ impl<const L: usize> ExactSearch<L> {
     }
 }
 
+/// Scores of the splits of a node with the sums `total`.
 struct SplitScorer<'a, const L: usize> {
     gain_spec: &'a GainSpec,
     quantized: &'a QuantizedGradients<L>,
@@ -173,7 +180,8 @@ struct SplitScorer<'a, const L: usize> {
 }
 
 impl<const L: usize> SplitScorer<'_, L> {
-    /// The best place after at least `first + 1` groups; with missing cells on the right the first group is not on the left.
+    /// The best of `best` and the splits after each group from `first` on. If `first` is 1, group 0
+    /// holds the missing cells, which go to the side that `missing_right` names.
     fn best(
         &self,
         groups: &[BinSums<L>],
@@ -181,7 +189,7 @@ impl<const L: usize> SplitScorer<'_, L> {
         missing_right: bool,
         mut best: Option<Boundary>,
     ) -> Option<Boundary> {
-        let least = self.gain_spec.min_weight * (1.0 - ROUNDING);
+        let min_weight = self.gain_spec.min_weight * (1.0 - ROUNDING);
         let mut left = if first == 1 && !missing_right {
             groups[0].sums
         } else {
@@ -198,7 +206,7 @@ impl<const L: usize> SplitScorer<'_, L> {
             let weight = |sums: &[i64; L]| {
                 sums[self.gain_spec.weight] as f64 * self.quantized.unit[self.gain_spec.weight]
             };
-            if weight(&left).min(weight(&right)) < least {
+            if weight(&left).min(weight(&right)) < min_weight {
                 continue;
             }
             let score = score(self.gain_spec, self.quantized, &left)
@@ -219,7 +227,7 @@ fn add<const L: usize>(a: [i64; L], b: [i64; L]) -> [i64; L] {
     std::array::from_fn(|entry| a[entry] + b[entry])
 }
 
-/// Score of a set of rows; see `search.rs`.
+/// Score of a set of rows; see [`crate::trees::histogram::splitter`].
 #[inline]
 fn score<const L: usize>(
     gain_spec: &GainSpec,

@@ -1,4 +1,5 @@
-//! A classification or regression tree: squared error of a number, or of the indicators of classes, which is Gini's index.
+//! Classification and regression trees: squared error of a number, or of class indicators, which is
+//! the Gini criterion.
 
 pub(crate) mod depth_first;
 mod exact_small_node;
@@ -18,21 +19,22 @@ use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 use crate::trees::histogram::splitter::{GainSpec, ScaledGain};
 use crate::trees::structure::TreeStructure;
 
-/// What a tree predicts.
+/// The kind of target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CartTarget {
     /// A number.
     Number,
-    /// One of so many classes.
+    /// One of this many classes.
     Classes(usize),
 }
 
-/// Most classes.
+/// Most classes of a tree.
 pub(crate) const MAX_CLASSES: usize = 63;
 
 impl CartTarget {
-    /// Numbers that describe the rows of a node: weight, mean and sum of squared deviations; or the weight of each class.
+    /// Number of statistics of a node: weight, mean and sum of squared deviations for a number, the
+    /// weight of each class for classes.
     pub(crate) fn n_stats(self) -> usize {
         match self {
             Self::Number => 3,
@@ -40,7 +42,7 @@ impl CartTarget {
         }
     }
 
-    /// Adds a row.
+    /// Adds a row to the statistics of a node.
     #[inline]
     pub(crate) fn push(self, stats: &mut [f64], target: f32, weight: f64) {
         match self {
@@ -49,7 +51,7 @@ impl CartTarget {
         }
     }
 
-    /// Adds the rows of another node.
+    /// Adds the statistics of another node.
     pub(crate) fn merge(self, stats: &mut [f64], other: &[f64]) {
         match self {
             Self::Number => merge(stats, other),
@@ -61,7 +63,7 @@ impl CartTarget {
         }
     }
 
-    /// Weight of the rows.
+    /// Total weight of the rows of a node.
     pub(crate) fn weight(self, stats: &[f64]) -> f64 {
         match self {
             Self::Number => stats[0],
@@ -69,7 +71,7 @@ impl CartTarget {
         }
     }
 
-    /// Loss of the rows as one leaf: squared deviations, or weight times Gini's index.
+    /// Loss of a node as a leaf: sum of squared deviations, or weight times Gini index.
     pub(crate) fn loss(self, stats: &[f64]) -> f64 {
         match self {
             Self::Number => stats[2],
@@ -86,19 +88,19 @@ impl CartTarget {
     }
 }
 
-/// Weights, means and squared deviations of two sets of rows, put together.
+/// Merges weight, mean and sum of squared deviations of two sets of rows (Chan et al. 1983).
 fn merge(stats: &mut [f64], other: &[f64]) {
     let total = stats[0] + other[0];
     if total <= 0.0 {
         return;
     }
-    let gap = other[1] - stats[1];
-    stats[2] += other[2] + gap * gap * stats[0] * other[0] / total;
-    stats[1] += gap * other[0] / total;
+    let difference = other[1] - stats[1];
+    stats[2] += other[2] + difference * difference * stats[0] * other[0] / total;
+    stats[1] += difference * other[0] / total;
     stats[0] = total;
 }
 
-/// Rows in bins and their targets: standardised numbers, or class numbers.
+/// Binned rows with their targets: standardised numbers, or class indices.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CartData<'a> {
     pub(crate) binned: &'a Binned,
@@ -108,29 +110,30 @@ pub(crate) struct CartData<'a> {
     pub(crate) pool: &'a Pool,
 }
 
-/// How a tree grows.
+/// Limits of the growth of a tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CartLimits {
     pub(crate) max_depth: usize,
     /// Least weight of a leaf.
     pub(crate) min_weight: f64,
-    /// Columns that each node chooses from; all where `None`.
+    /// Number of columns that each node chooses from; `None` for all.
     pub(crate) n_tried: Option<usize>,
 }
 
-/// A grown tree and what its leaves hold (leaves x stats).
+/// A grown tree.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cart {
     pub(crate) structure: TreeStructure,
+    /// Statistics of the leaves, leaves x statistics.
     pub(crate) leaves: Vec<f64>,
-    /// What each condition gained.
+    /// Gain of each condition.
     pub(crate) gains: Vec<f32>,
 }
 
 /// Grows a tree on the rows of positive weight.
 ///
 /// # Errors
-/// When the observer asks to stop, or there are too many classes.
+/// When the observer cancels, or the target has more than [`MAX_CLASSES`] classes.
 pub(crate) fn grow(
     data: &CartData<'_>,
     weight: &[f32],
@@ -155,6 +158,13 @@ pub(crate) fn grow(
     }
 }
 
+/// Random streams of one tree.
+mod streams {
+    pub(super) const ROUNDING: u64 = 0;
+    pub(super) const COLUMNS: u64 = 1;
+}
+
+/// Grows a tree whose rows have `L` entries: a gradient per output, and last the weight.
 fn grow_with<const L: usize>(
     data: &CartData<'_>,
     weight: &[f32],
@@ -167,28 +177,11 @@ fn grow_with<const L: usize>(
         .filter(|&row| weight[row as usize] > 0.0)
         .collect();
     let mut root = vec![0.0; data.kind.n_stats()];
-    for &row in &rows {
-        let row = row as usize;
-        data.kind
-            .push(&mut root, data.target[row], f64::from(weight[row]));
-    }
+    add_rows(data, weight, &rows, &mut root);
     let mut quantized = QuantizedGradients::<L>::new(n_rows);
-    quantized.set(&grad_hess(data, weight, &root), key.child(0).word());
-    let output = |gradient: usize| OutputTerms {
-        gradient,
-        hessian: L - 1,
-        factor: 1.0,
-        l2: 0.0,
-    };
-    let n_outputs = match data.kind {
-        CartTarget::Number | CartTarget::Classes(..=2) => 1,
-        CartTarget::Classes(n) => n,
-    };
-    let gain_spec = GainSpec {
-        outputs: (0..n_outputs).map(output).collect(),
-        weight: L - 1,
-        min_weight: limits.min_weight,
-    };
+    let salt = key.child(streams::ROUNDING).word();
+    quantized.set(&grad_hess(data, weight, &root), salt);
+    let gain_spec = gain_spec(data.kind, L, limits.min_weight);
     let task = GrowTask {
         binned: data.binned,
         columns: data.columns,
@@ -199,7 +192,7 @@ fn grow_with<const L: usize>(
             max_depth: limits.max_depth,
             max_leaves: usize::MAX,
         },
-        open: &vec![true; data.binned.n_columns()],
+        allowed: &vec![true; data.binned.n_columns()],
         noise: None,
         pool: data.pool,
     };
@@ -207,7 +200,7 @@ fn grow_with<const L: usize>(
         gain_spec: &gain_spec,
         target: data.target,
         n_tried: limits.n_tried,
-        key: key.child(1),
+        key: key.child(streams::COLUMNS),
         observer,
     };
     let mut grower = Grower::new(data.binned);
@@ -215,11 +208,7 @@ fn grow_with<const L: usize>(
     let n_stats = data.kind.n_stats();
     let mut leaves = vec![0.0; grown.leaves.len() * n_stats];
     for (stats, rows) in leaves.chunks_exact_mut(n_stats).zip(&grown.leaves) {
-        for &row in grower.partition.rows(rows) {
-            let row = row as usize;
-            data.kind
-                .push(stats, data.target[row], f64::from(weight[row]));
-        }
+        add_rows(data, weight, grower.partition.rows(rows), stats);
     }
     Ok(Cart {
         structure: grown.structure,
@@ -228,7 +217,35 @@ fn grow_with<const L: usize>(
     })
 }
 
-/// Weighted residuals of the root's answer, output by output, and last the weight.
+/// Adds rows to the statistics of a node.
+fn add_rows(data: &CartData<'_>, weight: &[f32], rows: &[u32], stats: &mut [f64]) {
+    for &row in rows {
+        let row = row as usize;
+        data.kind
+            .push(stats, data.target[row], f64::from(weight[row]));
+    }
+}
+
+/// Squared error: the hessian of every output is the weight, the last of `n_entries` entries.
+fn gain_spec(kind: CartTarget, n_entries: usize, min_weight: f64) -> GainSpec {
+    let output = |gradient: usize| OutputTerms {
+        gradient,
+        hessian: n_entries - 1,
+        factor: 1.0,
+        l2: 0.0,
+    };
+    let n_outputs = match kind {
+        CartTarget::Number | CartTarget::Classes(..=2) => 1,
+        CartTarget::Classes(n) => n,
+    };
+    GainSpec {
+        outputs: (0..n_outputs).map(output).collect(),
+        weight: n_entries - 1,
+        min_weight,
+    }
+}
+
+/// Entries of each row: the weighted residual of every output at the root, and last the weight.
 fn grad_hess<const L: usize>(data: &CartData<'_>, weight: &[f32], root: &[f64]) -> Vec<[f32; L]> {
     let total: f64 = root.iter().sum();
     let rows = data.target.iter().zip(weight);
@@ -240,8 +257,8 @@ fn grad_hess<const L: usize>(data: &CartData<'_>, weight: &[f32], root: &[f64]) 
             CartTarget::Classes(..=2) => grad_hess[0] = w * (y - (root[1] / total) as f32),
             CartTarget::Classes(n) => {
                 for class in 0..n {
-                    let hit = f32::from(u8::from(y as usize == class));
-                    grad_hess[class] = w * (hit - (root[class] / total) as f32);
+                    let indicator = f32::from(u8::from(y as usize == class));
+                    grad_hess[class] = w * (indicator - (root[class] / total) as f32);
                 }
             }
         }
@@ -259,7 +276,7 @@ mod tests {
 
     const N: usize = 300;
 
-    /// Three columns of few values, with missing cells in the second, and 150 rows of each half of the codes.
+    /// Three columns with few distinct values; the second has missing cells.
     fn cells() -> Vec<[f64; 3]> {
         let draw = Key::from_seed(4).uniforms(3 * N);
         let cell = |row: &[f64]| {
@@ -326,13 +343,28 @@ mod tests {
         kind.loss(&stats)
     }
 
-    /// Exact growth by trying every split of every column: the rows of each leaf.
+    /// A problem for exhaustive search.
+    #[derive(Clone, Copy)]
+    struct Exhaustive<'a> {
+        cells: &'a [[f64; 3]],
+        target: &'a [f32],
+        kind: CartTarget,
+        min_rows: usize,
+    }
+
+    /// Grows a tree by trying every split of every column; appends the rows of each leaf.
     fn brute_force(
-        (cells, target, kind): (&[[f64; 3]], &[f32], CartTarget),
+        problem: Exhaustive<'_>,
         rows: Vec<usize>,
-        (depth, min_rows): (usize, usize),
+        depth: usize,
         leaves: &mut Vec<Vec<usize>>,
     ) {
+        let Exhaustive {
+            cells,
+            target,
+            kind,
+            min_rows,
+        } = problem;
         let own = loss_of(kind, target, &rows);
         let mut best: Option<(f64, Vec<usize>, Vec<usize>)> = None;
         for column in 0..3 {
@@ -371,15 +403,15 @@ mod tests {
         match best {
             Some((gain, left, right)) if depth > 0 && gain > 1e-6 * own.max(1e-3) => {
                 for side in [left, right] {
-                    brute_force((cells, target, kind), side, (depth - 1, min_rows), leaves);
+                    brute_force(problem, side, depth - 1, leaves);
                 }
             }
             _ => leaves.push(rows),
         }
     }
 
-    /// Whether two divisions of the rows have the same total loss and the same parts.
-    fn same_parts(leaves: &[usize], expected: &[Vec<usize>]) -> bool {
+    /// Whether two partitions of the rows are equal.
+    fn is_same_partition(leaves: &[usize], expected: &[Vec<usize>]) -> bool {
         let mut number = vec![0; leaves.len()];
         for (at, rows) in expected.iter().enumerate() {
             for &row in rows {
@@ -392,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_the_one_that_trying_every_split_finds() {
+    fn a_tree_equals_that_of_exhaustive_search() {
         let cells = cells();
         let numbers = target(&cells);
         let coded: Vec<f32> = numbers
@@ -413,12 +445,13 @@ mod tests {
                 };
                 let (cart, leaves) = grown(&cells, target, kind, &limits);
                 let mut expected = Vec::new();
-                brute_force(
-                    (&cells, target, kind),
-                    (0..N).collect(),
-                    (depth, min_rows),
-                    &mut expected,
-                );
+                let problem = Exhaustive {
+                    cells: &cells,
+                    target,
+                    kind,
+                    min_rows,
+                };
+                brute_force(problem, (0..N).collect(), depth, &mut expected);
                 let loss: f64 = cart
                     .leaves
                     .chunks_exact(kind.n_stats())
@@ -429,7 +462,7 @@ mod tests {
                     .map(|rows| loss_of(kind, target, rows))
                     .sum();
                 assert!(
-                    same_parts(&leaves, &expected),
+                    is_same_partition(&leaves, &expected),
                     "{kind:?}, depth {depth}: {loss} and {exact}"
                 );
             }
@@ -437,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_tree_learns_distinct_rows_by_heart_and_no_leaf_is_too_light() {
+    fn a_full_tree_has_a_leaf_per_bin_and_min_weight_bounds_leaves() {
         let cells: Vec<[f64; 3]> = (0..N).map(|row| [row as f64, 0.0, f64::NAN]).collect();
         let target: Vec<f32> = (0..N).map(|row| (row * 7919 % N) as f32).collect();
         let limits = CartLimits {
@@ -445,7 +478,7 @@ mod tests {
             min_weight: 1.0,
             n_tried: Some(1),
         };
-        // 255 bins for 300 values
+        // 300 distinct values share 255 bins
         let (cart, _) = grown(&cells, &target, CartTarget::Number, &limits);
         assert_eq!(cart.structure.n_leaves(), 255);
         let limits = CartLimits {

@@ -1,8 +1,10 @@
-//! Cost-complexity pruning by weakest links (Breiman, Friedman, Olshen and Stone 1984, chapter 3).
+//! Minimal cost-complexity pruning (Breiman, Friedman, Olshen and Stone 1984, chapter 3).
 //!
-//! A node `t` costs `R(t)` as a leaf and its branch `R(T_t)`, both as parts of the root's loss. Its link holds up to
-//! `g(t) = (R(t) - R(T_t)) / (leaves of T_t - 1)`: the tree that minimises `R + alpha leaves` cuts links in the order of `g`, which
-//! changes for the ancestors of what was cut. The trees for all `alpha` are nested.
+//! `R(t)` is the loss of node `t` as a leaf and `R(T_t)` the loss of its branch, both relative to
+//! the loss of the root. The strength of its link is
+//! `g(t) = (R(t) - R(T_t)) / (leaves of T_t - 1)`. The subtree that minimises `R + alpha leaves`
+//! results from pruning the weakest link again and again while its `g` is at most `alpha`; pruning
+//! a branch changes `g` of its ancestors. The subtrees for increasing `alpha` are nested.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -10,26 +12,29 @@ use std::collections::BTreeSet;
 use crate::trees::cart::CartTarget;
 use crate::trees::structure::TreeStructure;
 
-/// A tree with what every node holds: conditions first, in their order, then leaves.
+/// Statistics of every node of a tree: nodes with conditions first, in their order, then leaves.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeStatistics {
     pub(crate) kind: CartTarget,
-    /// Children of each condition, as nodes.
+    /// Child nodes of each condition.
     pub(crate) children: Vec<[usize; 2]>,
-    /// Nodes x stats.
+    /// Nodes x statistics.
     pub(crate) stats: Vec<f64>,
 }
 
-/// The `alpha` at which each condition is cut off as the weakest link; infinite for what goes with an ancestor before.
+/// The sequence of pruned subtrees.
 #[derive(Debug, Clone)]
 pub(crate) struct PruningPath {
+    /// The `alpha` at which each condition is pruned as the weakest link; infinite if an ancestor
+    /// is pruned first.
     pub(crate) cut_at: Vec<f64>,
-    /// Ascending values at which something is cut, and the leaves that are left from there on.
+    /// The values of `alpha` at which links are pruned, ascending, and the number of leaves from
+    /// each value on.
     pub(crate) steps: Vec<(f64, usize)>,
 }
 
 impl NodeStatistics {
-    /// `leaves` holds the stats of each leaf. A symmetric tree has no such gain_spec.
+    /// Statistics of all nodes of a general tree; `leaves` holds those of its leaves.
     pub(crate) fn new(kind: CartTarget, structure: &TreeStructure, leaves: &[f64]) -> Self {
         let (n_stats, n_conditions) = (kind.n_stats(), structure.conditions().len());
         let node = |child: i32| {
@@ -43,7 +48,7 @@ impl NodeStatistics {
             TreeStructure::General { children, .. } => {
                 children.iter().map(|pair| pair.map(node)).collect()
             }
-            TreeStructure::Symmetric(_) => unreachable!("a tree that grows freely is general"),
+            TreeStructure::Symmetric(_) => unreachable!("CART grows general trees"),
         };
         let mut stats = vec![0.0; n_conditions * n_stats];
         stats.extend_from_slice(leaves);
@@ -71,20 +76,20 @@ impl NodeStatistics {
         &self.stats[node * n_stats..(node + 1) * n_stats]
     }
 
-    /// Loss of every node as a part of the root's.
+    /// Loss of every node, relative to that of the root.
     pub(crate) fn losses(&self) -> Vec<f64> {
-        let whole = self.kind.loss(self.stats(0));
-        let unit = if whole > 0.0 { whole } else { 1.0 };
+        let root = self.kind.loss(self.stats(0));
+        let unit = if root > 0.0 { root } else { 1.0 };
         let losses = (0..self.n_nodes()).map(|node| self.kind.loss(self.stats(node)) / unit);
         losses.collect()
     }
 
-    /// The order in which links are cut.
+    /// The pruning path of the tree.
     pub(crate) fn path(&self) -> PruningPath {
         weakest_links(&self.children, &self.losses())
     }
 
-    /// The tree for `alpha`, and its leaves' stats.
+    /// The subtree for `alpha`, and the statistics of its leaves.
     pub(crate) fn pruned(
         &self,
         structure: &TreeStructure,
@@ -93,19 +98,19 @@ impl NodeStatistics {
     ) -> (TreeStructure, Vec<f64>) {
         let mut conditions = Vec::new();
         let mut children: Vec<[i32; 2]> = Vec::new();
-        let is_test = |node: usize| node < self.children.len() && path.cut_at[node] > alpha;
-        // in the order of conditions, so that children stand after their parents
+        let has_condition = |node: usize| node < self.children.len() && path.cut_at[node] > alpha;
+        // conditions keep their order: children stand after their parents
         let mut place = vec![None; self.children.len()];
         let mut kept = vec![false; self.children.len()];
         if !self.children.is_empty() {
-            kept[0] = is_test(0);
+            kept[0] = has_condition(0);
         }
         for node in 0..self.children.len() {
             if kept[node] {
                 place[node] = Some(conditions.len() as i32);
                 conditions.push(structure.conditions()[node]);
                 for child in self.children[node] {
-                    if is_test(child) {
+                    if has_condition(child) {
                         kept[child] = true;
                     }
                 }
@@ -139,7 +144,8 @@ impl NodeStatistics {
     }
 }
 
-/// Cuts links in their order. `children` are those of each condition; `losses` of each node.
+/// Prunes the weakest link until the root is a leaf. `children` are those of each condition,
+/// `losses` those of each node.
 fn weakest_links(children: &[[usize; 2]], losses: &[f64]) -> PruningPath {
     let n_conditions = children.len();
     let mut parent = vec![None; losses.len()];
@@ -153,7 +159,7 @@ fn weakest_links(children: &[[usize; 2]], losses: &[f64]) -> PruningPath {
     }
     let link = |node: usize, branch: &[f64], n_leaves: &[usize]| {
         let strength = (losses[node] - branch[node]) / (n_leaves[node] - 1) as f64;
-        // among equals the one nearer to the root: it takes the others along
+        // of equal links the one nearest to the root: it prunes the others with it
         (
             OrderedCost(strength.max(0.0)),
             Reverse(n_leaves[node]),
@@ -169,24 +175,24 @@ fn weakest_links(children: &[[usize; 2]], losses: &[f64]) -> PruningPath {
     };
     let mut alpha = 0.0_f64;
     while let Some((OrderedCost(strength), _, node)) = links.pop_first() {
-        // theory has them ascend; rounding may not
+        // strengths ascend in exact arithmetic, but not always with rounding
         alpha = alpha.max(strength);
         path.cut_at[node] = alpha;
-        drop_below(node, children, &mut links, |below| {
+        remove_below(node, children, &mut links, |below| {
             link(below, &branch, &n_leaves)
         });
-        let (lost_leaves, lost_loss) = (n_leaves[node] - 1, losses[node] - branch[node]);
-        let mut at = Some(node);
-        while let Some(node_above) = at {
-            if node_above != node {
-                links.remove(&link(node_above, &branch, &n_leaves));
+        let (removed_leaves, added_loss) = (n_leaves[node] - 1, losses[node] - branch[node]);
+        let mut next = Some(node);
+        while let Some(at) = next {
+            if at != node {
+                links.remove(&link(at, &branch, &n_leaves));
             }
-            branch[node_above] += lost_loss;
-            n_leaves[node_above] -= lost_leaves;
-            if node_above != node {
-                links.insert(link(node_above, &branch, &n_leaves));
+            branch[at] += added_loss;
+            n_leaves[at] -= removed_leaves;
+            if at != node {
+                links.insert(link(at, &branch, &n_leaves));
             }
-            at = parent[node_above];
+            next = parent[at];
         }
         match path.steps.last_mut() {
             Some(last) if last.0.to_bits() == alpha.to_bits() => last.1 = n_leaves[0],
@@ -196,8 +202,8 @@ fn weakest_links(children: &[[usize; 2]], losses: &[f64]) -> PruningPath {
     path
 }
 
-/// Takes the links below a node out.
-fn drop_below<T: Ord>(
+/// Removes the links below a node.
+fn remove_below<T: Ord>(
     node: usize,
     children: &[[usize; 2]],
     links: &mut BTreeSet<T>,
@@ -205,14 +211,14 @@ fn drop_below<T: Ord>(
 ) {
     let mut below: Vec<usize> = children[node].to_vec();
     while let Some(node) = below.pop() {
-        // what was cut before is no longer there, and neither is what stood below it
+        // a link that was pruned before is not in the set, and neither are the links below it
         if node < children.len() && links.remove(&link(node)) {
             below.extend(children[node]);
         }
     }
 }
 
-/// A finite number in its natural order.
+/// A finite `f64` with a total order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct OrderedCost(f64);
 
@@ -234,7 +240,7 @@ impl Ord for OrderedCost {
 mod tests {
     use super::*;
 
-    /// Two conditions below the root; the leaves of the second are 5 and 6.
+    /// A root with two conditions below it: node 1 with leaves 3 and 4, node 2 with leaves 5 and 6.
     const CHILDREN: [[usize; 2]; 3] = [[1, 2], [3, 4], [5, 6]];
 
     fn close(steps: &[(f64, usize)], expected: &[(f64, usize)]) {
@@ -246,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_cut_in_the_order_of_their_strength_as_it_changes() {
+    fn links_are_pruned_in_the_order_of_their_updated_strengths() {
         // by hand: g = 0.55/3, 0.2, 0.05; without node 2 g = 0.5/2, 0.2; without node 1 g = 0.3
         let path = weakest_links(&CHILDREN, &[1.0, 0.4, 0.3, 0.1, 0.1, 0.2, 0.05]);
         close(&path.steps, &[(0.05, 3), (0.2, 2), (0.3, 1)]);
@@ -254,21 +260,21 @@ mod tests {
     }
 
     #[test]
-    fn a_weak_root_takes_all_below_it_along() {
-        // g = 0.4/3, 0.25, 0.15: the root is weakest, though its children are strong
+    fn a_weak_root_prunes_all_links_below_it() {
+        // g = 0.4/3, 0.25, 0.15: the root is the weakest link
         let path = weakest_links(&CHILDREN, &[0.5, 0.3, 0.2, 0.05, 0.0, 0.05, 0.0]);
         close(&path.steps, &[(0.4 / 3.0, 1)]);
         assert!(path.cut_at[1].is_infinite() && path.cut_at[2].is_infinite());
     }
 
     #[test]
-    fn equal_links_are_cut_together() {
-        // all save 0.1 per leaf
+    fn equal_links_are_pruned_together() {
+        // g = 0.1 for all links
         let path = weakest_links(&CHILDREN, &[0.7, 0.3, 0.3, 0.1, 0.1, 0.1, 0.1]);
         close(&path.steps, &[(0.1, 1)]);
     }
 
-    /// The branch below a node: its least cost for alpha, and its leaves.
+    /// The branch of least `R + alpha leaves` below a node: its cost and its number of leaves.
     fn best(node: usize, children: &[[usize; 2]], losses: &[f64], alpha: f64) -> (f64, usize) {
         let own = (losses[node] + alpha, 1);
         let Some(pair) = children.get(node) else {
@@ -284,8 +290,8 @@ mod tests {
     }
 
     #[test]
-    fn trees_of_the_path_minimise_loss_plus_alpha_times_leaves() {
-        // a chain of conditions with irregular losses, against all of its subtrees
+    fn pruned_trees_minimise_loss_plus_alpha_times_leaves() {
+        // a degenerate tree with irregular losses, against the exact minimum over all subtrees
         let children: Vec<[usize; 2]> = vec![[1, 4], [2, 5], [3, 6], [7, 8]];
         let losses = [1.0, 0.62, 0.5, 0.31, 0.2, 0.04, 0.1, 0.1, 0.12];
         let path = weakest_links(&children, &losses);

@@ -1,7 +1,9 @@
-//! The best axis-aligned split of a set of rows: the one that lowers the weighted squared error most.
+//! The best axis-aligned split of a set of rows: the one with the largest reduction of the weighted
+//! squared error.
 //!
-//! For sums `W`, `S_k` of weights and weighted outputs on each side, the squared error falls by
-//! `sum_k S_left,k^2/W_left + S_right,k^2/W_right - S_k^2/W`. With class indicators as outputs this is Gini's criterion.
+//! With the sums `W` of weights and `S_k` of weighted outputs, the reduction is
+//! `sum_k S_left,k^2/W_left + S_right,k^2/W_right - S_k^2/W`. With class indicators as outputs this
+//! is the Gini criterion.
 
 /// Dense inputs (`n_rows x width`) with outputs (`n_rows x n_outputs`) and weights.
 #[derive(Debug, Clone, Copy)]
@@ -23,15 +25,21 @@ pub(crate) struct DenseSplit {
     pub(crate) gain: f64,
 }
 
-/// SplitScratch for one search; made once.
+/// Scratch memory of split searches.
 #[derive(Debug, Default)]
 pub(crate) struct SplitScratch {
+    /// Values of one input with their rows, sorted.
     order: Vec<(f32, usize)>,
+    /// Sums of the rows on the left.
     left: Vec<f64>,
+    /// Sums of all rows.
     total: Vec<f64>,
 }
 
-/// The best split of `rows` that leaves at least `min_rows` on either side.
+/// Gains below this one are rounding errors.
+const MIN_GAIN: f64 = 1e-12;
+
+/// The best split of `rows` with at least `min_rows` rows on either side.
 pub(crate) fn best(
     sample: &DenseSample<'_>,
     rows: &[usize],
@@ -64,7 +72,7 @@ pub(crate) fn best(
                 continue;
             }
             let gain = gain(&scratch.left, &scratch.total);
-            if gain > best.map_or(1e-12, |best| best.gain) {
+            if gain > best.map_or(MIN_GAIN, |best| best.gain) {
                 best = Some(DenseSplit {
                     input,
                     threshold: 0.5 * (below + above),
@@ -76,7 +84,7 @@ pub(crate) fn best(
     best
 }
 
-/// Sums are weight first, then weighted outputs.
+/// Adds a row to sums: first the weight, then the weighted outputs.
 fn add(sums: &mut [f64], sample: &DenseSample<'_>, row: usize) {
     let weight = sample.weights[row];
     sums[0] += weight;
@@ -103,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_is_found() {
+    fn the_best_split_of_a_step_function_is_its_jump() {
         let inputs: Vec<f32> = (0..20)
             .flat_map(|i| [(i * 7 % 20) as f32, i as f32])
             .collect();

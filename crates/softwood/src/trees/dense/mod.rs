@@ -1,4 +1,4 @@
-//! Greedy complete trees on dense inputs: the starting points of soft trees.
+//! Greedy complete trees on dense inputs, which initialise soft trees.
 
 pub(crate) mod best_split;
 pub(crate) mod complete_tree;

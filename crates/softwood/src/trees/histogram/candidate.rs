@@ -1,19 +1,19 @@
-//! A split that was found: what it gains and which bins it sends where.
+//! Candidate splits, and the properties of columns that the split search depends on.
 
 use crate::data::binning::binned::{Binned, Cut, Cuts, MISSING_BIN};
 use crate::rng::Key;
 use crate::trees::condition::{BinCondition, RightBins};
 
-/// What a search needs to know of the columns.
+/// Properties of the columns.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnInfo {
-    /// Bins of each column, that of missing cells among them.
+    /// Number of bins of each column, including the bin of missing cells.
     pub(crate) n_bins: Vec<usize>,
     pub(crate) is_category: Vec<bool>,
-    /// Whether some training cell is missing.
+    /// Whether the column has missing cells in training.
     pub(crate) has_missing: Vec<bool>,
-    /// 1 where the first output may not fall as the column rises, -1 where it may not rise, else 0.
-    pub(crate) order: Vec<i8>,
+    /// Monotone constraint of the first output: 1 increasing, -1 decreasing, 0 none.
+    pub(crate) monotonic_cst: Vec<i8>,
 }
 
 impl ColumnInfo {
@@ -26,41 +26,44 @@ impl ColumnInfo {
             n_bins: cuts.columns.iter().map(Cut::n_bins).collect(),
             is_category: cuts.columns.iter().map(Cut::is_category).collect(),
             has_missing: has_missing.collect(),
-            order: vec![0; cuts.columns.len()],
+            monotonic_cst: vec![0; cuts.columns.len()],
         }
     }
 
-    /// The same columns with an order to keep.
-    pub(crate) fn ordered(self, order: Vec<i8>) -> Self {
-        Self { order, ..self }
+    /// These columns with monotone constraints.
+    pub(crate) fn ordered(self, monotonic_cst: Vec<i8>) -> Self {
+        Self {
+            monotonic_cst,
+            ..self
+        }
     }
 
-    /// Whether some column has an order to keep.
-    pub(crate) fn is_ordered(&self) -> bool {
-        self.order.iter().any(|&order| order != 0)
+    /// Whether some column has a monotone constraint.
+    pub(crate) fn has_monotone_constraints(&self) -> bool {
+        self.monotonic_cst.iter().any(|&direction| direction != 0)
     }
 }
 
-/// Random numbers added to scores: `sd` and where they come from.
+/// Normal noise on split scores: its standard deviation and random stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SplitNoise {
     pub(crate) sd: f32,
     pub(crate) key: Key,
 }
 
-/// The best split of one column, or of several.
+/// The best split of one column or of several.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SplitCandidate {
     pub(crate) column: usize,
     pub(crate) right_bins: RightBins,
-    /// What the score rises by.
+    /// Score of the split minus that of the unsplit node.
     pub(crate) gain: f32,
-    /// What the choice goes by: the gain, or with noise.
+    /// The value that candidates are compared by: the gain, or the root of the score plus noise.
     pub(crate) rank: f32,
 }
 
 impl SplitCandidate {
-    /// The one of higher rank; the first where they are equal.
+    /// The candidate of higher rank; `self` if the ranks are equal.
     pub(crate) fn better(self, other: Self) -> Self {
         if other.rank > self.rank { other } else { self }
     }

@@ -1,8 +1,10 @@
-//! Growing a tree on bins: symmetric, level by level, or leaf by leaf, with one histogram, one search and one router.
+//! Growing a histogram tree: symmetric, depth-wise or leaf-wise.
 //!
-//! Of the two children of a node the smaller one's histogram is counted and the other's is the difference. Work is shared
-//! out by groups of columns: each group counts and searches its own columns, and the best of their answers, taken in the
-//! order of columns, is the split. All sums are whole numbers, so nothing depends on how it was shared out.
+//! Of two children, the histogram of the smaller one is computed and that of the larger one is the
+//! difference to the parent's. Groups of columns are distributed over threads: each group computes
+//! and searches the histograms of its own columns, and the best candidate, in the order of columns,
+//! is the split. All sums are integers, so that the tree does not depend on the distribution of
+//! work.
 
 use std::ops::Range;
 
@@ -11,24 +13,24 @@ use crate::numerics::prefetch::visit;
 use crate::par::Pool;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::candidate::{ColumnInfo, SplitCandidate, SplitNoise};
-use crate::trees::histogram::histogram_builder::HistogramBuilder;
+use crate::trees::histogram::histogram_builder::{HistogramBuilder, HistogramTask};
 use crate::trees::histogram::partition::Partition;
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 use crate::trees::histogram::splitter::ScaledGain;
 use crate::trees::structure::TreeStructure;
 
-/// How a tree grows.
+/// The order in which nodes are split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Growth {
-    /// One condition for all nodes of a level.
+    /// Level by level, with one condition for all nodes of a level.
     Symmetric,
-    /// Every node of a level by its own condition.
+    /// Level by level, with one condition per node.
     Depthwise,
-    /// The node that gains most, until there are enough leaves.
+    /// The node with the largest gain first, up to `max_leaves` leaves.
     Leafwise,
 }
 
-/// When to stop.
+/// The shape and size of a tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) growth: Growth,
@@ -36,7 +38,7 @@ pub(crate) struct Limits {
     pub(crate) max_leaves: usize,
 }
 
-/// One tree's task.
+/// The rows, gradients and limits of one tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GrowTask<'a, const L: usize> {
     pub(crate) binned: &'a Binned,
@@ -44,42 +46,47 @@ pub(crate) struct GrowTask<'a, const L: usize> {
     pub(crate) quantized: &'a QuantizedGradients<L>,
     pub(crate) scaled_gain: &'a ScaledGain,
     pub(crate) limits: Limits,
-    /// Columns that may be split on.
-    pub(crate) open: &'a [bool],
+    /// Whether each column may be split on.
+    pub(crate) allowed: &'a [bool],
     pub(crate) noise: Option<SplitNoise>,
     pub(crate) pool: &'a Pool,
 }
 
-/// A grown tree: its conditions, the rows of its leaves (as runs of the partition), and what each condition gained.
+/// A grown tree.
 #[derive(Debug, Clone)]
 pub(crate) struct HistogramTree {
     pub(crate) structure: TreeStructure,
+    /// Rows of each leaf, as ranges of the partition.
     pub(crate) leaves: Vec<Range<usize>>,
+    /// Gain of each condition.
     pub(crate) gains: Vec<f32>,
 }
 
-/// A node while the tree grows.
+/// A node of a growing tree.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
+    /// Its rows, as a range of the partition.
     pub(crate) rows: Range<usize>,
     pub(crate) depth: usize,
 }
 
-/// Two children and where their parent's histogram stands.
+/// The nodes of a split.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SplitChildren {
     pub(crate) parent: usize,
+    /// The child with fewer rows.
     pub(crate) smaller: usize,
     pub(crate) larger: usize,
 }
 
-/// Memory that is used for tree after tree.
+/// Workspace that is reused from tree to tree.
 #[derive(Debug)]
 pub(crate) struct Grower<const L: usize> {
     pub(crate) partition: Partition,
+    /// One builder per group of columns.
     pub(crate) builders: Vec<HistogramBuilder<L>>,
     pub(crate) nodes: Vec<Node>,
-    /// Narrow numbers of the rows that are being counted, node after node.
+    /// Narrow quantized gradients of the rows of new nodes, node after node.
     pub(crate) grad_hess: Vec<[i16; L]>,
 }
 
@@ -91,11 +98,12 @@ impl<const L: usize> Grower<L> {
             partition: Partition::new(binned.n_rows()),
             builders: builders.collect(),
             nodes: Vec::new(),
-            // of two children the smaller is counted
+            // the smaller children of a level have at most half of the rows
             grad_hess: Vec::with_capacity(binned.n_rows() / 2),
         }
     }
 
+    /// Grows a tree on all rows.
     pub(crate) fn grow(&mut self, task: &GrowTask<'_, L>) -> HistogramTree {
         self.partition.reset();
         self.nodes.clear();
@@ -108,26 +116,18 @@ impl<const L: usize> Grower<L> {
         }
         match task.limits.growth {
             Growth::Symmetric => self.grow_symmetric(task),
-            Growth::Depthwise | Growth::Leafwise => self.grow_freely(task),
+            Growth::Depthwise | Growth::Leafwise => self.grow_general(task),
         }
     }
 
     fn grow_symmetric(&mut self, task: &GrowTask<'_, L>) -> HistogramTree {
         let (mut conditions, mut gains) = (Vec::new(), Vec::new());
-        // nodes with rows, and the leaf that each would be: of a deep tree on few rows most leaves are empty
+        // nodes with rows and their indices in the level: in a deep tree on few rows, most nodes
+        // have no rows
         let (mut level, mut places): (Vec<usize>, Vec<usize>) = (vec![0], vec![0]);
-        let mut new_children = Vec::new();
+        let mut splits = Vec::new();
         for depth in 0..task.limits.max_depth {
-            self.line_up(task.quantized, &new_children);
-            // all rows are in the order of the table
-            let grad_hess = if new_children.is_empty() {
-                &task.quantized.narrow
-            } else {
-                &self.grad_hess
-            };
-            let (counted, nodes) = ((&self.partition, &**grad_hess), &self.nodes);
-            task.pool.each(&mut self.builders, |group, builder| {
-                builder.count(task, group, counted, nodes, &new_children);
+            self.count_and_search(task, &splits, |builder, nodes| {
                 builder.search_level(task, depth, nodes, &level);
             });
             let best = self
@@ -137,16 +137,16 @@ impl<const L: usize> Grower<L> {
                 .reduce(SplitCandidate::better);
             let Some(best) = best else { break };
             let condition = best.condition();
-            new_children.clear();
+            splits.clear();
             let mut next = Vec::with_capacity(2 * level.len());
             for &node in &level {
-                new_children.push(self.split(node, &condition, task.binned));
+                splits.push(self.split(node, &condition, task.binned));
                 next.extend([self.nodes.len() - 2, self.nodes.len() - 1]);
             }
-            conditions.push(self.settled(condition, task.columns, &next));
+            conditions.push(self.with_missing_side(condition, task.columns, &next));
             gains.push(best.gain);
-            let halves = places.iter().flat_map(|&place| [2 * place, 2 * place + 1]);
-            let children = next.into_iter().zip(halves);
+            let child_places = places.iter().flat_map(|&place| [2 * place, 2 * place + 1]);
+            let children = next.into_iter().zip(child_places);
             (level, places) = children
                 .filter(|&(node, _)| !self.nodes[node].rows.is_empty())
                 .unzip();
@@ -162,22 +162,48 @@ impl<const L: usize> Grower<L> {
         }
     }
 
-    /// Lines up the numbers of the rows that will be counted: once, before every group of columns reads them.
-    pub(crate) fn line_up(
+    /// Computes the histograms of the root or of the children of new splits, then searches them.
+    fn count_and_search(
+        &mut self,
+        task: &GrowTask<'_, L>,
+        splits: &[SplitChildren],
+        search: impl Fn(&mut HistogramBuilder<L>, &[Node]) + Sync,
+    ) {
+        self.gather_gradients(task.quantized, splits);
+        let new = HistogramTask {
+            partition: &self.partition,
+            nodes: &self.nodes,
+            splits,
+            // the root has all rows in table order
+            grad_hess: if splits.is_empty() {
+                &task.quantized.narrow
+            } else {
+                &self.grad_hess
+            },
+        };
+        task.pool.each(&mut self.builders, |group, builder| {
+            builder.count(task, group, &new);
+            search(builder, new.nodes);
+        });
+    }
+
+    /// Copies the gradients of the rows of smaller children into contiguous memory, once for all
+    /// groups of columns.
+    pub(crate) fn gather_gradients(
         &mut self,
         quantized: &QuantizedGradients<L>,
-        new_children: &[SplitChildren],
+        splits: &[SplitChildren],
     ) {
         self.grad_hess.clear();
-        for split in new_children {
+        for split in splits {
             let rows = self.partition.rows(&self.nodes[split.smaller].rows);
             visit(&quantized.narrow, rows, |&grad_hess| {
-                self.grad_hess.push(grad_hess)
+                self.grad_hess.push(grad_hess);
             });
         }
     }
 
-    /// Children of a node, appended to the list: left, then right.
+    /// Splits a node and appends its children to the nodes, the left one first.
     pub(crate) fn split(
         &mut self,
         node: usize,
@@ -208,9 +234,9 @@ impl<const L: usize> Grower<L> {
         }
     }
 
-    /// The condition with its answer for missing cells: where training had none, they follow the larger side. `children` are
-    /// left and right in turn.
-    fn settled(
+    /// Sets the side of missing cells to the larger side if the column has none in training.
+    /// `children` are left and right in turn.
+    fn with_missing_side(
         &self,
         mut condition: BinCondition,
         columns: &ColumnInfo,
@@ -228,88 +254,94 @@ impl<const L: usize> Grower<L> {
         condition
     }
 
-    fn grow_freely(&mut self, task: &GrowTask<'_, L>) -> HistogramTree {
+    fn grow_general(&mut self, task: &GrowTask<'_, L>) -> HistogramTree {
         let limits = task.limits;
-        let mut free = FreeTree::default();
-        // candidates by node; leaf-wise growth takes the best of all, depth-wise growth the earliest
-        let mut waiting: Vec<(usize, SplitCandidate)> = Vec::new();
-        let mut fresh: Vec<usize> = if limits.max_depth > 0 {
-            vec![0]
-        } else {
-            Vec::new()
-        };
-        let mut new_children: Vec<SplitChildren> = Vec::new();
+        let mut tree = GeneralTree::default();
+        let mut queue: Vec<QueuedNode> = Vec::new();
+        let mut new_nodes: Vec<usize> = Vec::new();
+        if limits.max_depth > 0 {
+            new_nodes.push(0);
+        }
+        let mut splits: Vec<SplitChildren> = Vec::new();
         let mut n_leaves = 1;
         loop {
-            if !fresh.is_empty() {
-                self.line_up(task.quantized, &new_children);
-                // all rows are in the order of the table
-                let grad_hess = if new_children.is_empty() {
-                    &task.quantized.narrow
-                } else {
-                    &self.grad_hess
-                };
-                let (counted, nodes) = ((&self.partition, &**grad_hess), &self.nodes);
-                task.pool.each(&mut self.builders, |group, builder| {
-                    builder.count(task, group, counted, nodes, &new_children);
-                    builder.search_nodes(task, nodes, &fresh);
-                });
-                for (at, &node) in fresh.iter().enumerate() {
-                    let found = self
-                        .builders
-                        .iter()
-                        .filter_map(|builder| builder.best_of_nodes[at]);
-                    match found.reduce(SplitCandidate::better) {
-                        Some(best) => waiting.push((node, best)),
-                        None => self.forget(node),
-                    }
-                }
+            if !new_nodes.is_empty() {
+                self.queue_new_nodes(task, &new_nodes, &splits, &mut queue);
             }
-            new_children.clear();
-            fresh.clear();
-            let together = match limits.growth {
-                Growth::Leafwise => 1,
-                _ => waiting.len(),
+            splits.clear();
+            new_nodes.clear();
+            let n_splits = match limits.growth {
+                Growth::Leafwise => queue.len().min(1),
+                _ => queue.len(),
             };
-            for _ in 0..together {
-                if n_leaves >= limits.max_leaves || waiting.is_empty() {
-                    break;
-                }
-                let (node, best) = waiting.remove(next(&waiting, limits.growth));
+            for _ in 0..n_splits.min(limits.max_leaves.saturating_sub(n_leaves)) {
+                let QueuedNode { node, best } = queue.remove(next(&queue, limits.growth));
                 let condition = best.condition();
                 let split = self.split(node, &condition, task.binned);
-                let (left, right) = (self.nodes.len() - 2, self.nodes.len() - 1);
-                let condition = self.settled(condition, task.columns, &[left, right]);
-                free.push(node, condition, best.gain, [left, right]);
+                let children = [self.nodes.len() - 2, self.nodes.len() - 1];
+                let condition = self.with_missing_side(condition, task.columns, &children);
+                tree.push(node, condition, best.gain, children);
                 n_leaves += 1;
-                if self.nodes[left].depth < limits.max_depth {
-                    new_children.push(split);
-                    fresh.extend([left, right]);
+                if self.nodes[children[0]].depth < limits.max_depth {
+                    splits.push(split);
+                    new_nodes.extend(children);
                 } else {
-                    self.forget(node);
+                    self.release(node);
                 }
             }
-            if fresh.is_empty() && (waiting.is_empty() || n_leaves >= limits.max_leaves) {
+            if new_nodes.is_empty() && (queue.is_empty() || n_leaves >= limits.max_leaves) {
                 break;
             }
         }
-        free.finish(&self.nodes)
+        tree.finish(&self.nodes)
     }
 
-    pub(crate) fn forget(&mut self, node: usize) {
+    /// Appends the new nodes that have a candidate to the queue.
+    fn queue_new_nodes(
+        &mut self,
+        task: &GrowTask<'_, L>,
+        new_nodes: &[usize],
+        splits: &[SplitChildren],
+        queue: &mut Vec<QueuedNode>,
+    ) {
+        self.count_and_search(task, splits, |builder, nodes| {
+            builder.search_nodes(task, nodes, new_nodes);
+        });
+        for (at, &node) in new_nodes.iter().enumerate() {
+            let candidates = self
+                .builders
+                .iter()
+                .filter_map(|builder| builder.best_of_nodes[at]);
+            match candidates.reduce(SplitCandidate::better) {
+                Some(best) => queue.push(QueuedNode { node, best }),
+                None => self.release(node),
+            }
+        }
+    }
+
+    /// Releases the histograms of a node that will not be split.
+    pub(crate) fn release(&mut self, node: usize) {
         for builder in &mut self.builders {
-            builder.forget(node);
+            builder.release(node);
         }
     }
 }
 
-/// ScanOrder of the waiting nodes is split next.
-fn next(waiting: &[(usize, SplitCandidate)], growth: Growth) -> usize {
+/// A node that waits to be split.
+#[derive(Debug, Clone, Copy)]
+struct QueuedNode {
+    node: usize,
+    best: SplitCandidate,
+}
+
+/// Place in the queue of the node to split next: the earliest, or leaf-wise the one with the
+/// largest gain.
+fn next(queue: &[QueuedNode], growth: Growth) -> usize {
     if growth == Growth::Depthwise {
         return 0;
     }
-    (1..waiting.len()).fold(0, |best, at| {
-        if waiting[at].1.gain > waiting[best].1.gain {
+    (1..queue.len()).fold(0, |best, at| {
+        if queue[at].best.gain > queue[best].best.gain {
             at
         } else {
             best
@@ -317,16 +349,20 @@ fn next(waiting: &[(usize, SplitCandidate)], growth: Growth) -> usize {
     })
 }
 
-/// Tests in the order of splitting, so that children stand after their parents.
+/// A general tree under construction, with conditions in the order of splitting: children stand
+/// after their parents.
 #[derive(Debug, Default)]
-pub(crate) struct FreeTree {
+pub(crate) struct GeneralTree {
     conditions: Vec<BinCondition>,
     gains: Vec<f32>,
-    /// Node that each condition stands in, and its children.
-    places: Vec<(usize, [usize; 2])>,
+    /// Node of each condition.
+    nodes: Vec<usize>,
+    /// Child nodes of each condition, left and right.
+    children: Vec<[usize; 2]>,
 }
 
-impl FreeTree {
+impl GeneralTree {
+    /// Adds the condition of a node.
     pub(crate) fn push(
         &mut self,
         node: usize,
@@ -336,25 +372,27 @@ impl FreeTree {
     ) {
         self.conditions.push(condition);
         self.gains.push(gain);
-        self.places.push((node, children));
+        self.nodes.push(node);
+        self.children.push(children);
     }
 
+    /// The finished tree; nodes without a condition become its leaves.
     pub(crate) fn finish(self, nodes: &[Node]) -> HistogramTree {
-        let mut place_of = vec![None; nodes.len()];
-        for (at, &(node, _)) in self.places.iter().enumerate() {
-            place_of[node] = Some(at as i32);
+        let mut condition_of = vec![None; nodes.len()];
+        for (at, &node) in self.nodes.iter().enumerate() {
+            condition_of[node] = Some(at as i32);
         }
         let mut leaves = Vec::new();
         let mut child = |node: usize| {
-            place_of[node].unwrap_or_else(|| {
+            condition_of[node].unwrap_or_else(|| {
                 leaves.push(nodes[node].rows.clone());
                 !(leaves.len() as i32 - 1)
             })
         };
         let children: Vec<[i32; 2]> = self
-            .places
+            .children
             .iter()
-            .map(|&(_, [left, right])| [child(left), child(right)])
+            .map(|&[left, right]| [child(left), child(right)])
             .collect();
         if children.is_empty() {
             leaves.push(nodes[0].rows.clone());

@@ -1,17 +1,17 @@
-//! Sums of gradients by bin, for the columns of one group: the inner loop of growing a tree.
+//! Histograms: sums of quantized gradients by bin, for the columns of one group.
 
 use multiversion::multiversion;
 
 use crate::data::binning::binned::GROUP;
 use crate::numerics::prefetch::{AHEAD, prefetch};
 
-/// Bins of a column.
+/// Number of bins of a column.
 pub(crate) const BINS: usize = 256;
 
-/// Sums of one column.
+/// Histogram of one column: the sums of the entries of the rows in each bin.
 pub(crate) type Bins<const L: usize> = [[i32; L]; BINS];
 
-/// Sums of the columns of one group.
+/// Histograms of the columns of one group.
 #[derive(Debug, Clone)]
 pub(crate) struct Histogram<const L: usize>(Vec<Bins<L>>);
 
@@ -24,27 +24,28 @@ impl<const L: usize> Histogram<L> {
         &self.0[at]
     }
 
-    /// The sums over some rows (ascending, each once); `bins` holds all rows, `grad_hess` only these.
+    /// Computes the histograms of `rows`, which ascend without repetition. `bins` holds all rows of
+    /// the table, `grad_hess` only those in `rows`.
     pub(crate) fn fill(&mut self, bins: &[[u8; GROUP]], grad_hess: &[[i16; L]], rows: &[u32]) {
         self.0.fill([[0; L]; BINS]);
         match self.0.as_mut_slice() {
             [a] => add(std::array::from_mut(a), bins, grad_hess, rows),
-            wide => {
-                let n = wide.len();
+            columns => {
+                let n = columns.len();
                 match n {
-                    2 => add::<2, L>(wide.try_into().expect(LENGTH), bins, grad_hess, rows),
-                    3 => add::<3, L>(wide.try_into().expect(LENGTH), bins, grad_hess, rows),
-                    4 => add::<4, L>(wide.try_into().expect(LENGTH), bins, grad_hess, rows),
-                    5 => add::<5, L>(wide.try_into().expect(LENGTH), bins, grad_hess, rows),
-                    6 => add::<6, L>(wide.try_into().expect(LENGTH), bins, grad_hess, rows),
-                    7 => add::<7, L>(wide.try_into().expect(LENGTH), bins, grad_hess, rows),
-                    _ => add::<8, L>(wide.try_into().expect(LENGTH), bins, grad_hess, rows),
+                    2 => add::<2, L>(columns.try_into().expect(LENGTH), bins, grad_hess, rows),
+                    3 => add::<3, L>(columns.try_into().expect(LENGTH), bins, grad_hess, rows),
+                    4 => add::<4, L>(columns.try_into().expect(LENGTH), bins, grad_hess, rows),
+                    5 => add::<5, L>(columns.try_into().expect(LENGTH), bins, grad_hess, rows),
+                    6 => add::<6, L>(columns.try_into().expect(LENGTH), bins, grad_hess, rows),
+                    7 => add::<7, L>(columns.try_into().expect(LENGTH), bins, grad_hess, rows),
+                    _ => add::<8, L>(columns.try_into().expect(LENGTH), bins, grad_hess, rows),
                 }
             }
         }
     }
 
-    /// Takes the sums of a part away: what is left are the sums of the other part.
+    /// Subtracts the histogram of one child, which leaves the histogram of the other child.
     pub(crate) fn subtract(&mut self, part: &Self) {
         subtract(self.0.as_flattened_mut(), part.0.as_flattened());
     }
@@ -60,7 +61,7 @@ fn add<const N: usize, const L: usize>(
     rows: &[u32],
 ) {
     if rows.len() == bins.len() {
-        // all rows, in the order of the table
+        // all rows in table order: no indirection
         for (bins, grad_hess) in bins.iter().zip(grad_hess) {
             add_row(sums, bins, grad_hess);
         }
@@ -135,8 +136,8 @@ mod tests {
                 }
             }
             whole.subtract(&part);
-            let rest: Vec<u32> = (0..100).chain(350..n as u32).collect();
-            assert_eq!(whole.0, fill(&rest).0);
+            let remaining: Vec<u32> = (0..100).chain(350..n as u32).collect();
+            assert_eq!(whole.0, fill(&remaining).0);
         }
     }
 }

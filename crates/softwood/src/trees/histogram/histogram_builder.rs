@@ -1,4 +1,5 @@
-//! The part of growing a tree that one group of columns does: counting histograms and searching them.
+//! The work of one group of columns in growing a tree: histograms of nodes, and the search for
+//! their best splits.
 
 use std::ops::Range;
 
@@ -8,23 +9,43 @@ use crate::trees::histogram::candidate::{SplitCandidate, SplitNoise};
 use crate::trees::histogram::grower::{GrowTask, Node, SplitChildren};
 use crate::trees::histogram::histogram::{BINS, Bins, Histogram};
 use crate::trees::histogram::partition::Partition;
-use crate::trees::histogram::splitter::{BinScan, REFUSED, ScanOrder};
+use crate::trees::histogram::splitter::{BinScan, REFUSED, ScanOrder, ScanTask};
 
-/// Memory of one group of columns.
+/// Gains below this fraction of the score of a node are rounding errors.
+const MIN_GAIN: f32 = 1e-5;
+const KEPT: &str = "a node keeps its histogram until it is split";
+
+/// Scores of the splits of one column: with missing cells on the left, and on the right.
+type ColumnScores = [[f32; BINS]; 2];
+
+/// Histograms and workspace of one group of columns.
 #[derive(Debug)]
 pub(crate) struct HistogramBuilder<const L: usize> {
     pub(crate) columns: Range<usize>,
-    /// By node; none where it is no longer needed.
+    /// By node; `None` before the histogram is computed and after it is released.
     histograms: Vec<Option<Histogram<L>>>,
-    spare: Vec<Histogram<L>>,
+    /// Released histograms, to be used again.
+    free_histograms: Vec<Histogram<L>>,
     scan: BinScan<L>,
-    /// Scores of a level, summed over its nodes: per column, missing cells on the left and on the right.
-    sums: Vec<[[f32; BINS]; 2]>,
-    /// Sums and order of the bins of a categorical column.
+    /// Scores of each column, summed over the nodes of a level.
+    level_scores: Vec<ColumnScores>,
+    /// Sums of the bins of a categorical column over the nodes of a level.
     pooled: Box<Bins<L>>,
+    /// Order of the bins of each categorical column.
     orders: Vec<Vec<u8>>,
     pub(crate) best_of_level: Option<SplitCandidate>,
     pub(crate) best_of_nodes: Vec<Option<SplitCandidate>>,
+}
+
+/// Nodes whose histograms have to be computed: the root, or the children of new splits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HistogramTask<'a, const L: usize> {
+    pub(crate) partition: &'a Partition,
+    pub(crate) nodes: &'a [Node],
+    /// The new splits; empty for the root.
+    pub(crate) splits: &'a [SplitChildren],
+    /// Narrow quantized gradients of the root's rows, or of the rows of the smaller children.
+    pub(crate) grad_hess: &'a [[i16; L]],
 }
 
 impl<const L: usize> HistogramBuilder<L> {
@@ -33,9 +54,9 @@ impl<const L: usize> HistogramBuilder<L> {
         Self {
             columns,
             histograms: Vec::new(),
-            spare: Vec::new(),
+            free_histograms: Vec::new(),
             scan: BinScan::new(),
-            sums: vec![[[0.0; BINS]; 2]; n_columns],
+            level_scores: vec![[[0.0; BINS]; 2]; n_columns],
             pooled: Box::new([[0; L]; BINS]),
             orders: vec![Vec::new(); n_columns],
             best_of_level: None,
@@ -43,61 +64,63 @@ impl<const L: usize> HistogramBuilder<L> {
         }
     }
 
-    /// Gives up the histograms of the last tree.
+    /// Releases the histograms of the previous tree.
     pub(crate) fn clear(&mut self) {
-        self.spare.extend(self.histograms.drain(..).flatten());
+        let histograms = self.histograms.drain(..).flatten();
+        self.free_histograms.extend(histograms);
     }
 
-    /// Gives up the histogram of a node that will not be split.
-    pub(crate) fn forget(&mut self, node: usize) {
-        self.spare
+    /// Releases the histogram of a node that will not be split.
+    pub(crate) fn release(&mut self, node: usize) {
+        self.free_histograms
             .extend(self.histograms.get_mut(node).and_then(Option::take));
     }
 
-    /// Histograms of the root, or of the children just born; `grad_hess` are in line with the rows that they count.
+    /// Computes histograms. Of two children, the smaller one's is computed from its rows; that of
+    /// the larger one is the parent's minus the smaller one's.
     pub(crate) fn count(
         &mut self,
         task: &GrowTask<'_, L>,
         group: usize,
-        (partition, mut grad_hess): (&Partition, &[[i16; L]]),
-        nodes: &[Node],
-        new_children: &[SplitChildren],
+        new: &HistogramTask<'_, L>,
     ) {
         let bins = task.binned.group(group);
-        self.histograms.resize_with(nodes.len(), || None);
-        if new_children.is_empty() {
-            let mut root = self.fresh();
-            root.fill(bins, grad_hess, partition.rows(&nodes[0].rows));
+        let rows_of = |node: usize| new.partition.rows(&new.nodes[node].rows);
+        self.histograms.resize_with(new.nodes.len(), || None);
+        if new.splits.is_empty() {
+            let mut root = self.allocate();
+            root.fill(bins, new.grad_hess, rows_of(0));
             self.histograms[0] = Some(root);
         }
-        for split in new_children {
-            let rows = partition.rows(&nodes[split.smaller].rows);
-            let (own, others) = grad_hess.split_at(rows.len());
-            grad_hess = others;
-            if nodes[split.larger].rows.is_empty() {
-                self.forget(split.parent);
+        let mut grad_hess = new.grad_hess;
+        for split in new.splits {
+            let rows = rows_of(split.smaller);
+            let (of_smaller, remaining) = grad_hess.split_at(rows.len());
+            grad_hess = remaining;
+            if rows_of(split.larger).is_empty() {
+                self.release(split.parent);
                 continue;
             }
-            if nodes[split.smaller].rows.is_empty() {
+            if rows.is_empty() {
                 self.histograms[split.larger] = self.histograms[split.parent].take();
                 continue;
             }
-            let mut rest = self.histograms[split.parent].take().expect(KEPT);
-            let mut part = self.fresh();
-            part.fill(bins, own, rows);
-            rest.subtract(&part);
-            self.histograms[split.smaller] = Some(part);
-            self.histograms[split.larger] = Some(rest);
+            let mut larger = self.histograms[split.parent].take().expect(KEPT);
+            let mut smaller = self.allocate();
+            smaller.fill(bins, of_smaller, rows);
+            larger.subtract(&smaller);
+            self.histograms[split.smaller] = Some(smaller);
+            self.histograms[split.larger] = Some(larger);
         }
     }
 
-    fn fresh(&mut self) -> Histogram<L> {
-        self.spare
+    fn allocate(&mut self) -> Histogram<L> {
+        self.free_histograms
             .pop()
             .unwrap_or_else(|| Histogram::new(self.columns.len()))
     }
 
-    /// The best condition for all nodes of a level together.
+    /// Finds the best common condition of all nodes of a level.
     pub(crate) fn search_level(
         &mut self,
         task: &GrowTask<'_, L>,
@@ -105,72 +128,73 @@ impl<const L: usize> HistogramBuilder<L> {
         nodes: &[Node],
         level: &[usize],
     ) {
-        for sums in &mut self.sums {
-            *sums = [[0.0; BINS]; 2];
+        for scores in &mut self.level_scores {
+            *scores = [[0.0; BINS]; 2];
         }
         self.order_categories(task, level);
         let mut unsplit = 0.0;
         for &node in level {
-            if nodes[node].rows.is_empty() {
-                continue;
-            }
-            let histogram = self.histograms[node].as_ref().expect(KEPT);
-            let total = total(histogram.column(0));
-            let own = task.scaled_gain.score(&total);
-            unsplit += own;
-            for (at, column) in self.columns.clone().enumerate() {
-                if !task.open[column] {
-                    continue;
-                }
-                let bins = histogram.column(at);
-                let [left, right] = &mut self.sums[at];
-                let how = (task.scaled_gain, own);
-                if task.columns.is_category[column] {
-                    let which = ScanOrder::Ordered(&self.orders[at]);
-                    add(left, self.scan.run(bins, which, [0; L], total, how));
-                    continue;
-                }
-                let which = ScanOrder::From1To(task.columns.n_bins[column]);
-                let missing = bins[0];
-                let how = (task.scaled_gain, own, task.columns.order[column]);
-                let scores = self.scan.run_in_order(bins, which, missing, total, how);
-                add(left, scores);
-                if task.columns.has_missing[column] {
-                    let scores = if missing == [0; L] {
-                        scores
-                    } else {
-                        self.scan.run_in_order(bins, which, [0; L], total, how)
-                    };
-                    add(right, scores);
-                }
+            if !nodes[node].rows.is_empty() {
+                unsplit += self.add_node_scores(task, node);
             }
         }
         let mut best: Option<SplitCandidate> = None;
-        for (at, column) in self.columns.clone().enumerate() {
-            if !task.open[column] {
-                continue;
+        for (slot, column) in self.columns.clone().enumerate() {
+            if task.allowed[column] {
+                let search = ColumnSearch {
+                    slot,
+                    column,
+                    noise_stream: depth,
+                    nodes: level,
+                };
+                let scores = &self.level_scores[slot];
+                let candidate = self.best_candidate(task, search, unsplit, scores);
+                best = better(best, candidate);
             }
-            let which = Place {
-                at,
-                column,
-                node: depth,
-            };
-            let found = self.pick(task, which, unsplit, level, &self.sums[at]);
-            best = join(best, found);
         }
         self.best_of_level = best;
     }
 
-    /// The best condition of each of some nodes.
+    /// Adds the scores of a node to those of its level. Returns the score of the unsplit node, which
+    /// replaces the score of every split with too little weight on one side.
+    fn add_node_scores(&mut self, task: &GrowTask<'_, L>, node: usize) -> f32 {
+        let histogram = self.histograms[node].as_ref().expect(KEPT);
+        let total = total(histogram.column(0));
+        let unsplit = task.scaled_gain.score(&total);
+        for (slot, column) in self.columns.clone().enumerate() {
+            if !task.allowed[column] {
+                continue;
+            }
+            let [missing_left, missing_right] = &mut self.level_scores[slot];
+            let order = &self.orders[slot];
+            let bins = histogram.column(slot);
+            let scan = scan_task(task, column, bins, order, total, unsplit);
+            let scores = self.scan.run(&scan);
+            add(missing_left, scores);
+            if task.columns.has_missing[column] && !task.columns.is_category[column] {
+                let scores = if scan.left == [0; L] {
+                    scores
+                } else {
+                    self.scan.run(&ScanTask {
+                        left: [0; L],
+                        ..scan
+                    })
+                };
+                add(missing_right, scores);
+            }
+        }
+        unsplit
+    }
+
+    /// Finds the best condition of each of some nodes.
     pub(crate) fn search_nodes(&mut self, task: &GrowTask<'_, L>, nodes: &[Node], which: &[usize]) {
         self.best_of_nodes.clear();
         for &node in which {
             let mut best = None;
             if nodes[node].rows.len() > 1 {
-                for (at, column) in self.columns.clone().enumerate() {
-                    if task.open[column] {
-                        let found = self.search_column(task, Place { at, column, node });
-                        best = join(best, found);
+                for column in self.columns.clone() {
+                    if task.allowed[column] {
+                        best = better(best, self.search_column(task, node, column));
                     }
                 }
             }
@@ -179,64 +203,61 @@ impl<const L: usize> HistogramBuilder<L> {
     }
 
     /// The best condition of one node on one column of the group.
-    pub(crate) fn search_one(
+    pub(crate) fn search_column(
         &mut self,
         task: &GrowTask<'_, L>,
         node: usize,
         column: usize,
     ) -> Option<SplitCandidate> {
-        let at = column - self.columns.start;
-        self.search_column(task, Place { at, column, node })
-    }
-
-    fn search_column(&mut self, task: &GrowTask<'_, L>, place: Place) -> Option<SplitCandidate> {
-        let Place { at, column, node } = place;
-        let level = [node];
+        let search = ColumnSearch {
+            slot: column - self.columns.start,
+            column,
+            noise_stream: node,
+            nodes: &[node],
+        };
         if task.columns.is_category[column] {
-            self.order_column(task, at, column, &level);
+            self.order_column(task, search.slot, column, search.nodes);
         }
-        let bins = self.histograms[node].as_ref().expect(KEPT).column(at);
-        let total = total(bins);
-        let own = task.scaled_gain.score(&total);
-        let how = (task.scaled_gain, REFUSED);
-        let mut sums = [[REFUSED; BINS]; 2];
-        if task.columns.is_category[column] {
-            let scores = self.scan.run(
-                bins,
-                ScanOrder::Ordered(&self.orders[at]),
-                [0; L],
-                total,
-                how,
-            );
-            sums[0][..scores.len()].copy_from_slice(scores);
-        } else {
-            let which = ScanOrder::From1To(task.columns.n_bins[column]);
-            let how = (task.scaled_gain, REFUSED, task.columns.order[column]);
-            let scores = self.scan.run_in_order(bins, which, bins[0], total, how);
-            sums[0][..scores.len()].copy_from_slice(scores);
-            if bins[0] != [0; L] {
-                let scores = self.scan.run_in_order(bins, which, [0; L], total, how);
-                sums[1][..scores.len()].copy_from_slice(scores);
-            }
+        let histogram = self.histograms[node].as_ref().expect(KEPT);
+        let bins = histogram.column(search.slot);
+        let (total, order) = (total(bins), &self.orders[search.slot]);
+        let scan = scan_task(task, column, bins, order, total, REFUSED);
+        let unsplit = task.scaled_gain.score(&total);
+        let mut scores = [[REFUSED; BINS]; 2];
+        let missing_left = self.scan.run(&scan);
+        scores[0][..missing_left.len()].copy_from_slice(missing_left);
+        if scan.left != [0; L] {
+            let missing_right = self.scan.run(&ScanTask {
+                left: [0; L],
+                ..scan
+            });
+            scores[1][..missing_right.len()].copy_from_slice(missing_right);
         }
-        self.pick(task, place, own, &level, &sums)
+        self.best_candidate(task, search, unsplit, &scores)
     }
 
     fn order_categories(&mut self, task: &GrowTask<'_, L>, level: &[usize]) {
-        for (at, column) in self.columns.clone().enumerate() {
-            if task.columns.is_category[column] && task.open[column] {
-                self.order_column(task, at, column, level);
+        for (slot, column) in self.columns.clone().enumerate() {
+            if task.columns.is_category[column] && task.allowed[column] {
+                self.order_column(task, slot, column, level);
             }
         }
     }
 
-    fn order_column(&mut self, task: &GrowTask<'_, L>, at: usize, column: usize, level: &[usize]) {
+    /// Orders the categories of a column by their sums over some nodes.
+    fn order_column(
+        &mut self,
+        task: &GrowTask<'_, L>,
+        slot: usize,
+        column: usize,
+        nodes: &[usize],
+    ) {
         *self.pooled = [[0; L]; BINS];
-        for &node in level {
+        for &node in nodes {
             let Some(histogram) = &self.histograms[node] else {
                 continue;
             };
-            for (sum, bin) in self.pooled.iter_mut().zip(histogram.column(at)) {
+            for (sum, bin) in self.pooled.iter_mut().zip(histogram.column(slot)) {
                 for entry in 0..L {
                     sum[entry] = sum[entry].wrapping_add(bin[entry]);
                 }
@@ -244,65 +265,34 @@ impl<const L: usize> HistogramBuilder<L> {
         }
         let n_bins = task.columns.n_bins[column];
         task.scaled_gain
-            .order(&self.pooled, n_bins, &mut self.orders[at]);
+            .order_bins(&self.pooled, n_bins, &mut self.orders[slot]);
     }
 
-    /// The best place of a column's scores, as a condition.
-    fn pick(
+    /// The split of highest rank among those that were scored, if it gains enough.
+    fn best_candidate(
         &self,
         task: &GrowTask<'_, L>,
-        place: Place,
+        search: ColumnSearch<'_>,
         unsplit: f32,
-        level: &[usize],
-        sums: &[[f32; BINS]; 2],
+        scores: &ColumnScores,
     ) -> Option<SplitCandidate> {
-        let Place { at, column, node } = place;
-        let is_category = task.columns.is_category[column];
-        let n = if is_category {
-            self.orders[at].len().saturating_sub(1)
-        } else {
-            task.columns.n_bins[column] - 1
-        };
-        let n_sides = if is_category || !task.columns.has_missing[column] {
-            1
-        } else {
-            2
-        };
-        let mut noise = task.noise.map(|noise| ScoreNoise::new(noise, node, column));
-        let (mut best, mut best_rank) = (None, f32::NEG_INFINITY);
-        for side in 0..n_sides {
-            // with missing cells on the right, the last bin parts them from all others
-            let n = if side == 1 || is_category {
-                n
-            } else {
-                n.saturating_sub(1)
-            };
-            for (after, &score) in sums[side][..n].iter().enumerate() {
-                let rank = match &mut noise {
-                    Some(noise) => score.max(0.0).sqrt() + noise.next(),
-                    None => score,
-                };
-                if rank > best_rank && score > REFUSED {
-                    best_rank = rank;
-                    best = Some((side, after, score));
-                }
-            }
-        }
-        let (side, after, score) = best?;
-        let gain = score - unsplit;
+        let column = search.column;
+        let mut noise = task.noise.map(|noise| ScoreNoise::new(noise, search));
+        let best = self.best_split(task, search, scores, &mut noise)?;
+        let gain = best.score - unsplit;
         let rank = match &mut noise {
-            Some(noise) => score.max(0.0).sqrt() + noise.next(),
+            Some(noise) => noise.rank(best.score),
             None => gain,
         };
         if noise.is_none() && gain <= MIN_GAIN * unsplit.abs() {
             return None;
         }
-        let right_bins = if is_category {
-            self.set_rule(task, place, level, after)
+        let right_bins = if task.columns.is_category[column] {
+            self.category_set(task, search, best.after)
         } else {
             RightBins::Above {
-                bin: after as u8 + 1,
-                missing_right: side == 1,
+                bin: best.after as u8 + 1,
+                missing_right: best.missing_right,
             }
         };
         Some(SplitCandidate {
@@ -313,20 +303,61 @@ impl<const L: usize> HistogramBuilder<L> {
         })
     }
 
-    /// The last of the ordered bins go right; bins without rows follow the heavier side.
-    fn set_rule(
+    fn best_split(
         &self,
         task: &GrowTask<'_, L>,
-        place: Place,
-        level: &[usize],
+        search: ColumnSearch<'_>,
+        scores: &ColumnScores,
+        noise: &mut Option<ScoreNoise>,
+    ) -> Option<ScoredSplit> {
+        let is_category = task.columns.is_category[search.column];
+        let n_splits = if is_category {
+            self.orders[search.slot].len().saturating_sub(1)
+        } else {
+            task.columns.n_bins[search.column] - 1
+        };
+        let has_both_sides = !is_category && task.columns.has_missing[search.column];
+        let (mut best, mut best_rank) = (None, f32::NEG_INFINITY);
+        for (side, scores) in scores
+            .iter()
+            .enumerate()
+            .take(1 + usize::from(has_both_sides))
+        {
+            // only with missing cells on the right, rows remain on the right of the last bin
+            let n = if side == 1 || is_category {
+                n_splits
+            } else {
+                n_splits.saturating_sub(1)
+            };
+            for (after, &score) in scores[..n].iter().enumerate() {
+                let rank = match noise {
+                    Some(noise) => noise.rank(score),
+                    None => score,
+                };
+                if rank > best_rank && score > REFUSED {
+                    best_rank = rank;
+                    best = Some(ScoredSplit {
+                        after,
+                        missing_right: side == 1,
+                        score,
+                    });
+                }
+            }
+        }
+        best
+    }
+
+    /// The set of the ordered bins after `after`. Bins without rows go to the heavier side.
+    fn category_set(
+        &self,
+        task: &GrowTask<'_, L>,
+        search: ColumnSearch<'_>,
         after: usize,
     ) -> RightBins {
-        let order = &self.orders[place.at];
-        let (left, right) = order.split_at(after + 1);
+        let (left, right) = self.orders[search.slot].split_at(after + 1);
         let weight = |bins: &[u8]| -> i64 {
-            bins.iter()
-                .map(|&bin| self.weight(task, place.at, level, bin as usize))
-                .sum()
+            let weights = bins.iter().map(|&bin| self.weight(task, search, bin));
+            weights.sum()
         };
         let empty_right = weight(right) > weight(left);
         let mut set = if empty_right { [u64::MAX; 4] } else { [0; 4] };
@@ -339,57 +370,99 @@ impl<const L: usize> HistogramBuilder<L> {
         RightBins::In(set)
     }
 
-    fn weight(&self, task: &GrowTask<'_, L>, at: usize, level: &[usize], bin: usize) -> i64 {
+    /// Weight of the rows in one bin.
+    fn weight(&self, task: &GrowTask<'_, L>, search: ColumnSearch<'_>, bin: u8) -> i64 {
         let of_node = |&node: &usize| {
             let histogram = self.histograms[node].as_ref();
             histogram.map_or(0, |histogram| {
-                i64::from(histogram.column(at)[bin][task.scaled_gain.weight()])
+                let entries = histogram.column(search.slot)[bin as usize];
+                i64::from(entries[task.scaled_gain.weight()])
             })
         };
-        level.iter().map(of_node).sum()
+        search.nodes.iter().map(of_node).sum()
     }
 }
 
-/// Part of a node's score below which a gain is no more than rounding.
-const MIN_GAIN: f32 = 1e-5;
-const KEPT: &str = "a node keeps its histogram until it is split";
-
-/// A column, its place in the group, and the node (or level) in question.
+/// One column of the group, and the nodes to find a common condition for.
 #[derive(Debug, Clone, Copy)]
-struct Place {
-    at: usize,
+struct ColumnSearch<'a> {
+    /// Index of the column within its group.
+    slot: usize,
     column: usize,
-    node: usize,
+    /// Random stream of the noise on scores: the node, or the depth of the level.
+    noise_stream: usize,
+    nodes: &'a [usize],
 }
 
+/// The split after the bin at place `after` of the scan.
+#[derive(Debug, Clone, Copy)]
+struct ScoredSplit {
+    after: usize,
+    missing_right: bool,
+    score: f32,
+}
+
+/// The scan of a column. Missing cells of a numeric column go left; those of a categorical column
+/// are a category of their own.
+fn scan_task<'a, const L: usize>(
+    task: &GrowTask<'a, L>,
+    column: usize,
+    bins: &'a Bins<L>,
+    order: &'a [u8],
+    total: [i32; L],
+    fallback: f32,
+) -> ScanTask<'a, L> {
+    let is_category = task.columns.is_category[column];
+    ScanTask {
+        bins,
+        order: if is_category {
+            ScanOrder::Ordered(order)
+        } else {
+            ScanOrder::From1To(task.columns.n_bins[column])
+        },
+        left: if is_category { [0; L] } else { bins[0] },
+        total,
+        scaled_gain: task.scaled_gain,
+        fallback,
+        monotonic_cst: if is_category {
+            0
+        } else {
+            task.columns.monotonic_cst[column]
+        },
+    }
+}
+
+/// Normal noise on the scores of one column.
 struct ScoreNoise {
     stream: Gaussian,
     sd: f32,
-    ready: [f32; 32],
-    used: usize,
+    buffer: [f32; 32],
+    n_used: usize,
 }
 
 impl ScoreNoise {
-    fn new(noise: SplitNoise, node: usize, column: usize) -> Self {
+    fn new(noise: SplitNoise, search: ColumnSearch<'_>) -> Self {
+        let key = noise.key.child(search.noise_stream as u64);
         Self {
-            stream: Gaussian::new(noise.key.child(node as u64).child(column as u64)),
+            stream: Gaussian::new(key.child(search.column as u64)),
             sd: noise.sd,
-            ready: [0.0; 32],
-            used: 32,
+            buffer: [0.0; 32],
+            n_used: 32,
         }
     }
 
-    fn next(&mut self) -> f32 {
-        if self.used == self.ready.len() {
-            self.stream.fill(&mut self.ready);
-            self.used = 0;
+    /// The root of a score plus noise.
+    fn rank(&mut self, score: f32) -> f32 {
+        if self.n_used == self.buffer.len() {
+            self.stream.fill(&mut self.buffer);
+            self.n_used = 0;
         }
-        self.used += 1;
-        self.sd * self.ready[self.used - 1]
+        self.n_used += 1;
+        score.max(0.0).sqrt() + self.sd * self.buffer[self.n_used - 1]
     }
 }
 
-fn join(a: Option<SplitCandidate>, b: Option<SplitCandidate>) -> Option<SplitCandidate> {
+fn better(a: Option<SplitCandidate>, b: Option<SplitCandidate>) -> Option<SplitCandidate> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.better(b)),
         (a, b) => a.or(b),

@@ -1,4 +1,4 @@
-//! Rows by node: one array of row numbers in which every node owns a run.
+//! The partition of rows into nodes: one array of row numbers in which every node owns a range.
 
 use std::ops::Range;
 
@@ -10,27 +10,27 @@ use crate::trees::condition::BinCondition;
 #[derive(Debug, Clone)]
 pub(crate) struct Partition {
     rows: Vec<u32>,
-    spare: Vec<u32>,
+    scratch: Vec<u32>,
 }
 
 impl Partition {
-    /// All of `n_rows` rows in one node.
+    /// One node with rows `0..n_rows`.
     pub(crate) fn new(n_rows: usize) -> Self {
         Self {
             rows: (0..n_rows as u32).collect(),
-            spare: vec![0; n_rows],
+            scratch: vec![0; n_rows],
         }
     }
 
-    /// Some rows, ascending, in one node.
+    /// One node with these rows, which ascend.
     pub(crate) fn of(rows: Vec<u32>) -> Self {
         Self {
-            spare: vec![0; rows.len()],
+            scratch: vec![0; rows.len()],
             rows,
         }
     }
 
-    /// Puts all rows into one node again.
+    /// Puts rows `0..n_rows` into one node again.
     pub(crate) fn reset(&mut self) {
         for (at, row) in self.rows.iter_mut().enumerate() {
             *row = at as u32;
@@ -45,7 +45,7 @@ impl Partition {
         &self.rows[node.clone()]
     }
 
-    /// Parts a node: rows that pass the condition come last. Returns where they begin.
+    /// Splits a node: rows that go right come last. Returns the start of their range.
     pub(crate) fn split(
         &mut self,
         node: &Range<usize>,
@@ -54,7 +54,7 @@ impl Partition {
     ) -> usize {
         let (bins, at) = binned.place(condition.column);
         let rows = &mut self.rows[node.clone()];
-        let right = &mut self.spare[..rows.len()];
+        let right = &mut self.scratch[..rows.len()];
         let table = condition.table();
         let (mut n_left, mut n_right) = (0, 0);
         for index in 0..rows.len() {
@@ -63,7 +63,7 @@ impl Partition {
                 prefetch(bins, later as usize);
             }
             let goes_right = table[bins[row as usize][at] as usize];
-            // both are written and one is kept: no branch to mispredict
+            // branch-free: the row is written to both sides and one side advances
             rows[n_left] = row;
             right[n_right] = row;
             n_left += usize::from(!goes_right);

@@ -1,54 +1,57 @@
-//! Gradients as whole numbers, so that their sums are exact and do not depend on the order of adding.
+//! Gradients quantized to integers, whose sums are exact and do not depend on the order of
+//! addition.
 //!
-//! A row carries `L` numbers (gradients, hessians, weight). Each entry is scaled_gain by a power of two so that its largest
-//! value stays within 30 bits: the *wide* numbers, whose sums in 64 bits give leaf values. Histograms add *narrow* numbers
-//! of 16 bits in 32 bits: the wide ones without their last `shift` bits, rounded up or down at random so that the mean is
-//! kept. A narrow number differs from its wide one by less than `2^shift` units, so a sum over `n` rows by less than
-//! `n 2^shift` and, the roundings being independent, by about `sqrt(n) 2^shift / 2`.
+//! A row has `L` entries: gradients, hessians, weight. Each entry is scaled by a power of two such
+//! that its largest absolute value fits into 30 bits. These *wide* integers are summed in 64 bits
+//! and give leaf values. Histograms sum *narrow* integers of 16 bits in 32 bits: the wide integers
+//! without their last `shift` bits, stochastically rounded, which makes them unbiased. A narrow
+//! integer deviates from its wide integer by less than `2^shift` units; a sum over `n` rows
+//! deviates by less than `n 2^shift` and, since roundings are independent, typically by
+//! `sqrt(n) 2^shift / 2`.
 
 use crate::numerics::prefetch::visit;
 use crate::numerics::real::truncate;
 use crate::rng::mix;
 
-/// Bits of the largest wide number, its sign apart.
+/// Bits of the largest wide integer, without its sign.
 const WIDE_BITS: i32 = 30;
-/// Fewest bits to leave out of a wide number, so that the rest stays well within 16 bits.
+/// Fewest bits that a narrow integer drops, such that the remaining ones fit into 16 bits.
 const MIN_SHIFT: u32 = 16;
-/// Rows that are rounded at a time: they stay in the first-level cache from one step to the next.
+/// Rows of a chunk, which stays in the first-level cache between the steps of quantization.
 const CHUNK: usize = 256;
 
-/// The numbers of all rows.
+/// Quantized entries of all rows.
 #[derive(Debug, Clone)]
 pub(crate) struct QuantizedGradients<const L: usize> {
     pub(crate) wide: Vec<[i32; L]>,
     pub(crate) narrow: Vec<[i16; L]>,
     /// Value of one wide unit of each entry.
     pub(crate) unit: [f64; L],
-    /// Bits that a narrow number leaves out.
+    /// Bits that a narrow integer drops.
     pub(crate) shift: u32,
-    /// Exact sums of the wide numbers of all rows, in units of value.
+    /// Exact sums of the wide integers over all rows, times their units.
     pub(crate) totals: [f64; L],
 }
 
 impl<const L: usize> QuantizedGradients<L> {
-    /// HistogramBuilder for `n_rows` rows.
+    /// Allocates memory for `n_rows` rows.
     pub(crate) fn new(n_rows: usize) -> Self {
         Self {
             wide: vec![[0; L]; n_rows],
             narrow: vec![[0; L]; n_rows],
             unit: [1.0; L],
-            // n_rows (2^(30 - shift) + 1) stays below 2^31
+            // n_rows (2^(30 - shift) + 1) is below 2^31: histograms cannot overflow
             shift: n_rows.next_power_of_two().ilog2().max(MIN_SHIFT),
             totals: [0.0; L],
         }
     }
 
-    /// Value of one narrow unit of a entry.
+    /// Value of one narrow unit of an entry.
     pub(crate) fn narrow_unit(&self, entry: usize) -> f64 {
         self.unit[entry] * f64::from(1_u32 << self.shift)
     }
 
-    /// Takes over the values of all rows. Row `i` is rounded by the stream of `salt` and `i`, whoever computes it.
+    /// Quantizes the entries of all rows. The rounding of row `i` depends on `salt` and `i` alone.
     pub(crate) fn set(&mut self, values: &[[f32; L]], salt: u64) {
         let largest = largest(values);
         let mut scale = [0.0; L];
@@ -58,15 +61,15 @@ impl<const L: usize> QuantizedGradients<L> {
             self.unit[entry] = power_of_two(-exponent);
         }
         let scales = scale.repeat(CHUNK);
-        let mut stream = mix(salt) as u32;
+        let mut counter = mix(salt) as u32;
         let mut totals = [0_i64; L];
         let chunks = values.chunks(CHUNK).zip(self.wide.chunks_mut(CHUNK));
         for ((values, wide), narrow) in chunks.zip(self.narrow.chunks_mut(CHUNK)) {
-            let sums = round(values, &scales, wide, narrow, (stream, self.shift));
+            let sums = round(values, &scales, wide, narrow, counter, self.shift);
             for entry in 0..L {
                 totals[entry] += sums[entry];
             }
-            stream = stream.wrapping_add((CHUNK * L) as u32);
+            counter = counter.wrapping_add((CHUNK * L) as u32);
         }
         self.totals = self.in_units(totals);
     }
@@ -75,32 +78,33 @@ impl<const L: usize> QuantizedGradients<L> {
         std::array::from_fn(|entry| sums[entry] as f64 * self.unit[entry])
     }
 
-    /// Exact sums of the wide numbers of some rows, in units of value.
+    /// Exact sums of the wide integers over some rows, times their units.
     pub(crate) fn sums(&self, rows: &[u32]) -> [f64; L] {
         let mut sums = [0_i64; L];
-        visit(&self.wide, rows, |numbers| {
+        visit(&self.wide, rows, |wide| {
             for entry in 0..L {
-                sums[entry] += i64::from(numbers[entry]);
+                sums[entry] += i64::from(wide[entry]);
             }
         });
         self.in_units(sums)
     }
 }
 
+/// Largest absolute value of each entry.
 #[multiversion::multiversion(targets = "simd")]
 fn largest<const L: usize>(values: &[[f32; L]]) -> [f32; L] {
     let mut largest = [0.0_f32; L];
-    // several rows side by side: a maximum need not wait for the one before
-    let mut side_by_side = [[0.0_f32; L]; 8];
-    let (many, rest) = values.as_chunks::<8>();
-    for rows in many {
-        for (largest, row) in side_by_side.iter_mut().zip(rows) {
+    // eight independent maxima: none has to wait for the result of the previous row
+    let mut partial = [[0.0_f32; L]; 8];
+    let (chunks, remaining) = values.as_chunks::<8>();
+    for rows in chunks {
+        for (largest, row) in partial.iter_mut().zip(rows) {
             for entry in 0..L {
                 largest[entry] = largest[entry].max(row[entry].abs());
             }
         }
     }
-    for row in side_by_side.iter().chain(rest) {
+    for row in partial.iter().chain(remaining) {
         for entry in 0..L {
             largest[entry] = largest[entry].max(row[entry].abs());
         }
@@ -108,27 +112,29 @@ fn largest<const L: usize>(values: &[[f32; L]]) -> [f32; L] {
     largest
 }
 
-/// Fine and narrow numbers of some rows; returns the sums of the wide ones.
+/// Computes the wide and narrow integers of some rows; returns the sums of the wide ones. The
+/// rounding of the integer at place `i` uses the random bits of `counter + i`.
 #[multiversion::multiversion(targets = "simd")]
 fn round<const L: usize>(
     values: &[[f32; L]],
     scales: &[f32],
     wide: &mut [[i32; L]],
     narrow: &mut [[i16; L]],
-    (stream, shift): (u32, u32),
+    counter: u32,
+    shift: u32,
 ) -> [i64; L] {
-    // plain loops over one length: these the compiler turns into vector instructions
+    // plain loops of one length, which the compiler vectorises
     let values = values.as_flattened();
     let n = values.len();
     let (scales, narrow) = (&scales[..n], &mut narrow.as_flattened_mut()[..n]);
-    let cells = &mut wide.as_flattened_mut()[..n];
+    let flat = &mut wide.as_flattened_mut()[..n];
     for at in 0..n {
-        cells[at] = truncate(values[at] * scales[at]);
+        flat[at] = truncate(values[at] * scales[at]);
     }
     let mask = (1_u32 << shift) - 1;
     for at in 0..n {
-        let random = scramble(stream.wrapping_add(at as u32)) & mask;
-        narrow[at] = (cells[at].wrapping_add(random as i32) >> shift) as i16;
+        let random = scramble(counter.wrapping_add(at as u32)) & mask;
+        narrow[at] = (flat[at].wrapping_add(random as i32) >> shift) as i16;
     }
     let mut sums = [0_i64; L];
     for row in wide.iter() {
@@ -139,7 +145,7 @@ fn round<const L: usize>(
     sums
 }
 
-/// A bijection of 32 bits whose output bits each depend on all input bits; cheap in SIMD lanes.
+/// A bijective hash of 32 bits (Wellons' `lowbias32`), cheap in SIMD lanes.
 #[inline(always)]
 fn scramble(mut x: u32) -> u32 {
     x = (x ^ (x >> 16)).wrapping_mul(0x7feb_352d);
@@ -147,12 +153,12 @@ fn scramble(mut x: u32) -> u32 {
     x ^ (x >> 16)
 }
 
-/// The exponent `e` with `2^(e-1) <= x < 2^e`; 0 for zero and what is no number.
+/// The exponent `e` with `2^(e-1) <= x < 2^e`; 0 if `x` is zero, subnormal or not finite.
 fn exponent_of(x: f32) -> i32 {
     if !x.is_normal() {
         return 0;
     }
-    // held where both the scale and its inverse are normal numbers
+    // within these bounds the scale and its inverse are normal numbers
     ((x.to_bits() >> 23) as i32 - 126).clamp(-90, 128)
 }
 
@@ -170,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn fine_sums_are_exact_to_a_unit_per_row_and_in_any_order() {
+    fn wide_sums_are_exact_to_a_unit_per_row_in_any_order() {
         let values = rows(1000);
         let mut quantized = QuantizedGradients::<2>::new(1000);
         quantized.set(&values, 1);
@@ -188,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn coarse_sums_keep_within_the_stated_bound_and_have_no_bias() {
+    fn narrow_sums_are_unbiased_and_within_the_stated_bound() {
         let n = 20_000;
         let values = rows(n);
         let mut quantized = QuantizedGradients::<2>::new(n);
@@ -203,7 +209,7 @@ mod tests {
                     .map(|row| i64::from(row[entry]))
                     .sum();
                 let error = (narrow as f64 * quantized.narrow_unit(entry) - wide[entry]).abs();
-                // six standard deviations of a sum of independent roundings: a false alarm in 10^9
+                // six standard deviations of a sum of independent roundings: fails once in 10^9
                 assert!(error <= 6.0 * 0.5 * (n as f64).sqrt() * quantized.narrow_unit(entry));
             }
         }
@@ -228,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_and_extremes_are_taken() {
+    fn zeros_and_extreme_values_are_quantized() {
         let mut quantized = QuantizedGradients::<2>::new(3);
         quantized.set(&[[0.0, 1e-30], [0.0, 0.0], [0.0, 3e37]], 0);
         assert_eq!(quantized.wide[0], [0, 0]);

@@ -1,8 +1,9 @@
-//! What a node would gain from each threshold of one column.
+//! Scores of the splits of a node on one column.
 //!
-//! A set of rows with gradient sums `G_k` and hessian sums `H_k` lowers the loss by half of `sum_k c_k G_k^2 / (H_k + l2_k)` if
-//! each output takes its best step. The score of a split is that sum over both sides; what it gains is the score less
-//! that of the node unsplit.
+//! With gradient sums `G_k` and hessian sums `H_k` of output `k`, the score of a set of rows is
+//! `sum_k c_k G_k^2 / (H_k + l2_k)`: twice the reduction of the loss by a Newton step of every
+//! output. The score of a split is the sum of the scores of both sides; its gain is the score of
+//! the split minus that of the unsplit node.
 
 use multiversion::multiversion;
 
@@ -10,16 +11,16 @@ use crate::likelihood::OutputTerms;
 use crate::trees::histogram::histogram::{BINS, Bins};
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 
-/// What the entries mean.
+/// The terms of the score, and the least weight of a leaf.
 #[derive(Debug, Clone)]
 pub(crate) struct GainSpec {
     pub(crate) outputs: Vec<OutputTerms>,
-    /// The entry that the least weight of a leaf is counted in.
+    /// The entry that holds the weight of a row.
     pub(crate) weight: usize,
     pub(crate) min_weight: f64,
 }
 
-/// The gain_spec in narrow units.
+/// A [`GainSpec`] in units of the narrow quantized gradients.
 #[derive(Debug, Clone)]
 pub(crate) struct ScaledGain {
     outputs: Vec<ScaledOutput>,
@@ -35,7 +36,7 @@ struct ScaledOutput {
     l2: f32,
 }
 
-/// Score where a split is not allowed.
+/// Score of a split that is not allowed.
 pub(crate) const REFUSED: f32 = f32::NEG_INFINITY;
 
 impl ScaledGain {
@@ -50,7 +51,7 @@ impl ScaledGain {
                 gradient: output.gradient,
                 hessian: output.hessian,
                 factor: (output.factor * gradient * gradient / hessian) as f32,
-                // never zero: an empty side scores nothing instead of 0/0
+                // positive, so that the score of an empty side is 0 and not 0/0
                 l2: ((output.l2 / hessian) as f32).max(1e-3),
             }
         });
@@ -62,21 +63,27 @@ impl ScaledGain {
         }
     }
 
-    /// Bins that hold rows, by the step that the output which tells them apart best would take.
-    pub(crate) fn order<const L: usize>(&self, bins: &Bins<L>, n_bins: usize, out: &mut Vec<u8>) {
+    /// Orders the categories of a column for the scan: the bins with rows, by the Newton step of
+    /// one output. That output is the one whose score rises most if every bin is a leaf of its own.
+    pub(crate) fn order_bins<const L: usize>(
+        &self,
+        bins: &Bins<L>,
+        n_bins: usize,
+        out: &mut Vec<u8>,
+    ) {
         let step = |output: &ScaledOutput, bin: usize| {
             bins[bin][output.gradient] as f32 / (bins[bin][output.hessian] as f32 + output.l2)
         };
-        let spread = |output: &ScaledOutput| -> f32 {
+        let score = |output: &ScaledOutput| -> f32 {
             let terms =
                 (0..n_bins).map(|bin| bins[bin][output.gradient] as f32 * step(output, bin));
             output.factor * terms.sum::<f32>()
         };
         out.clear();
-        let Some(leader) = self
+        let Some(best) = self
             .outputs
             .iter()
-            .max_by(|a, b| spread(a).total_cmp(&spread(b)))
+            .max_by(|a, b| score(a).total_cmp(&score(b)))
         else {
             return;
         };
@@ -86,18 +93,18 @@ impl ScaledGain {
                 .map(|bin| bin as u8),
         );
         out.sort_by(|&a, &b| {
-            step(leader, a.into())
-                .total_cmp(&step(leader, b.into()))
+            step(best, a.into())
+                .total_cmp(&step(best, b.into()))
                 .then(a.cmp(&b))
         });
     }
 
-    /// The entry that weights stand in.
+    /// The entry that holds the weight of a row.
     pub(crate) fn weight(&self) -> usize {
         self.weight
     }
 
-    /// Score of a node that is not split.
+    /// Score of an unsplit node.
     pub(crate) fn score<const L: usize>(&self, total: &[i32; L]) -> f32 {
         self.outputs
             .iter()
@@ -109,14 +116,39 @@ impl ScaledGain {
     }
 }
 
-/// HistogramBuilder for one search.
+/// The bins of a scan, from left to right.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ScanOrder<'a> {
+    /// From bin 1, which excludes the missing cells, to this bin, exclusive.
+    From1To(usize),
+    /// These bins.
+    Ordered(&'a [u8]),
+}
+
+/// A scan of one column: a split after each of some bins, with the bins so far on the left.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ScanTask<'a, const L: usize> {
+    pub(crate) bins: &'a Bins<L>,
+    pub(crate) order: ScanOrder<'a>,
+    /// Sums of the rows on the left of every split: the missing cells, or none.
+    pub(crate) left: [i32; L],
+    /// Sums of all rows of the node.
+    pub(crate) total: [i32; L],
+    pub(crate) scaled_gain: &'a ScaledGain,
+    /// Score of a split with too little weight on one side.
+    pub(crate) fallback: f32,
+    /// Monotone constraint of the first output: 1 increasing, -1 decreasing, 0 none.
+    pub(crate) monotonic_cst: i8,
+}
+
+/// Workspace of scans.
 #[derive(Debug, Clone)]
 pub(crate) struct BinScan<const L: usize> {
-    /// Sums over the bins up to each.
+    /// Sums on the left of each split, bins x entries.
     running: Box<Bins<L>>,
-    /// The same, entry by entry.
+    /// Sums on the left of each split, entries x bins.
     below: Box<[[i32; BINS]; L]>,
-    /// Score of the split after each bin.
+    /// Score of each split.
     scores: [f32; BINS],
 }
 
@@ -129,82 +161,68 @@ impl<const L: usize> BinScan<L> {
         }
     }
 
-    /// Scores of the splits after each of some bins, with what comes before on the left. `start` is on the left from the
-    /// beginning; `fallback` stands where a side would be too light.
-    pub(crate) fn run(
-        &mut self,
-        bins: &Bins<L>,
-        which: ScanOrder<'_>,
-        start: [i32; L],
-        total: [i32; L],
-        (scaled_gain, fallback): (&ScaledGain, f32),
-    ) -> &[f32] {
-        let n = match which {
-            ScanOrder::From1To(end) => accumulate(bins[1..end].iter(), start, &mut self.running),
+    /// Score of the split after each bin of the scan.
+    pub(crate) fn run(&mut self, task: &ScanTask<'_, L>) -> &[f32] {
+        let n = match task.order {
+            ScanOrder::From1To(end) => {
+                accumulate(task.bins[1..end].iter(), task.left, &mut self.running)
+            }
             ScanOrder::Ordered(order) => {
-                let ordered = order.iter().map(|&bin| &bins[bin as usize]);
-                accumulate(ordered, start, &mut self.running)
+                let ordered = order.iter().map(|&bin| &task.bins[bin as usize]);
+                accumulate(ordered, task.left, &mut self.running)
             }
         };
-        // whole chunks: what lies beyond the last bin is of earlier searches and not read
+        // whole chunks: beyond the last bin stand sums of earlier scans, whose scores are not read
         let scores = &mut self.scores[..n.next_multiple_of(CHUNK)];
-        let sums = (&*self.running, &mut *self.below);
-        score_all(sums, &total, scaled_gain, fallback, scores);
-        &self.scores[..n]
-    }
-
-    /// As [`BinScan::run`]; where the first output would break an order, it counts as not split.
-    pub(crate) fn run_in_order(
-        &mut self,
-        bins: &Bins<L>,
-        which: ScanOrder<'_>,
-        start: [i32; L],
-        total: [i32; L],
-        (scaled_gain, fallback, order): (&ScaledGain, f32, i8),
-    ) -> &[f32] {
-        let n = self
-            .run(bins, which, start, total, (scaled_gain, fallback))
-            .len();
-        let (Some(output), true) = (scaled_gain.outputs.first(), order != 0) else {
-            return &self.scores[..n];
-        };
-        let part = |g: f32, h: f32| output.factor * g * g / h;
-        let (all_g, all_h) = (total[output.gradient], total[output.hessian]);
-        // after the last bin only missing cells are left, which have no place in the order
-        for at in 0..n.saturating_sub(1) {
-            let below = |entry: usize| self.below[entry][at];
-            let least = below(scaled_gain.weight)
-                .min(total[scaled_gain.weight].wrapping_sub(below(scaled_gain.weight)));
-            let (g, h) = (below(output.gradient), below(output.hessian));
-            let (rest_g, rest_h) = (all_g.wrapping_sub(g) as f32, all_h.wrapping_sub(h) as f32);
-            let (g, h, rest_h) = (g as f32, h as f32 + output.l2, rest_h + output.l2);
-            if f32::from(order) * (rest_g * h - g * rest_h) < 0.0 && least >= scaled_gain.min_weight
-            {
-                let whole = part(all_g as f32, all_h as f32 + output.l2);
-                self.scores[at] += whole - part(g, h) - part(rest_g, rest_h);
-            }
+        score_all(
+            &self.running,
+            &mut self.below,
+            &task.total,
+            task.scaled_gain,
+            task.fallback,
+            scores,
+        );
+        if task.monotonic_cst != 0 {
+            self.constrain(task, n);
         }
         &self.scores[..n]
     }
+
+    /// Scores the first output as unsplit in every split that violates the monotone constraint.
+    fn constrain(&mut self, task: &ScanTask<'_, L>, n: usize) {
+        let ScanTask {
+            total, scaled_gain, ..
+        } = task;
+        let Some(output) = scaled_gain.outputs.first() else {
+            return;
+        };
+        let part = |g: f32, h: f32| output.factor * g * g / h;
+        let (all_g, all_h) = (total[output.gradient], total[output.hessian]);
+        // the split after the last bin separates missing cells, to which no constraint applies
+        for at in 0..n.saturating_sub(1) {
+            let below = |entry: usize| self.below[entry][at];
+            let lighter = below(scaled_gain.weight)
+                .min(total[scaled_gain.weight].wrapping_sub(below(scaled_gain.weight)));
+            let (g, h) = (below(output.gradient), below(output.hessian));
+            let (right_g, right_h) = (all_g.wrapping_sub(g) as f32, all_h.wrapping_sub(h) as f32);
+            let (g, h, right_h) = (g as f32, h as f32 + output.l2, right_h + output.l2);
+            let is_violated = f32::from(task.monotonic_cst) * (right_g * h - g * right_h) < 0.0;
+            if is_violated && lighter >= scaled_gain.min_weight {
+                let unsplit = part(all_g as f32, all_h as f32 + output.l2);
+                self.scores[at] += unsplit - part(g, h) - part(right_g, right_h);
+            }
+        }
+    }
 }
 
-/// Bins that take part in a search.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum ScanOrder<'a> {
-    /// From the first that is no missing cell to before this one.
-    From1To(usize),
-    /// These, in this order.
-    Ordered(&'a [u8]),
-}
-
-/// Running sums; returns how many.
+/// Computes cumulative sums that start from `left`; returns their number.
 #[inline]
 fn accumulate<'a, const L: usize>(
     bins: impl Iterator<Item = &'a [i32; L]>,
-    start: [i32; L],
+    left: [i32; L],
     running: &mut Bins<L>,
 ) -> usize {
-    let (mut sum, mut n) = (start, 0);
+    let (mut sum, mut n) = (left, 0);
     for (bin, running) in bins.zip(running) {
         for entry in 0..L {
             sum[entry] = sum[entry].wrapping_add(bin[entry]);
@@ -215,21 +233,23 @@ fn accumulate<'a, const L: usize>(
     n
 }
 
-/// Scores are computed for a multiple of so many bins.
+/// The number of computed scores is a multiple of this one.
 const CHUNK: usize = 16;
 
-/// Keeps products of four whole numbers of 32 bits within the range of an `f32`.
+/// `2^-32`: keeps products of four 32-bit integers within the range of `f32`.
 const SMALL: f32 = 1.0 / 4_294_967_296.0;
 
+/// Transposes the sums on the left of each split into `below` and computes the scores.
 #[multiversion(targets = "simd")]
 fn score_all<const L: usize>(
-    (running, below): (&Bins<L>, &mut [[i32; BINS]; L]),
+    running: &Bins<L>,
+    below: &mut [[i32; BINS]; L],
     total: &[i32; L],
     scaled_gain: &ScaledGain,
     fallback: f32,
     scores: &mut [f32],
 ) {
-    // plain loops over one length: these the compiler turns into vector instructions
+    // plain loops of one length, which the compiler vectorises
     let n = scores.len().min(BINS);
     let scores = &mut scores[..n];
     for at in 0..n {
@@ -238,31 +258,37 @@ fn score_all<const L: usize>(
         }
     }
     let below = &*below;
-    let sums = |output: &ScaledOutput| (&below[output.gradient][..n], &below[output.hessian][..n]);
+    let sums = |output: &ScaledOutput| {
+        let (gradients, hessians) = (&below[output.gradient][..n], &below[output.hessian][..n]);
+        move |at: usize| GradHess {
+            gradient: gradients[at],
+            hessian: hessians[at],
+        }
+    };
     let (pairs, single) = scaled_gain.outputs.as_chunks::<2>();
     scores.fill(0.0);
     for [a, b] in pairs {
-        let ((g_a, h_a), (g_b, h_b)) = (sums(a), sums(b));
-        let (all_a, all_b) = (a.of(total), b.of(total));
+        let (left_a, left_b) = (sums(a), sums(b));
+        let (all_a, all_b) = (a.sums(total), b.sums(total));
         for at in 0..n {
             // one division for both sides of both outputs
-            let (above_a, under_a) = a.fraction((g_a[at], h_a[at]), all_a);
-            let (above_b, under_b) = b.fraction((g_b[at], h_b[at]), all_b);
-            scores[at] += (above_a * under_b + above_b * under_a) / (under_a * under_b);
+            let (top_a, bottom_a) = a.fraction(left_a(at), all_a);
+            let (top_b, bottom_b) = b.fraction(left_b(at), all_b);
+            scores[at] += (top_a * bottom_b + top_b * bottom_a) / (bottom_a * bottom_b);
         }
     }
     for output in single {
-        let ((g, h), all) = (sums(output), output.of(total));
+        let (left, all) = (sums(output), output.sums(total));
         for at in 0..n {
-            let (above, under) = output.fraction((g[at], h[at]), all);
-            scores[at] += above / under;
+            let (top, bottom) = output.fraction(left(at), all);
+            scores[at] += top / bottom;
         }
     }
     let (weights, all) = (&below[scaled_gain.weight][..n], total[scaled_gain.weight]);
     let min_weight = scaled_gain.min_weight;
     for at in 0..n {
-        let least = weights[at].min(all.wrapping_sub(weights[at]));
-        scores[at] = if least >= min_weight {
+        let lighter = weights[at].min(all.wrapping_sub(weights[at]));
+        scores[at] = if lighter >= min_weight {
             scores[at]
         } else {
             fallback
@@ -270,20 +296,31 @@ fn score_all<const L: usize>(
     }
 }
 
+/// Sums of the gradients and of the hessians of one output.
+#[derive(Debug, Clone, Copy)]
+struct GradHess {
+    gradient: i32,
+    hessian: i32,
+}
+
 impl ScaledOutput {
-    /// Its gradient and hessian among the gradient and hessian entries.
-    fn of<const L: usize>(&self, grad_hess: &[i32; L]) -> (i32, i32) {
-        (grad_hess[self.gradient], grad_hess[self.hessian])
+    /// The sums of this output.
+    fn sums<const L: usize>(&self, entries: &[i32; L]) -> GradHess {
+        GradHess {
+            gradient: entries[self.gradient],
+            hessian: entries[self.hessian],
+        }
     }
 
-    /// The score of a side and of what is left of the whole, as one fraction.
+    /// The score of a split as numerator and denominator.
     #[inline(always)]
-    fn fraction(&self, (side_g, side_h): (i32, i32), (all_g, all_h): (i32, i32)) -> (f32, f32) {
-        let (g, rest_g) = (side_g as f32, all_g.wrapping_sub(side_g) as f32);
-        let h = side_h as f32 + self.l2;
-        let rest_h = all_h.wrapping_sub(side_h) as f32 + self.l2;
-        let above = self.factor * SMALL * (g * g * rest_h + rest_g * rest_g * h);
-        (above, h * SMALL * rest_h)
+    fn fraction(&self, left: GradHess, all: GradHess) -> (f32, f32) {
+        let g = left.gradient as f32;
+        let right_g = all.gradient.wrapping_sub(left.gradient) as f32;
+        let h = left.hessian as f32 + self.l2;
+        let right_h = all.hessian.wrapping_sub(left.hessian) as f32 + self.l2;
+        let numerator = self.factor * SMALL * (g * g * right_h + right_g * right_g * h);
+        (numerator, h * SMALL * right_h)
     }
 }
 
@@ -292,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scores_agree_with_their_formula() {
+    fn scores_agree_with_the_formula() {
         let values: Vec<[f32; 4]> = (0..200_i16)
             .map(|i| {
                 [
@@ -334,13 +371,15 @@ mod tests {
             }
         }
         let mut scan = BinScan::new();
-        let scores = scan.run(
-            &bins,
-            ScanOrder::From1To(41),
-            [0; 4],
+        let scores = scan.run(&ScanTask {
+            bins: &bins,
+            order: ScanOrder::From1To(41),
+            left: [0; 4],
             total,
-            (&scaled_gain, REFUSED),
-        );
+            scaled_gain: &scaled_gain,
+            fallback: REFUSED,
+            monotonic_cst: 0,
+        });
         let part = |side: &dyn Fn(usize) -> bool| {
             let sum = |entry: usize| -> f64 {
                 (0..200)

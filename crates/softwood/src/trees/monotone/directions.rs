@@ -1,43 +1,44 @@
-//! Columns that the prediction rises or falls in, as a user names them.
+//! The parameter `monotonic_cst`: directions by column name.
 
 use crate::data::dataset::Dataset;
 use crate::data::schema::FieldKind;
 use crate::error::{Error, Result};
 use crate::params::Directions;
 
-/// A direction for each column of the schema: 1, -1, or 0 where none was given.
+/// The direction of each column of the schema: 1 increasing, -1 decreasing, 0 unconstrained.
 ///
 /// # Errors
-/// When there are more than two classes, a column is not there, or it holds categories: all that is wrong is named.
-pub(crate) fn orders(given: Option<&Directions>, data: &Dataset) -> Result<Vec<i8>> {
+/// When the target has more than two classes, or a named column is missing or categorical. The
+/// error lists all problems.
+pub(crate) fn orders(monotonic_cst: Option<&Directions>, data: &Dataset) -> Result<Vec<i8>> {
     let schema = data.schema();
-    let mut orders = vec![0; schema.fields.len()];
-    let Some(Directions(given)) = given.filter(|given| !given.0.is_empty()) else {
-        return Ok(orders);
+    let mut directions = vec![0; schema.fields.len()];
+    let Some(Directions(by_name)) = monotonic_cst.filter(|by_name| !by_name.0.is_empty()) else {
+        return Ok(directions);
     };
-    let mut broken = Vec::new();
+    let mut problems = Vec::new();
     if let Some(classes) = schema.classes().filter(|classes| classes.len() > 2) {
-        broken.push(format!(
-            "`monotone` needs a number or two classes as target, of which the second rises or falls; `{}` has {} classes",
+        problems.push(format!(
+            "`monotonic_cst` needs a numeric target, or two classes, to constrain the probability of the second; `{}` has {} classes",
             schema.target,
             classes.len()
         ));
     }
-    for (name, &direction) in given {
-        let found = schema.fields.iter().position(|field| field.name == *name);
-        match found.map(|at| (at, &schema.fields[at].kind)) {
-            Some((at, FieldKind::Numeric)) => orders[at] = direction,
-            Some((_, FieldKind::Categorical { .. })) => broken.push(format!(
-                "`monotone`: the column `{name}` holds categories, which have no order"
+    for (name, &direction) in by_name {
+        let column = schema.fields.iter().position(|field| field.name == *name);
+        match column.map(|column| (column, &schema.fields[column].kind)) {
+            Some((column, FieldKind::Numeric)) => directions[column] = direction,
+            Some((_, FieldKind::Categorical { .. })) => problems.push(format!(
+                "`monotonic_cst`: the column `{name}` is categorical; only numeric columns can be constrained"
             )),
-            None => broken.push(format!(
-                "`monotone`: there is no column `{name}`; there are {}",
+            None => problems.push(format!(
+                "`monotonic_cst`: there is no column `{name}`; there are {}",
                 data.features().some_names()
             )),
         }
     }
-    if broken.is_empty() {
-        return Ok(orders);
+    if problems.is_empty() {
+        return Ok(directions);
     }
-    Err(Error::Parameters(broken))
+    Err(Error::Parameters(problems))
 }

@@ -1,4 +1,4 @@
-//! Monotone constraints: which leaves are compared, and leaf values that respect the order.
+//! Monotone constraints: pairs of leaves in a required order, and leaf values that satisfy it.
 
 pub(crate) mod directions;
 pub(crate) mod pairs;

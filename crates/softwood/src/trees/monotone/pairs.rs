@@ -1,23 +1,24 @@
-//! ScanOrder leaves of a tree lie above which along the columns that a prediction must rise or fall in.
+//! Pairs of leaves whose values a monotone constraint orders.
 //!
-//! Two leaves are compared where a row of one becomes a row of the other by a step over a threshold in such a column, all
-//! other cells kept: only those. A missing cell has no place in the order.
+//! Two leaves form a pair if a row moves from one to the other when its value in a constrained
+//! column crosses a threshold and its other cells stay the same. Constraints do not apply to
+//! missing cells.
 
 use crate::data::binning::binned::MISSING_BIN;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::structure::TreeStructure;
 
-/// A lower and an upper leaf: the value of the first may not exceed that of the second.
+/// A lower and an upper leaf: the value of the lower one must not exceed that of the upper one.
 pub(crate) type LeafPair = [usize; 2];
 
-/// All pairs of neighbouring leaves; those further apart follow from them.
+/// All pairs of neighbouring leaves, which imply the order of leaves further apart.
 pub(crate) fn pairs(structure: &TreeStructure, columns: &ColumnInfo) -> Vec<LeafPair> {
-    if !columns.is_ordered() {
+    if !columns.has_monotone_constraints() {
         return Vec::new();
     }
     match structure {
-        TreeStructure::Symmetric(conditions) => of_symmetric(conditions, columns),
+        TreeStructure::Symmetric(conditions) => symmetric_pairs(conditions, columns),
         TreeStructure::General {
             conditions,
             children,
@@ -25,17 +26,17 @@ pub(crate) fn pairs(structure: &TreeStructure, columns: &ColumnInfo) -> Vec<Leaf
     }
 }
 
-/// The pair in the order of its values.
-fn directed(order: i8, below: usize, above: usize) -> LeafPair {
-    if order > 0 {
+/// The pair of the leaves below and above a threshold, under a constraint of this direction.
+fn directed(direction: i8, below: usize, above: usize) -> LeafPair {
+    if direction > 0 {
         [below, above]
     } else {
         [above, below]
     }
 }
 
-/// The bins on both sides of a condition's threshold, where there are such.
-fn sides(condition: &BinCondition, columns: &ColumnInfo) -> Option<[u8; 2]> {
+/// The bins next to the threshold of a condition, unless one side has no bin.
+fn bins_at_threshold(condition: &BinCondition, columns: &ColumnInfo) -> Option<[u8; 2]> {
     match condition.right_bins {
         RightBins::Above { bin, .. } if usize::from(bin) + 1 < columns.n_bins[condition.column] => {
             Some([bin, bin + 1])
@@ -44,29 +45,30 @@ fn sides(condition: &BinCondition, columns: &ColumnInfo) -> Option<[u8; 2]> {
     }
 }
 
-fn of_symmetric(conditions: &[BinCondition], columns: &ColumnInfo) -> Vec<LeafPair> {
+fn symmetric_pairs(conditions: &[BinCondition], columns: &ColumnInfo) -> Vec<LeafPair> {
     let mut pairs = Vec::new();
-    let place = |at: usize| conditions.len() - 1 - at;
+    let bit = |at: usize| conditions.len() - 1 - at;
     for (at, condition) in conditions.iter().enumerate() {
-        let order = columns.order[condition.column];
+        let direction = columns.monotonic_cst[condition.column];
         let is_repeated = conditions[..at].iter().any(|other| {
             other.column == condition.column && threshold(other) == threshold(condition)
         });
-        let Some(bins) = sides(condition, columns).filter(|_| order != 0 && !is_repeated) else {
+        let bins = bins_at_threshold(condition, columns);
+        let Some(bins) = bins.filter(|_| direction != 0 && !is_repeated) else {
             continue;
         };
-        // bits of the conditions on this column, as the bins on both sides answer them
-        let (mut own, mut answers) = (0, [0; 2]);
+        // leaf bits of the conditions on this column: all of them, and those set for either bin
+        let (mut mask, mut sides) = (0, [0; 2]);
         for (at, other) in conditions.iter().enumerate() {
             if other.column == condition.column {
-                own |= 1 << place(at);
-                for (answer, bin) in answers.iter_mut().zip(bins) {
-                    *answer |= usize::from(other.goes_right(bin)) << place(at);
+                mask |= 1 << bit(at);
+                for (side, bin) in sides.iter_mut().zip(bins) {
+                    *side |= usize::from(other.goes_right(bin)) << bit(at);
                 }
             }
         }
-        let others = (0..1_usize << conditions.len()).filter(|leaf| leaf & own == 0);
-        pairs.extend(others.map(|rest| directed(order, rest | answers[0], rest | answers[1])));
+        let others = (0..1_usize << conditions.len()).filter(|leaf| leaf & mask == 0);
+        pairs.extend(others.map(|other| directed(direction, other | sides[0], other | sides[1])));
     }
     pairs
 }
@@ -78,22 +80,22 @@ fn threshold(condition: &BinCondition) -> Option<u8> {
     }
 }
 
-/// Bins that a row may have in one column.
+/// A set of bins of one column.
 type BinMask = [u64; 4];
 
-/// A walk down a tree whose nodes have conditions of their own, with the bins that lead to where it stands.
+/// A depth-first traversal of a general tree that collects pairs.
 struct LeafWalk<'a> {
     conditions: &'a [BinCondition],
     children: &'a [[i32; 2]],
     columns: &'a ColumnInfo,
-    /// By column.
+    /// The bins, by column, that lead to the current node.
     region: Vec<BinMask>,
     pairs: Vec<LeafPair>,
 }
 
-/// A step over a threshold: the column, and the bins on both sides.
+/// A threshold of a constrained column, and the bins next to it.
 #[derive(Clone, Copy)]
-struct WalkStep {
+struct ThresholdCrossing {
     column: usize,
     bins: [u8; 2],
 }
@@ -127,16 +129,16 @@ impl<'a> LeafWalk<'a> {
         self.pairs
     }
 
-    /// Looks at the node and at all below it.
+    /// Collects the pairs of the threshold of a node and of all nodes below it.
     fn down(&mut self, node: usize) {
         let condition = self.conditions[node];
         let [left, right] = self.children[node];
-        if self.columns.order[condition.column] != 0
-            && let Some(bins) = sides(&condition, self.columns)
+        if self.columns.monotonic_cst[condition.column] != 0
+            && let Some(bins) = bins_at_threshold(&condition, self.columns)
         {
             let column = condition.column;
-            if bins.iter().all(|&bin| holds(&self.region[column], bin)) {
-                self.across(WalkStep { column, bins }, [left, right]);
+            if bins.iter().all(|&bin| contains(&self.region[column], bin)) {
+                self.across(ThresholdCrossing { column, bins }, [left, right]);
             }
         }
         for (side, child) in [left, right].into_iter().enumerate() {
@@ -146,12 +148,13 @@ impl<'a> LeafWalk<'a> {
         }
     }
 
-    /// Pairs of leaves below two nodes, the first on the lower side of the step, the second on the upper.
-    fn across(&mut self, step: WalkStep, nodes: [i32; 2]) {
+    /// Collects the pairs of leaves below two nodes, the first of which contains rows below the
+    /// threshold and the second rows above it.
+    fn across(&mut self, crossing: ThresholdCrossing, nodes: [i32; 2]) {
         let Some(side) = nodes.iter().position(|&node| node >= 0) else {
-            let order = self.columns.order[step.column];
+            let direction = self.columns.monotonic_cst[crossing.column];
             let [below, above] = nodes.map(|node| !node as usize);
-            self.pairs.push(directed(order, below, above));
+            self.pairs.push(directed(direction, below, above));
             return;
         };
         let node = nodes[side] as usize;
@@ -161,36 +164,36 @@ impl<'a> LeafWalk<'a> {
             next[side] = child;
             next
         };
-        if condition.column == step.column {
-            let answer = usize::from(condition.goes_right(step.bins[side]));
-            self.across(step, with(self.children[node][answer]));
+        if condition.column == crossing.column {
+            let right = usize::from(condition.goes_right(crossing.bins[side]));
+            self.across(crossing, with(self.children[node][right]));
             return;
         }
-        for (answer, child) in self.children[node].into_iter().enumerate() {
-            self.narrowed(condition, answer == 1, |walk| {
-                walk.across(step, with(child))
+        for (right, child) in self.children[node].into_iter().enumerate() {
+            self.narrowed(condition, right == 1, |walk| {
+                walk.across(crossing, with(child));
             });
         }
     }
 
-    /// Goes on among the rows that answer a condition so, if there can be any.
-    fn narrowed(&mut self, condition: BinCondition, answer: bool, go_on: impl FnOnce(&mut Self)) {
+    /// Visits one side of a condition, with the region restricted to it, unless no bin leads there.
+    fn narrowed(&mut self, condition: BinCondition, right: bool, visit: impl FnOnce(&mut Self)) {
         let before = self.region[condition.column];
         let mut after = [0; 4];
         for bin in 0..=u8::MAX {
-            if holds(&before, bin) && condition.goes_right(bin) == answer {
+            if contains(&before, bin) && condition.goes_right(bin) == right {
                 after[bin as usize / 64] |= 1 << (bin % 64);
             }
         }
         if after != [0; 4] {
             self.region[condition.column] = after;
-            go_on(self);
+            visit(self);
             self.region[condition.column] = before;
         }
     }
 }
 
-fn holds(set: &BinMask, bin: u8) -> bool {
+fn contains(set: &BinMask, bin: u8) -> bool {
     set[bin as usize / 64] >> (bin % 64) & 1 == 1
 }
 
@@ -212,12 +215,12 @@ mod tests {
             n_bins: vec![5, 4, 6],
             is_category: vec![false; 3],
             has_missing: vec![true; 3],
-            order: vec![1, -1, 0],
+            monotonic_cst: vec![1, -1, 0],
         }
     }
 
-    /// Pairs by their meaning: every row, one step up in a column.
-    fn by_rows(structure: &TreeStructure, columns: &ColumnInfo) -> Vec<LeafPair> {
+    /// Pairs by definition: every row, moved up by one bin in a constrained column.
+    fn pairs_by_rows(structure: &TreeStructure, columns: &ColumnInfo) -> Vec<LeafPair> {
         let mut found = Vec::new();
         let n = &columns.n_bins;
         for row in 0..n[0] * n[1] * n[2] {
@@ -227,7 +230,11 @@ mod tests {
                 let mut next = cells;
                 next[column] += 1;
                 if cells[column] > 0 && next[column] < n[column] && leaf(cells) != leaf(next) {
-                    found.push(directed(columns.order[column], leaf(cells), leaf(next)));
+                    found.push(directed(
+                        columns.monotonic_cst[column],
+                        leaf(cells),
+                        leaf(next),
+                    ));
                 }
             }
         }
@@ -236,8 +243,8 @@ mod tests {
         found
     }
 
-    /// Phantom leaves, which no row reaches, may be compared too: they stand apart from all others.
-    fn reached(
+    /// Removes pairs with leaves that no row reaches: such pairs constrain no reachable leaf.
+    fn reachable(
         pairs: Vec<LeafPair>,
         structure: &TreeStructure,
         columns: &ColumnInfo,
@@ -257,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_those_that_some_row_steps_between() {
+    fn pairs_agree_with_their_definition() {
         let columns = columns();
         let mut rng = Key::from_seed(1).rng();
         for _ in 0..300 {
@@ -271,15 +278,16 @@ mod tests {
                 })
                 .collect();
             let symmetric = TreeStructure::Symmetric(conditions.clone());
-            // a tree of the same conditions in which each node has a leaf or the next condition, or both have
+            // a general tree with the same conditions
             let children = vec![[1, 2], [3, -1], [-2, -3], [-4, -5]];
             let general = TreeStructure::General {
                 conditions,
                 children,
             };
             for structure in [symmetric, general] {
-                let found = reached(pairs(&structure, &columns), &structure, &columns);
-                assert_eq!(found, by_rows(&structure, &columns), "{structure:?}");
+                let found = reachable(pairs(&structure, &columns), &structure, &columns);
+                let expected = pairs_by_rows(&structure, &columns);
+                assert_eq!(found, expected, "{structure:?}");
             }
         }
     }
