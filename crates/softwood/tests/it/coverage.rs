@@ -1,6 +1,6 @@
 //! Coverage of 90% intervals on generated data, with default parameters.
 //!
-//! Each figure is the share of 8 x 5000 new rows whose target lies inside the interval. Fits scatter by 0.015 from seed to
+//! Each figure is the share of 8 x 5000 new rows whose target lies inside the interval. Hard trees scatter by 0.015 from seed to
 //! seed, so the standard error of the mean over 8 seeds is 0.005, and the band of 0.02 is four of them: a model with exact
 //! intervals fails once in 2e4 sets of seeds (`sglb` covers 0.886 of Friedman's function in the mean over many seeds). Noise
 //! with a sharp edge is left out: Normal components cannot follow the edge, and the intervals are too wide on its side (0.93
@@ -13,7 +13,13 @@ use softwood::{Column, Dataset, Distribution, Family, Key, Pool, Roles, Table};
 const N_TRAIN: usize = 2000;
 const N_TEST: usize = 5000;
 const N_INPUTS: usize = 5;
-const SEEDS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
+/// Seeds of the data and the fit. A soft tree takes long and scatters little: three do.
+fn seeds(family: Family) -> std::ops::RangeInclusive<u64> {
+    match family {
+        Family::Vst | Family::Vsgbm => 1..=3,
+        _ => 1..=8,
+    }
+}
 
 /// A target from the inputs of a row, uniform between 0 and 1, and one Normal number.
 type Law = fn(&[f64], f64) -> f64;
@@ -45,7 +51,7 @@ fn coverage(family: Family, law: Law) -> f64 {
         ..Roles::default()
     };
     let mut inside = 0;
-    for seed in SEEDS {
+    for seed in seeds(family) {
         let key = Key::from_seed(seed);
         let train = Dataset::from_table(&table(law, key.child(1), N_TRAIN), &roles).unwrap();
         let model = fit(family, &json!({}), &train, seed);
@@ -61,7 +67,7 @@ fn coverage(family: Family, law: Law) -> f64 {
             .count();
         inside += hits;
     }
-    inside as f64 / (SEEDS.len() * N_TEST) as f64
+    inside as f64 / (seeds(family).count() * N_TEST) as f64
 }
 
 /// The family whose fits take long; it is asked among the slow checks.
