@@ -1,1 +1,1 @@
-"""Softwood beside its peers: speed (`peers`) and quality (`quality`), each contestant in a process of its own."""
+"""Benchmarks against other libraries: speed (`peers`) and quality (`quality`), with one process per measurement."""

@@ -1,4 +1,4 @@
-"""What a process says of itself: processor time and peak memory."""
+"""Processor time and peak memory of this process."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def timed(act: Callable[[], T]) -> tuple[T, float]:
-    """Give what `act` returns, and the processor seconds (user and system, all threads) it took."""
+def timed(function: Callable[[], T]) -> tuple[T, float]:
+    """Call a function; return its result and its processor seconds (user and system, all threads)."""
     before = _cpu_seconds()
-    result = act()
+    result = function()
     return result, _cpu_seconds() - before
 
 
-def forget_peak() -> float:
-    """Start the account of peak memory anew; return what is in use now, in bytes."""
+def reset_peak_memory() -> float:
+    """Reset the peak memory of the process; return the current memory in bytes."""
     Path("/proc/self/clear_refs").write_text("5")
     return _status("VmRSS")
 
 
-def peak() -> float:
-    """Most memory in use since `forget_peak`, in bytes."""
+def peak_memory() -> float:
+    """Return the peak memory since `reset_peak_memory`, in bytes."""
     return _status("VmHWM")
 
 

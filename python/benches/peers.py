@@ -1,8 +1,8 @@
 """Speed of `sglb` beside CatBoost, LightGBM and NGBoost: processor time, one thread each, the same number of trees.
 
-Every measurement is a process of its own and one line of `target/bench/peers.jsonl`; contestants take turns, and the
-table shows the least of each one's times. `--sizes` and `--contestants` measure a part; lines that are there already
-stay unless `--fresh` is given.
+Every measurement runs in a separate process and adds one line to `target/bench/peers.jsonl`. Models are measured in
+rotation, and the tables show the minimum over repeats. `--sizes` and `--models` select measurements. Earlier lines are
+kept unless `--fresh` is given.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 import os
 import subprocess
 import sys
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ MB = 1e6
 
 @dataclass(frozen=True)
 class Size:
-    """A generated table, how long to boost on it, and how often to measure."""
+    """Size of a generated table, boosting parameters and number of measurements."""
 
     rows: int
     columns: int
@@ -37,7 +36,7 @@ class Size:
 
     @property
     def arguments(self) -> list[str]:
-        """Say it on a command line."""
+        """Return the arguments of `benches.speed_worker`."""
         return [str(self.rows), str(self.columns), str(self.trees), str(self.rate)]
 
 
@@ -47,24 +46,24 @@ SIZES = {
     "1M x 28": Size(1_000_000, 28, 100, 0.1, 3),
 }
 ONCE = ("ngboost",)
-"""Contestants that are measured once: long runs that no bar depends on."""
-CONTESTANTS = (
+"""Models that are measured once: their fit takes long and no target depends on it."""
+MODELS = (
     "catboost",
     "sglb",
-    "sglb-scores",
+    "sglb-split-noise",
     "lightgbm",
-    "squared",
+    "sgb-constant-noise",
     "sglb-virtual",
-    "sglb-scores-virtual",
+    "sglb-split-noise-virtual",
     "sglb-ten",
     "ngboost",
 )
 
 
-def measure(name: str, size: Size, peers: Path) -> dict[str, Any]:
-    """Run one contestant in its own environment."""
-    python = peers / "bin" / "python" if name in PEERS else Path(sys.executable)
-    command = [str(python), "-m", "benches.contestant", name, *size.arguments]
+def measure(model: str, size: Size, peers: Path) -> dict[str, Any]:
+    """Measure one model in the environment of its library."""
+    python = peers / "bin" / "python" if model in PEERS else Path(sys.executable)
+    command = [str(python), "-m", "benches.speed_worker", model, *size.arguments]
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     environment = {**os.environ, **threads, "PYTHONPATH": str(report.ROOT / "python")}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
@@ -72,105 +71,109 @@ def measure(name: str, size: Size, peers: Path) -> dict[str, Any]:
     return found
 
 
-def run(sizes: list[str], contestants: list[str], peers: Path) -> None:
-    """Measure what is asked for, a line each; contestants take turns."""
+def run(sizes: list[str], models: list[str], peers: Path) -> None:
+    """Measure models in rotation; write one line for each measurement."""
     report.SCRATCH.mkdir(parents=True, exist_ok=True)
     for name in sizes:
         size = SIZES[name]
-        for turn in range(size.repeats):
-            for contestant in contestants:
-                if (contestant in ONCE and turn > 0) or (contestant == "ngboost" and not size.with_ngboost):
+        for repeat in range(size.repeats):
+            for model in models:
+                if (model in ONCE and repeat > 0) or (model == "ngboost" and not size.with_ngboost):
                     continue
-                found = measure(contestant, size, peers)
+                found = measure(model, size, peers)
                 with LINES.open("a") as lines:
-                    lines.write(json.dumps({"size": name, "contestant": contestant, **found}) + "\n")
-                print(f"{name} {contestant}: {found['fit']:.2f} s", file=sys.stderr)
+                    lines.write(json.dumps({"size": name, "model": model, **found}) + "\n")
+                print(f"{name} {model}: {found['fit']:.2f} s", file=sys.stderr)
 
 
 class Figures:
-    """The least of what was measured, by size, contestant and measure."""
+    """The minimum over repeats by size, model and measure."""
 
     def __init__(self, lines: str) -> None:
         self.found: dict[tuple[str, str, str], float] = {}
         self.versions: dict[str, str] = {}
-        self.repeats: dict[tuple[str, str], int] = defaultdict(int)
         for line in lines.splitlines():
             entry = json.loads(line)
-            size, contestant = entry.pop("size"), entry.pop("contestant")
-            self.versions[contestant] = entry.pop("version")
-            self.repeats[size, contestant] += 1
+            size, model = entry.pop("size"), entry.pop("model")
+            self.versions[model] = entry.pop("version")
             entry.pop("numpy")
             for name, value in entry.items():
-                key = (size, contestant, name)
+                key = (size, model, name)
                 self.found[key] = min(value, self.found.get(key, value))
 
-    def get(self, size: str, contestant: str, measure: str) -> float | None:
-        """Give a figure, or None where it was not measured."""
-        return self.found.get((size, contestant, measure))
+    def get(self, size: str, model: str, measure: str) -> float | None:
+        """Return a figure; None if it was not measured."""
+        return self.found.get((size, model, measure))
 
 
 @dataclass(frozen=True)
-class Bar:
-    """A ratio of ours to theirs that should not be exceeded."""
+class RatioTarget:
+    """A largest accepted ratio of two times, each given as model and measure."""
 
-    what: str
+    label: str
     ours: tuple[str, str]
     theirs: tuple[str, str]
-    most: float
-    times: float = 1.0
-    """What their figure is multiplied by."""
+    max_ratio: float
+    factor: float = 1.0
+    """Factor of the time of the other library."""
 
 
-def bars(size: str) -> list[Bar]:
-    """List what is asked of a size."""
+def ratio_targets(size: str) -> list[RatioTarget]:
+    """List the ratios for a size."""
     against_catboost = 1 / 5 if size == "10k x 10" else 1 / 3
     return [
-        Bar("fit, mean and scale, one chain / CatBoost", ("sglb", "fit"), ("catboost", "fit"), against_catboost),
-        Bar("the same, noise in the scores of splits", ("sglb-scores", "fit"), ("catboost", "fit"), against_catboost),
-        Bar("fit, ten members / ten CatBoost fits", ("sglb-ten", "fit"), ("catboost", "fit"), 1 / 6, 10.0),
-        Bar(
+        RatioTarget(
+            "fit, mean and scale, one chain / CatBoost", ("sglb", "fit"), ("catboost", "fit"), against_catboost
+        ),
+        RatioTarget(
+            "the same, noise in the scores of splits",
+            ("sglb-split-noise", "fit"),
+            ("catboost", "fit"),
+            against_catboost,
+        ),
+        RatioTarget("fit, ten members / ten CatBoost fits", ("sglb-ten", "fit"), ("catboost", "fit"), 1 / 6, 10.0),
+        RatioTarget(
             "predict, ten virtual members / CatBoost",
             ("sglb-virtual", "predict_virtual"),
             ("catboost", "predict_virtual"),
             1 / 2,
         ),
-        Bar("fit, mean and scale / LightGBM's mean", ("sglb", "fit"), ("lightgbm", "fit"), 1.3),
-        Bar("fit, mean alone / LightGBM's mean", ("squared", "fit"), ("lightgbm", "fit"), 1.0),
+        RatioTarget("fit, mean and scale / LightGBM's mean", ("sglb", "fit"), ("lightgbm", "fit"), 1.3),
+        RatioTarget("fit, mean alone / LightGBM's mean", ("sgb-constant-noise", "fit"), ("lightgbm", "fit"), 1.0),
     ]
 
 
 def ratio_table(figures: Figures) -> str:
-    """Lay out ratios of times against their bars."""
+    """Return the table of ratios with their targets."""
     rows = []
     for size in SIZES:
-        for bar in bars(size):
-            ours, theirs = figures.get(size, *bar.ours), figures.get(size, *bar.theirs)
+        for target in ratio_targets(size):
+            ours, theirs = figures.get(size, *target.ours), figures.get(size, *target.theirs)
             if ours is None or theirs is None:
                 continue
-            theirs *= bar.times
+            theirs *= target.factor
             ratio = ours / theirs
-            verdict = "yes" if ratio <= bar.most else "**no**"
-            rows.append(
-                [bar.what, size, f"{ours:.2f} s", f"{theirs:.2f} s", f"{ratio:.2f}", f"{bar.most:.2f}", verdict]
-            )
+            seconds = [f"{ours:.2f} s", f"{theirs:.2f} s"]
+            is_met = "yes" if ratio <= target.max_ratio else "**no**"
+            rows.append([target.label, size, *seconds, f"{ratio:.2f}", f"{target.max_ratio:.2f}", is_met])
     return report.table(["what", "table", "ours", "theirs", "ratio", "at most", "met"], rows)
 
 
 def nll_table(figures: Figures) -> str:
-    """Lay out held-out losses against CatBoost's: no worse is asked."""
+    """Return the table of test losses with those of CatBoost; the target is a loss that is not higher."""
     pairs = [
-        ("noise in the scores of splits / one model", ("sglb-scores", "nll"), ("catboost", "nll")),
-        ("its ten virtual members", ("sglb-scores-virtual", "nll"), ("catboost", "nll_virtual")),
+        ("noise in the scores of splits / one model", ("sglb-split-noise", "nll"), ("catboost", "nll")),
+        ("its ten virtual members", ("sglb-split-noise-virtual", "nll"), ("catboost", "nll_virtual")),
         ("one draw of the posterior / one model", ("sglb", "nll"), ("catboost", "nll")),
         ("ten virtual members of one chain", ("sglb-virtual", "nll"), ("catboost", "nll_virtual")),
         ("ten members / ten virtual members", ("sglb-ten", "nll"), ("catboost", "nll_virtual")),
     ]
     rows = []
     for size in SIZES:
-        for what, ours, theirs in pairs:
+        for label, ours, theirs in pairs:
             a, b = figures.get(size, *ours), figures.get(size, *theirs)
             if a is not None and b is not None:
-                rows.append([what, size, f"{a:.3f}", f"{b:.3f}", "yes" if a <= b else "**no**"])
+                rows.append([label, size, f"{a:.3f}", f"{b:.3f}", "yes" if a <= b else "**no**"])
     return report.table(["held-out NLL", "table", "ours", "CatBoost", "no worse"], rows)
 
 
@@ -182,25 +185,25 @@ LABELS = {
     "sglb": "`sglb`, one chain",
     "sglb-virtual": "`sglb`, ten virtual members",
     "sglb-ten": "`sglb`, ten members",
-    "sglb-scores": "`sglb`, `sampling = split-noise`",
-    "sglb-scores-virtual": "the same, ten virtual members",
-    "squared": "`sgb`, `head = squared`",
+    "sglb-split-noise": "`sglb`, `langevin_noise = split-noise`",
+    "sglb-split-noise-virtual": "the same, ten virtual members",
+    "sgb-constant-noise": "`sgb`, `noise = constant`",
 }
 
 
 def quality_table(figures: Figures) -> str:
-    """Lay out errors, so that speed is not bought with them, with times and memory beside."""
+    """Return the table of times, memory and test scores: a faster model must not be a worse one."""
     rows = []
     for size in SIZES:
-        for contestant, label in LABELS.items():
-            of, nll = (contestant, "nll")
-            if contestant == "catboost-virtual":
-                of, nll = ("catboost", "nll_virtual")
-            seconds = figures.get(size, of, "fit")
+        for row, label in LABELS.items():
+            model, nll = (row, "nll")
+            if row == "catboost-virtual":
+                model, nll = ("catboost", "nll_virtual")
+            seconds = figures.get(size, model, "fit")
             if seconds is None:
                 continue
-            loss, rmse = figures.get(size, of, nll), figures.get(size, of, "rmse")
-            memory = figures.get(size, of, "memory")
+            loss, rmse = figures.get(size, model, nll), figures.get(size, model, "rmse")
+            memory = figures.get(size, model, "memory")
             rows.append(
                 [
                     label,
@@ -208,14 +211,14 @@ def quality_table(figures: Figures) -> str:
                     f"{seconds:.2f} s",
                     "" if memory is None else f"{memory / MB:.0f} MB",
                     "" if loss is None else f"{loss:.3f}",
-                    "" if rmse is None or of != contestant else f"{rmse:.4f}",
+                    "" if rmse is None or model != row else f"{rmse:.4f}",
                 ]
             )
     return report.table(["model", "table", "fit", "memory", "held-out NLL", "held-out RMSE"], rows)
 
 
 def render() -> None:
-    """Write the tables of all lines into the docs."""
+    """Write the tables of all measurements into the docs."""
     figures = Figures(LINES.read_text())
     peers = ", ".join(f"{name} {figures.versions[name]}" for name in PEERS if name in figures.versions)
     settings = "; ".join(f"{name}: {size.trees} trees, learning rate {size.rate}" for name, size in SIZES.items())
@@ -226,9 +229,9 @@ Processor time of one thread (user and system) on {report.processor()}; the leas
 
 {ratio_table(figures)}
 
-CatBoost's `posterior_sampling` puts noise into the scores of splits and none into the leaves; `sampling = split-noise`
-is the same model, and the one to compare loss by loss. With `sampling = posterior` a chain ends at a draw, which is
-wide of the mean by design: it is made to be averaged.
+CatBoost's `posterior_sampling` puts noise into the scores of splits and none into the leaves;
+`langevin_noise = split-noise` is the same model, and the one to compare loss by loss. With `langevin_noise = posterior`
+a chain ends at a draw, which is wide of the mean by design: it is made to be averaged.
 
 {nll_table(figures)}
 
@@ -245,15 +248,15 @@ def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default=",".join(SIZES), help="comma-separated")
-    parser.add_argument("--contestants", default=",".join(CONTESTANTS), help="comma-separated")
-    parser.add_argument("--peers", type=Path, default=report.ROOT / ".venv-peers", help="environment of the peers")
-    parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
-    parser.add_argument("--render", action="store_true", help="measure nothing; write the tables")
+    parser.add_argument("--models", default=",".join(MODELS), help="comma-separated")
+    parser.add_argument("--peers", type=Path, default=report.ROOT / ".venv-peers", help="environment of the libraries")
+    parser.add_argument("--fresh", action="store_true", help="delete earlier measurements")
+    parser.add_argument("--render", action="store_true", help="only write the tables")
     args = parser.parse_args()
     if args.fresh:
         LINES.unlink(missing_ok=True)
     if not args.render:
-        run(args.sizes.split(","), args.contestants.split(","), args.peers)
+        run(args.sizes.split(","), args.models.split(","), args.peers)
     render()
 
 

@@ -1,7 +1,7 @@
 """Figures of Malinin, Prokhorenkova, Ustimenko, "Uncertainty in Gradient Boosting via Ensembles", ICLR 2021.
 
 Ensembles of ten models by stochastic gradient Langevin boosting: table 4 (negative log-likelihood) and table 1 (AUROC,
-in percent, of knowledge uncertainty between test rows and foreign rows).
+in percent, of knowledge uncertainty between test rows and out-of-domain rows).
 """
 
 NLL = {

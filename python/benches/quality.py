@@ -1,7 +1,7 @@
 """Scores of `sglb` with default parameters on public tables, beside CatBoost in the same run and the published figures.
 
-Every fit is a process of its own on one thread and one line of `target/bench/quality.jsonl`. What has a line already
-is not run again, so a run can be stopped and gone on with, or be done in parts:
+Every fit runs in a separate process on one thread and adds one line to `target/bench/quality.jsonl`. A fit that has a
+line is not repeated, so that a run can be interrupted and resumed, or be done in parts:
 
     python -m benches.quality --sets boston,yacht --splits 0-3 --models softwood
     python -m benches.quality --render
@@ -26,11 +26,11 @@ LINES = report.SCRATCH / "quality.jsonl"
 CATBOOST = ("catboost", "catboost-stopped")
 SETS = tables.REGRESSION + tables.CLASSES
 REGRESSION_SLACK, CLASS_SLACK, AUROC_SLACK = 0.02, 0.003, 3.0
-"""How far a mean may be behind the published one: NLL, NLL of classes, percent of AUROC."""
+"""Accepted differences from the published means: NLL of regression, NLL of classification, AUROC in percent."""
 
 
 def parts(text: str, n: int) -> list[int]:
-    """Read numbers and ranges, `0-3,7`; all of `n` where empty."""
+    """Read numbers and ranges such as `0-3,7`; an empty text selects all of `n`."""
     if not text:
         return list(range(n))
     found: list[int] = []
@@ -41,29 +41,29 @@ def parts(text: str, n: int) -> list[int]:
 
 
 def lines() -> list[dict[str, Any]]:
-    """Read what was measured."""
+    """Read the earlier measurements."""
     return [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
 
 
 def run(args: argparse.Namespace) -> None:
-    """Run what is asked for and has no line yet."""
+    """Run the selected fits that have no line yet."""
     report.SCRATCH.mkdir(parents=True, exist_ok=True)
     done = {(line["model"], line["set"], line["split"]) for line in lines()}
     for name in args.sets.split(","):
-        for at in parts(args.splits, tables.n_splits(name)):
+        for split in parts(args.splits, tables.n_splits(name)):
             for model in args.models.split(","):
-                if (model, name, at) in done:
+                if (model, name, split) in done:
                     continue
-                found = measure(model, name, at, args)
+                found = measure(model, name, split, args)
                 with LINES.open("a") as file:
-                    file.write(json.dumps({"model": model, "set": name, "split": at, **found}) + "\n")
-                print(f"{name} {at} {model}: NLL {found['nll']:.4f}, {found['fit']:.1f} s", file=sys.stderr)
+                    file.write(json.dumps({"model": model, "set": name, "split": split, **found}) + "\n")
+                print(f"{name} {split} {model}: NLL {found['nll']:.4f}, {found['fit']:.1f} s", file=sys.stderr)
 
 
-def measure(model: str, name: str, at: int, args: argparse.Namespace) -> dict[str, Any]:
-    """Run one model on one split in its own environment."""
+def measure(model: str, name: str, split: int, args: argparse.Namespace) -> dict[str, Any]:
+    """Run one model on one split in the environment of its library."""
     python = args.peers / "bin" / "python" if model in CATBOOST else Path(sys.executable)
-    command = [str(python), "-m", "benches.pupil", model, name, str(at), "--seeds", str(args.seeds)]
+    command = [str(python), "-m", "benches.quality_worker", model, name, str(split), "--seeds", str(args.seeds)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(report.ROOT / "python")}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -71,7 +71,7 @@ def measure(model: str, name: str, at: int, args: argparse.Namespace) -> dict[st
 
 
 class Means:
-    """Means over splits, by set, model and measure."""
+    """Means over splits by table, model and measure."""
 
     def __init__(self, found: list[dict[str, Any]]) -> None:
         self.versions = {line["model"].split("-")[0]: line["version"] for line in found}
@@ -80,27 +80,27 @@ class Means:
             self.lines[line["set"], line["model"]][line["split"]] = line
 
     def splits(self, name: str, models: tuple[str, ...]) -> list[int]:
-        """Give the splits of a set that all of these models have."""
+        """Return the splits of a table that were measured for all of these models."""
         return sorted(set.intersection(*(set(self.lines[name, model]) for model in models)))
 
     def get(self, name: str, model: str, measure: str, splits: list[int]) -> float:
-        """Give a mean; no number where nothing was measured."""
+        """Return a mean over splits; NaN if nothing was measured."""
         lines = self.lines[name, model]
-        values = [lines[at][measure] for at in splits if at in lines and measure in lines[at]]
+        values = [lines[split][measure] for split in splits if split in lines and measure in lines[split]]
         return fmean(values) if values else math.nan
 
     def rivals(self, name: str) -> tuple[str, ...]:
-        """Name the models that ran beside ours."""
+        """Return the models of CatBoost that were measured on a table."""
         return tuple(model for model in CATBOOST if self.lines[name, model])
 
 
 def plain(number: float, digits: int) -> str:
-    """Write a number; nothing for none."""
+    """Format a number; NaN is empty."""
     return "" if math.isnan(number) else f"{number:.{digits}f}"
 
 
 def nll_table(means: Means, sets: tuple[str, ...], digits: int, slack: float) -> str:
-    """Lay out negative log-likelihoods against the published ones."""
+    """Return the table of negative log-likelihoods with the published ones."""
     rows = []
     for name in sets:
         splits = means.splits(name, ("softwood",))
@@ -114,7 +114,7 @@ def nll_table(means: Means, sets: tuple[str, ...], digits: int, slack: float) ->
 
 
 def auroc_table(means: Means) -> str:
-    """Lay out how well knowledge uncertainty tells foreign rows apart."""
+    """Return the table of AUROCs of knowledge uncertainty with the published ones."""
     rows = []
     for name in SETS:
         splits = means.splits(name, ("softwood",))
@@ -132,7 +132,7 @@ RIVALS = {"catboost": "CatBoost", "catboost-stopped": "CatBoost, stopped"}
 
 
 def beside_table(means: Means) -> str:
-    """Lay out ours beside CatBoost, on the splits that both have."""
+    """Return the table of `sglb` and CatBoost on the splits that both were measured on."""
     rows = []
     for name in SETS:
         digits = 4 if name in tables.CLASSES else 2
@@ -153,7 +153,7 @@ def beside_table(means: Means) -> str:
 
 
 def render() -> None:
-    """Write the tables of all lines into the docs."""
+    """Write the tables of all measurements into the docs."""
     means = Means(lines())
     versions = ", ".join(f"{model} {version}" for model, version in sorted(means.versions.items()))
     text = f"""
@@ -186,12 +186,12 @@ def main() -> None:
     """Run and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", default=",".join(SETS), help="comma-separated")
-    parser.add_argument("--splits", default="", help="such as 0-3,7; all where not given")
+    parser.add_argument("--splits", default="", help="such as 0-3,7; default: all")
     parser.add_argument("--models", default=",".join(("softwood", *CATBOOST)), help="comma-separated")
-    parser.add_argument("--seeds", type=int, default=10, help="models of CatBoost's ensemble")
-    parser.add_argument("--peers", type=Path, default=report.ROOT / ".venv-peers", help="environment of the peers")
-    parser.add_argument("--fresh", action="store_true", help="forget what was measured before")
-    parser.add_argument("--render", action="store_true", help="run nothing; write the tables")
+    parser.add_argument("--seeds", type=int, default=10, help="number of models in CatBoost's ensemble")
+    parser.add_argument("--peers", type=Path, default=report.ROOT / ".venv-peers", help="environment of CatBoost")
+    parser.add_argument("--fresh", action="store_true", help="delete earlier measurements")
+    parser.add_argument("--render", action="store_true", help="only write the tables")
     args = parser.parse_args()
     if args.fresh:
         LINES.unlink(missing_ok=True)

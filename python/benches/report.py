@@ -1,4 +1,4 @@
-"""Tables in docs/benchmarks.md: each stands between two markers and is written anew by the command that measures it."""
+"""Sections of docs/benchmarks.md: each benchmark writes its tables between two markers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SCRATCH = ROOT / "target" / "bench"
 
 
 def write(section: str, text: str) -> None:
-    """Put `text` between the markers of a section."""
+    """Replace the text between the markers of a section."""
     begin, end = f"<!-- {section} -->", f"<!-- /{section} -->"
     page = PAGE.read_text()
     head, rest = page.split(begin)
@@ -20,13 +20,13 @@ def write(section: str, text: str) -> None:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Lay out a table; the first column is text, the others are numbers."""
+    """Format a table; the first column is left-aligned, the others are right-aligned."""
     lines = [header, ["---"] + ["---:"] * (len(header) - 1), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def processor() -> str:
-    """Name this machine's processor."""
+    """Return the model name of the processor."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.split(":", 1)[1].strip()

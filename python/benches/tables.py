@@ -1,7 +1,8 @@
-"""Public tables with their standard splits, and the foreign rows that stand for what a model has not seen.
+"""Public tables with their standard splits, and out-of-domain rows.
 
-The folder is `SOFTWOOD_DATA`: a table is a Parquet file whose last column is `target`; texts are categories. A file of
-splits has columns `perm_0`, `perm_1`, ... (training rows first) or one column `test`.
+The tables are in the folder `SOFTWOOD_DATA`. A table is a Parquet file whose last column is `target`; texts are
+categories. A file of splits has columns `perm_0`, `perm_1`, ... (permutations of the rows, training rows first) or one
+column `test`.
 """
 
 from __future__ import annotations
@@ -28,24 +29,24 @@ N_TRAIN = {
     "internet": 8086,
     "kick": 58388,
 }
-"""How many of the rows of a permutation are for training."""
+"""Number of training rows of a permutation."""
 REGRESSION = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
 CLASSES = ("adult", "amazon", "internet", "kick")
 
 
 @dataclass(frozen=True)
 class Split:
-    """Rows to fit, rows to score, and rows from elsewhere."""
+    """Training rows, test rows and out-of-domain rows."""
 
     X: Any
     y: Any
     X_test: Any
     y_test: Any
-    X_foreign: Any
+    X_ood: Any
 
     @property
     def categories(self) -> list[str]:
-        """Names of the columns of categories."""
+        """Return the names of the categorical columns."""
         return _categories(self.X)
 
 
@@ -59,44 +60,45 @@ def _read(name: str, folder: str = "") -> Any:
 
 
 def n_splits(name: str) -> int:
-    """Give the number of standard splits."""
+    """Return the number of standard splits."""
     return len(_read(name, "splits").columns)
 
 
-def split(name: str, at: int) -> Split:
+def split(name: str, number: int) -> Split:
     """Read one split of a table."""
     rows, layout = _read(name), _read(name, "splits")
     if "test" in layout.columns:
         is_test = layout["test"].to_numpy()
         train, test = np.flatnonzero(~is_test), np.flatnonzero(is_test)
     else:
-        train, test = np.split(layout[f"perm_{at}"].to_numpy(), [N_TRAIN[name]])
+        train, test = np.split(layout[f"perm_{number}"].to_numpy(), [N_TRAIN[name]])
     X, y = rows.drop(columns="target"), rows["target"].to_numpy()
     if name in REGRESSION:
-        # spread of the whole table, not of its training part: so were the published figures made
-        foreign = _foreign(X, round(0.1 * len(X)))
+        # moments of the whole table, not of the training rows, as in the published figures
+        ood = _ood_rows(X, round(0.1 * len(X)))
     else:
         inside = X.iloc[test]
-        foreign = _foreign(inside, len(inside))
-    return Split(X.iloc[train], y[train], X.iloc[test], y[test], foreign)
+        ood = _ood_rows(inside, len(inside))
+    return Split(X.iloc[train], y[train], X.iloc[test], y[test], ood)
 
 
-def _foreign(inside: Any, n_rows: int) -> Any:
-    """Give foreign rows: numbers of the Year table, moved to the mean and spread of ours; categories at random.
+def _ood_rows(inside: Any, n_rows: int) -> Any:
+    """Return out-of-domain rows: cells of the Year table with the mean and the spread of `inside`; random categories.
 
-    The Year table gives as many rows as it has, if fewer than `n_rows`.
+    There are fewer than `n_rows` rows if the Year table has fewer.
     """
     year = pd.read_parquet(_folder() / "ood" / "year_head.parquet")
     year = year[["target", *(name for name in year.columns if name != "target")]].head(n_rows).to_numpy(np.float64)
     rng = np.random.default_rng(0)
     columns = {}
-    for at, name in enumerate(inside.columns):
+    for position, name in enumerate(inside.columns):
         own = inside[name]
         if name in _categories(inside):
             columns[name] = rng.choice(np.sort(own.dropna().unique().astype(str)), len(year))
             continue
         numbers = own.to_numpy(np.float64)
-        standard = (year[:, at] - year[:, at].mean()) / year[:, at].std()
+        cells = year[:, position]
+        standard = (cells - cells.mean()) / cells.std()
         columns[name] = standard * np.nanstd(numbers) + np.nanmean(numbers)
     return pd.DataFrame(columns)
 

@@ -1,7 +1,10 @@
-"""Softwood: tree models that know what they do not know.
+"""Softwood: tree models with predictive uncertainty.
 
-Every estimator follows scikit-learn and adds `predict_dist`, which gives each row a whole distribution and splits its
-uncertainty into *data* (noise) and *knowledge* (what the model has not seen).
+Every estimator follows the interface of scikit-learn and adds `predict_dist`, which returns the predictive distribution
+of each row and splits its uncertainty into two parts:
+
+- data (aleatoric) uncertainty: noise in the target, which more training rows do not reduce;
+- knowledge (epistemic) uncertainty: too few training rows like this one, which more training rows reduce.
 """
 
 from importlib.metadata import version as _version

@@ -1,4 +1,4 @@
-"""What every estimator shares: tables in, one native model inside, answers out. No family is named here."""
+"""The base classes of all estimators: tables to the native model, and its results back. No family is named here."""
 
 from __future__ import annotations
 
@@ -20,29 +20,33 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from softwood import _frame, _native, _random
+from softwood import _former_names, _frame, _native, _random
+from softwood._arguments import Column, FitRun, ImportanceRun, LabelledTable, Table
 from softwood._distribution import ClassificationDistribution, RegressionDistribution
+from softwood._validation_rows import validation_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from softwood._native import Answer, Column, Columns, Labelled, Model
+    from softwood._native import Distribution, Model
 
-NOT_OF_THE_FAMILY = ("random_state", "n_jobs")
-"""Parameters that belong to the run, not to the model."""
+RUN_PARAMETERS = ("random_state", "n_jobs")
+"""Parameters of the run; the other parameters belong to the family."""
 
-MOST_REPEATS = 1000
-"""Times that a column may be shuffled."""
+MAX_REPEATS = 1000
+"""Largest number of permutations of a column."""
 
 REGISTRY: dict[tuple[str, str], type[Estimator]] = {}
-"""Estimator of each family and task, for reading model files."""
+"""The estimator class of each family and task, for reading model files."""
 
 
 class Estimator(BaseEstimator):
-    """A native model behind scikit-learn's interface."""
+    """A native model with the interface of scikit-learn."""
 
     _family: ClassVar[str]
     _task: ClassVar[str]
+    _former_names: ClassVar[dict[str, str]] = {}
+    """Former names of parameters and the current names."""
 
     _model: Model
     n_features_in_: int
@@ -54,6 +58,28 @@ class Estimator(BaseEstimator):
         super().__init_subclass__(**kwargs)
         if "_family" in cls.__dict__:
             REGISTRY[cls._family, cls._task] = cls
+            _former_names.accept_in_init(cls, cls._former_names)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this estimator.
+
+        Parameters
+        ----------
+        **params
+            Names and values. Former names are accepted with a `FutureWarning`.
+
+        Returns
+        -------
+        self
+        """
+        super().set_params(**self._by_current_names(params, stacklevel=3))
+        return self
+
+    def _by_current_names(self, params: dict[str, Any], *, stacklevel: int) -> dict[str, Any]:
+        # a subclass may have a parameter of its own whose name is a former name here
+        own = self._get_param_names()
+        former = {name: current for name, current in self._former_names.items() if name not in own}
+        return _former_names.to_current(params, former, type(self).__name__, stacklevel=stacklevel)
 
     def fit(
         self,
@@ -62,35 +88,41 @@ class Estimator(BaseEstimator):
         sample_weight: ArrayLike | None = None,
         X_val: Any = None,
         y_val: ArrayLike | None = None,
+        *,
+        eval_set: Any = None,
     ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
-            Features. Texts, booleans and categories are categorical columns; missing cells are welcome in all.
+            Features. Columns of texts, booleans or categories are categorical. Every column may have missing cells.
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows; a whole number is as good as repeating the row.
+            Row weights. A row with weight 2 is equivalent to two equal rows.
         X_val, y_val : like X and y, default=None
-            Rows for early stopping and for what is chosen automatically. Without them a part of the training
-            rows is set aside.
+            Validation rows for early stopping and for parameters that are chosen automatically. Without them, the model
+            holds out a fraction of the training rows where it needs validation rows.
+        eval_set : (X_val, y_val) or [(X_val, y_val)], default=None
+            The validation rows in the spelling of LightGBM and XGBoost. Only one pair is accepted.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            If the data or a parameter cannot be used.
         """
-        if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val belong together: give both or neither")
-        columns = self._columns(X, reset=True)
+        validation = validation_rows(X_val, y_val, eval_set)
+        features = self._table(X, reset=True)
         target = self._target(y, "y")
-        taken = set(_frame.names_of(columns))
-        while target[0] in taken:
-            target = (f"{target[0]}_target", *target[1:])
-        check_consistent_length(_frame.first(columns), target[1])
-        training: Labelled = (columns, target, _weights(sample_weight, target[1]), self._labels())
-        self._learn(training, self._held_out(X_val, y_val), None)
+        taken = set(_frame.names_of(features))
+        while target.name in taken:
+            target = target._replace(name=f"{target.name}_target")
+        self._train(self._labelled(features, target, sample_weight), validation, warm_start=None)
         return self
 
     def resume(
@@ -100,26 +132,31 @@ class Estimator(BaseEstimator):
         sample_weight: ArrayLike | None = None,
         X_val: Any = None,
         y_val: ArrayLike | None = None,
+        *,
+        eval_set: Any = None,
         **params: Any,
     ) -> Self:
         """Train the fitted model further, in place.
 
-        Boosted hard trees get `n_estimators` more trees, or as many of them as `X_val` and `y_val` ask for. Boosted
-        soft trees want the old rows too: they get the trees that a larger `n_trees` asks for, and a short run of all.
+        Boosted hard trees (SGB, SGLB) add `n_estimators` trees, or fewer if validation rows stop the training early.
+        Boosted soft trees (VSGBM) need the rows of the first fit too: they add trees up to the new `n_estimators`, and
+        then train all trees together for a short time.
 
         Parameters
         ----------
         X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
-            Rows to go on with: the columns of the fit, by name where both have names. A category that the fit has not
-            seen counts as unseen.
+            Features, with the columns of the first fit; they are matched by name if both tables have names. A category
+            that the first fit did not see counts as unseen.
         y : array-like of shape (n_samples,)
-            Targets; of the classes of the fit.
+            Targets. Classes must be classes of the first fit.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
+            Row weights.
         X_val, y_val : like X and y, default=None
-            Rows for early stopping, as in `fit`.
+            Validation rows, as in `fit`.
+        eval_set : (X_val, y_val) or [(X_val, y_val)], default=None
+            Another spelling of the validation rows, as in `fit`.
         **params
-            Parameters to change from now on, as by `set_params`; the others stay as they are.
+            Parameters to change, as in `set_params`. The other parameters keep their values.
 
         Returns
         -------
@@ -128,19 +165,18 @@ class Estimator(BaseEstimator):
         Raises
         ------
         ValueError
-            When the family cannot go on from a fitted model; then, as after any other error, the model stays as it was.
+            If the family does not support further training. After this and every other error, the model and its
+            parameters are unchanged.
         """
         check_is_fitted(self)
-        if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val belong together: give both or neither")
-        columns = self._columns(X)
-        target = self._target(y, "y", reset=False)
-        check_consistent_length(_frame.first(columns), target[1])
-        training: Labelled = (columns, target, _weights(sample_weight, target[1]), self._labels())
+        validation = validation_rows(X_val, y_val, eval_set)
+        features = self._table(X)
+        training = self._labelled(features, self._target(y, "y", reset=False), sample_weight)
+        params = self._by_current_names(params, stacklevel=3)
         before = {name: value for name, value in self.get_params(deep=False).items() if name in params}
         self.set_params(**params)
         try:
-            self._learn(training, self._held_out(X_val, y_val), self._model)
+            self._train(training, validation, warm_start=self._model)
         except BaseException:
             self.set_params(**before)
             raise
@@ -155,31 +191,39 @@ class Estimator(BaseEstimator):
         n_repeats: int = 5,
         random_state: Any = 0,
     ) -> dict[str, NDArray[Any]]:
-        """Measure what each column is worth to the fitted model, by shuffling it.
+        """Measure the permutation importance of each column.
+
+        One column at a time is permuted among the rows of `X`; the other columns stay. The changes of the score, of the
+        prediction and of knowledge (epistemic) uncertainty show how much the model depends on the column.
 
         Parameters
         ----------
         X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
-            Rows to ask, best those that the model was not fitted to.
+            Rows to measure on, preferably not the training rows.
         y : array-like of shape (n_samples,), default=None
-            Their targets; without them nothing is scored.
+            Targets. Without them, the changes of the score are not measured.
         X_ref : like X, default=None
-            Well-known rows, such as the training rows, that lend their cells in place of `X`'s own: then
-            `knowledge_shift` shows which columns make the rows of `X` less known than those (below zero).
+            Reference rows, such as the training rows. Their cells replace those of the permuted column, so that
+            `knowledge_shift` shows which columns make the rows of `X` less known than the reference rows (below zero).
         n_repeats : int, default=5
-            Times that each column is shuffled.
+            Number of permutations of each column, from 1 to 1000.
         random_state : int, RandomState, Generator or None, default=0
-            Decides the shuffles.
+            Seed of the permutations.
 
         Returns
         -------
         dict of arrays of shape (n_features,)
-            `column`, and means over shuffles with their standard errors (`..._se`, NaN of a single shuffle);
-            `pandas.DataFrame` makes a table of it. With `y`: `log_likelihood_fall` of a row and `error_rise` (root mean
-            square error, or share of wrong labels). `prediction_change`: how far a row's mean moves, in the target's
-            units, or how much probability goes from one class to another. `knowledge_change`: how far a row's knowledge
-            uncertainty moves (standard deviation in the target's units, or nats); `knowledge_shift`: the same with its
-            sign.
+            `pandas.DataFrame` turns it into a table. Every figure is a mean over permutations and has a standard error
+            (`..._se`, NaN for a single permutation).
+
+            - `column`: name of the column;
+            - `log_likelihood_fall` (with `y`): decrease of the mean log-likelihood of a row;
+            - `error_rise` (with `y`): increase of the root mean square error, or of the misclassification rate;
+            - `prediction_change`: mean absolute change of the predictive mean in units of the target, or mean
+              probability that moves from one class to another;
+            - `knowledge_change`: mean absolute change of knowledge uncertainty, as a standard deviation in units of the
+              target, or in nats;
+            - `knowledge_shift`: mean signed change of knowledge uncertainty.
 
         Examples
         --------
@@ -192,66 +236,80 @@ class Estimator(BaseEstimator):
         1
         """
         check_is_fitted(self)
-        if not isinstance(n_repeats, numbers.Integral) or not 1 <= n_repeats <= MOST_REPEATS:
-            raise ValueError(f"n_repeats = {n_repeats!r}: expected a whole number from 1 to {MOST_REPEATS}")
+        if not isinstance(n_repeats, numbers.Integral) or not 1 <= n_repeats <= MAX_REPEATS:
+            raise ValueError(f"n_repeats = {n_repeats!r}: expected a whole number from 1 to {MAX_REPEATS}")
         target = None if y is None else self._target(y, "y", reset=False)
-        reference = None if X_ref is None else self._columns(X_ref)
-        run = (int(n_repeats), _random.seed_of(random_state), self._threads())
-        found = json.loads(self._model.importances(self._columns(X), target, reference, run))
-        return _by_name(found["columns"])
+        run = ImportanceRun(
+            reference=None if X_ref is None else self._table(X_ref),
+            n_repeats=int(n_repeats),
+            seed=_random.seed_of(random_state),
+            n_threads=self._n_threads(),
+        )
+        found = json.loads(self._model.importances(self._table(X), target, run))
+        return _importance_arrays(found["columns"])
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """What the splits on each column gained in training, as parts of the whole (families that split on columns)."""
+        """Total gain of the splits on each column, normalised to sum 1 (families that split on columns)."""
         check_is_fitted(self)
         gains = self._model.gains()
         if gains is None:
             raise AttributeError(
-                f"{type(self).__name__} does not split on columns, so that it has no gains; "
-                "`importances` shows what columns are worth on some rows"
+                f"{type(self).__name__} does not split on columns and has no gains; "
+                "use `importances`, which permutes columns"
             )
         return gains
 
     def export_text(self) -> str:
-        """Write a model that is a single tree as indented rules."""
-        return self._outline("text")
+        """Return the rules of the tree as indented text (only for a model that is a single tree)."""
+        return self._tree_export("text")
 
     def export_svg(self) -> str:
-        """Draw a model that is a single tree; the text of an SVG picture."""
-        return self._outline("svg")
+        """Return a drawing of the tree as SVG text (only for a model that is a single tree)."""
+        return self._tree_export("svg")
 
     def export_dict(self) -> dict[str, Any]:
-        """Give the nodes of a model that is a single tree, with every digit and category."""
-        nodes: dict[str, Any] = json.loads(self._outline("json"))
+        """Return the nodes of the tree with all digits and categories (only for a model that is a single tree)."""
+        nodes: dict[str, Any] = json.loads(self._tree_export("json"))
         return nodes
 
-    def _outline(self, form: str) -> str:
+    def _tree_export(self, format: str) -> str:  # noqa: A002
         check_is_fitted(self)
-        outline = self._model.outline(form)
-        if outline is None:
-            raise ValueError(f"a {type(self).__name__} is not a single tree that could be shown")
-        return outline
+        text = self._model.tree_export(format)
+        if text is None:
+            raise ValueError(f"a {type(self).__name__} is not a single tree and cannot be exported")
+        return text
 
-    def _held_out(self, X_val: Any, y_val: Any) -> Labelled | None:
-        if X_val is None:
-            return None
-        return self._columns(X_val), self._target(y_val, "y_val", reset=False), None, self._labels()
+    def _labelled(self, features: Table, target: Column, sample_weight: Any) -> LabelledTable:
+        check_consistent_length(_frame.first_values(features), target.values)
+        return LabelledTable(features, target, _weights(sample_weight, target.values), self._label_type())
 
-    def _learn(self, training: Labelled, held_out: Labelled | None, base: Model | None) -> None:
-        run = (_random.seed_of(self.random_state), self._threads(), base)
-        self._model = _native.fit(self._family, self._parameters(), training, held_out, run)
+    def _train(self, training: LabelledTable, validation: tuple[Any, Any] | None, *, warm_start: Model | None) -> None:
+        for note in _native.former_names(self._family, self._text_params()):
+            warnings.warn(note, FutureWarning, stacklevel=3)
+        run = FitRun(
+            seed=_random.seed_of(self.random_state),
+            n_threads=self._n_threads(),
+            validation=None if validation is None else self._validation_set(*validation),
+            warm_start=warm_start,
+        )
+        self._model = _native.fit(self._family, self._params_json(), training, run)
         warning = self._model.warning()
         if warning is not None:
             warnings.warn(warning, stacklevel=3)
 
+    def _validation_set(self, X_val: Any, y_val: Any) -> LabelledTable:
+        features = self._table(X_val)
+        return LabelledTable(features, self._target(y_val, "y_val", reset=False), None, self._label_type())
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that `softwood.load`, the program and the Rust library read."""
+        """Write the fitted model to a file for `softwood.load`, the command line and the Rust library."""
         check_is_fitted(self)
         self._model.save(path)
 
     @property
     def training_(self) -> dict[str, Any]:
-        """How the model came about: loss curve, what was tried and what was chosen."""
+        """Training report: training curve, settings tried and settings chosen."""
         check_is_fitted(self)
         report: dict[str, Any] = json.loads(self._model.describe())["training"]
         return report
@@ -259,34 +317,34 @@ class Estimator(BaseEstimator):
     def _target(self, y: Any, name: str, *, reset: bool = True) -> Column:
         raise NotImplementedError
 
-    def _labels(self) -> str:
-        """Say what the names of classes stand for."""
+    def _label_type(self) -> str:
+        """Return the type of the class labels."""
         return "text"
 
     def _restore(self, model: Model, schema: dict[str, Any]) -> None:
-        """Take over a model read from a file."""
+        """Set the fitted attributes from a model file."""
         names = [field["name"] for field in schema["fields"]]
         self.n_features_in_ = len(names)
-        if names != _frame.positions(len(names)):
+        if names != _frame.default_names(len(names)):
             self.feature_names_in_ = np.asarray(names, dtype=object)
         self._model = model
 
-    def _answer(self, X: Any) -> Answer:
+    def _distribution(self, X: Any) -> Distribution:
         check_is_fitted(self)
-        return self._model.answer(self._columns(X), self._threads())
+        return self._model.distribution(self._table(X), self._n_threads())
 
-    def _columns(self, X: Any, *, reset: bool = False) -> Columns:
-        """Read a table; names are those of the fit where the table has none."""
+    def _table(self, X: Any, *, reset: bool = False) -> Table:
+        """Read a table; columns without names get the names of the fit."""
         if not _frame.is_frame(X):
-            columns = _frame.from_array(validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan"))
-            return columns if reset else _frame.renamed(columns, self._names())
+            table = _frame.from_array(validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan"))
+            return table if reset else _frame.renamed(table, self._names())
         frame = _frame.from_frame(X)
         if reset:
-            self._remember(frame)
+            self._set_feature_names(frame)
             return frame.columns
-        return self._matched(frame)
+        return self._match_columns(frame)
 
-    def _remember(self, frame: _frame.Frame) -> None:
+    def _set_feature_names(self, frame: _frame.Frame) -> None:
         if not frame.columns:
             raise ValueError(f"{type(self).__name__} needs at least one feature: the table has no columns")
         self.n_features_in_ = len(frame.columns)
@@ -295,8 +353,8 @@ class Estimator(BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _matched(self, frame: _frame.Frame) -> Columns:
-        """Leave names to the model where both sides have them; go by position otherwise, as scikit-learn does."""
+    def _match_columns(self, frame: _frame.Frame) -> Table:
+        """Match columns by position unless both tables have names; then the native model matches them by name."""
         knows_names = hasattr(self, "feature_names_in_")
         if knows_names and frame.is_named:
             return frame.columns
@@ -320,20 +378,26 @@ class Estimator(BaseEstimator):
     def _names(self) -> list[str]:
         if hasattr(self, "feature_names_in_"):
             return list(self.feature_names_in_)
-        return _frame.positions(self.n_features_in_)
+        return _frame.default_names(self.n_features_in_)
 
-    def _threads(self) -> int:
-        """Read scikit-learn's `n_jobs`: None and -1 are all cores."""
+    def _n_threads(self) -> int:
+        """Return the number of threads for `n_jobs`; 0: one per core."""
         if self.n_jobs is None or self.n_jobs == -1:
             return 0
         if not isinstance(self.n_jobs, numbers.Integral) or self.n_jobs < 1:
             raise ValueError(f"n_jobs = {self.n_jobs!r}: expected None, -1 or a positive whole number")
         return int(self.n_jobs)
 
-    def _parameters(self) -> str:
-        """Write the parameters of the family as JSON; what cannot be written crosses as text and is refused there."""
-        own = self.get_params(deep=False).items()
-        return json.dumps({name: _plain(value) for name, value in own if name not in NOT_OF_THE_FAMILY})
+    def _family_params(self) -> dict[str, Any]:
+        params = self.get_params(deep=False).items()
+        return {name: _to_json(value) for name, value in params if name not in RUN_PARAMETERS}
+
+    def _params_json(self) -> str:
+        return json.dumps(self._family_params())
+
+    def _text_params(self) -> list[tuple[str, str]]:
+        """Return the parameters whose values are texts, such as choices."""
+        return [(name, value) for name, value in self._family_params().items() if isinstance(value, str)]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_model")
@@ -346,12 +410,12 @@ class Estimator(BaseEstimator):
 
 
 class Regressor(RegressorMixin, Estimator):
-    """An estimator whose target is a number."""
+    """Base class of the regressors."""
 
     _task = "regression"
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict the mean of each row's distribution.
+        """Predict the mean of the predictive distribution of each row.
 
         Parameters
         ----------
@@ -361,10 +425,14 @@ class Regressor(RegressorMixin, Estimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._answer(X).mean()
+        return self._distribution(X).mean()
 
     def predict_dist(self, X: Any) -> RegressionDistribution:
-        """Predict the whole distribution of each row.
+        """Predict the distribution of each row.
+
+        Its variance has two parts: data (aleatoric) uncertainty is noise in the target, which more training rows do not
+        reduce; knowledge (epistemic) uncertainty is the disagreement of the members of the model, which more training
+        rows reduce.
 
         Parameters
         ----------
@@ -373,19 +441,19 @@ class Regressor(RegressorMixin, Estimator):
         Returns
         -------
         RegressionDistribution
-            Ask it for moments, quantiles, intervals, densities, samples and the two kinds of uncertainty.
+            Moments, quantiles, intervals, densities, scores, samples, and data and knowledge uncertainty.
         """
-        return RegressionDistribution(self._answer(X))
+        return RegressionDistribution(self._distribution(X))
 
     def _target(self, y: Any, name: str, *, reset: bool = True) -> Column:
         if y is None:
             raise ValueError(_no_target(self))
         values = check_array(y, ensure_2d=False, dtype=np.float64, input_name=name, ensure_min_samples=0)
-        return _target_name(y), column_or_1d(values, warn=True), None
+        return Column(_target_name(y), column_or_1d(values, warn=True))
 
 
 class Classifier(ClassifierMixin, Estimator):
-    """An estimator whose target is a class."""
+    """Base class of the classifiers."""
 
     _task = "classification"
 
@@ -423,7 +491,11 @@ class Classifier(ClassifierMixin, Estimator):
             return np.log(self.predict_proba(X))
 
     def predict_dist(self, X: Any) -> ClassificationDistribution:
-        """Predict the whole distribution of each row.
+        """Predict the distribution over the classes for each row.
+
+        Its entropy has two parts: data (aleatoric) uncertainty is overlap of the classes, which more training rows do
+        not reduce; knowledge (epistemic) uncertainty is the disagreement of the members of the model, which more
+        training rows reduce.
 
         Parameters
         ----------
@@ -432,10 +504,10 @@ class Classifier(ClassifierMixin, Estimator):
         Returns
         -------
         ClassificationDistribution
-            Ask it for probabilities, labels and the two kinds of uncertainty.
+            Probabilities, labels, log probabilities, samples, and data and knowledge uncertainty.
         """
-        answer = self._answer(X)
-        return ClassificationDistribution(answer, self.classes_)
+        distribution = self._distribution(X)
+        return ClassificationDistribution(distribution, self.classes_)
 
     def _target(self, y: Any, name: str, *, reset: bool = True) -> Column:
         if y is None:
@@ -449,10 +521,10 @@ class Classifier(ClassifierMixin, Estimator):
             self.classes_ = classes
         codes = np.full(labels.shape, _frame.MISSING, dtype=np.uint32)
         codes[~missing] = inverse
-        return _target_name(y), codes, [_frame.text(label) for label in classes]
+        return Column(_target_name(y), codes, [_frame.text(label) for label in classes])
 
-    def _labels(self) -> str:
-        return _frame.kind_of(self.classes_)
+    def _label_type(self) -> str:
+        return _frame.label_type(self.classes_)
 
     def _restore(self, model: Model, schema: dict[str, Any]) -> None:
         super()._restore(model, schema)
@@ -460,12 +532,12 @@ class Classifier(ClassifierMixin, Estimator):
 
 
 def load(path: str | os.PathLike[str]) -> Estimator:
-    """Read a model file, whichever interface wrote it.
+    """Read a model file.
 
     Parameters
     ----------
     path : str or path
-        A file written by `save`, by `softwood fit` or by the Rust library.
+        A file written by `save`, by the command line (`softwood fit`) or by the Rust library.
 
     Returns
     -------
@@ -474,37 +546,44 @@ def load(path: str | os.PathLike[str]) -> Estimator:
 
     Notes
     -----
-    A file holds the names of classes and whether they were texts, numbers or truth values: they come back as arrays
-    of texts, of the smallest of `int64` and `float64` that holds them, or of booleans. Pickling keeps the very type.
-    The program takes `true` and `false` for truth values, and the classes of a numeric column for numbers.
+    A file stores class labels as texts, with their type: text, number or boolean. Numbers become an array of `int64` if
+    all are integers, of `float64` otherwise. A pickle keeps the original dtype.
+
+    In files of the command line, the classes `true` and `false` are booleans, and the classes of a numeric column are
+    numbers.
     """
     model = _native.Model.load(path)
     about = json.loads(model.describe())
-    kind = REGISTRY[about["family"], about["schema"]["task"]]
-    known = set(kind._get_param_names())
-    estimator = kind(**{name: value for name, value in (about["params"] or {}).items() if name in known})
+    estimator_class = REGISTRY[about["family"], about["schema"]["task"]]
+    known = set(estimator_class._get_param_names())
+    params = {name: value for name, value in (about["params"] or {}).items() if name in known}
+    estimator = estimator_class(**params)
     estimator._restore(model, about["schema"])
     return estimator
 
 
 def ood(model: Estimator, X_in: Any, X_out: Any) -> dict[str, Any]:
-    """Tell how well a model's uncertainty separates rows of its domain from others.
+    """Measure how well uncertainty separates in-domain rows from out-of-domain (OOD) rows.
 
     Parameters
     ----------
     model : fitted estimator
     X_in : array-like, pandas, polars or pyarrow table of shape (n_in, n_features)
-        Fresh rows of the kind that the model was fitted to; not its training rows, which it knows too well.
+        In-domain rows, such as a test set. Do not use the training rows: their uncertainty is too low.
     X_out : array-like, pandas, polars or pyarrow table of shape (n_out, n_features)
-        Rows of another kind.
+        Out-of-domain rows.
 
     Returns
     -------
     dict
-        `n_in`, `n_out`, and for each of `total`, `data` and `knowledge` a dict: `auroc`, the probability that a row of
-        `X_out` is more uncertain than one of `X_in`, ties counting one half; `one_split_auroc`, that of a tree with one
-        split, at least 0.5; its `threshold` (None where all values are equal); `median_in` and `median_out`. The last
-        three are standard deviations in the target's units, or entropies in nats.
+        `n_in`, `n_out`, and a dict for each of `total`, `data` (aleatoric) and `knowledge` (epistemic) uncertainty:
+
+        - `auroc`: probability that a row of `X_out` is more uncertain than a row of `X_in`; a tie counts one half;
+        - `one_split_auroc`: AUROC of a tree with one split on the uncertainty, at least 0.5;
+        - `threshold`: threshold of that split, None if all values are equal;
+        - `median_in`, `median_out`: median uncertainty.
+
+        Thresholds and medians are standard deviations in units of the target, or entropies in nats.
 
     Examples
     --------
@@ -519,13 +598,13 @@ def ood(model: Estimator, X_in: Any, X_out: Any) -> dict[str, Any]:
     if not isinstance(model, Estimator):
         raise TypeError(f"model is a {type(model).__name__}: expected a fitted estimator of softwood")
     check_is_fitted(model)
-    found = model._model.ood(model._columns(X_in), model._columns(X_out), model._threads())
-    report: dict[str, Any] = json.loads(found)
+    inside, outside = model._table(X_in), model._table(X_out)
+    report: dict[str, Any] = json.loads(model._model.ood(inside, outside, model._n_threads()))
     return report
 
 
-def _by_name(columns: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
-    """Turn figures by column into columns of figures."""
+def _importance_arrays(columns: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
+    """Turn one dict per column into one array per figure."""
     found: dict[str, NDArray[Any]] = {"column": np.array([part["column"] for part in columns], dtype=object)}
     for name in [name for name in columns[0] if name != "column"]:
         for suffix, key in (("", "mean"), ("_se", "se")):
@@ -534,7 +613,7 @@ def _by_name(columns: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
 
 
 def _classes(names: list[str], labels: str) -> NDArray[Any]:
-    """Give class names the type they had."""
+    """Return class labels with the type that the file stores."""
     if labels == "boolean":
         return np.array([name == "true" for name in names])
     if labels == "text":
@@ -546,7 +625,7 @@ def _classes(names: list[str], labels: str) -> NDArray[Any]:
 
 
 def _target_name(y: Any) -> str:
-    """Take the target's name from a named column."""
+    """Return the name of a named series, or a default."""
     name = getattr(y, "name", None)
     return name if isinstance(name, str) and name else "target"
 
@@ -558,10 +637,10 @@ def _weights(sample_weight: Any, rows: NDArray[Any]) -> NDArray[np.float64] | No
     return weights
 
 
-def _plain(value: Any) -> Any:
-    """Turn a parameter into what JSON can hold; the keys of a dict are named as classes are."""
+def _to_json(value: Any) -> Any:
+    """Convert a parameter to a JSON value. Other values become text, which the library rejects with a message."""
     if isinstance(value, dict):
-        return {_frame.text(key): _plain(number) for key, number in value.items()}
+        return {_frame.text(key): _to_json(number) for key, number in value.items()}
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, (bool, int, str)):
         return value

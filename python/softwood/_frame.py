@@ -1,9 +1,11 @@
-"""Tables of other libraries as the columns that the native module takes.
+"""Tables of pandas, polars, pyarrow and NumPy as columns for the native module.
 
-pandas, polars and pyarrow are recognised by what their tables offer and never imported here. Whatever the library, the
-same cells give the same columns, and those that the program reads from a file of the same cells: booleans are
-categories; categories are told apart by their text and sorted by it; dates are days since 1970-01-01, timestamps
-seconds since then, times and durations seconds.
+This module imports none of the table libraries; it recognises their tables by their attributes. Equal cells give equal
+columns for every library, and for the command line that reads the same cells from a file:
+
+- booleans are categorical;
+- a category is identified by its text, and levels are sorted by text;
+- dates are days since 1970-01-01, timestamps are seconds since then, times and durations are seconds.
 """
 
 from __future__ import annotations
@@ -11,13 +13,12 @@ from __future__ import annotations
 import numbers
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from softwood._native import Column, Columns
+from softwood._arguments import ArrayTable, Column, Table
 
 MISSING = np.uint32(0xFFFF_FFFF)
 """Code of a missing category."""
@@ -29,14 +30,14 @@ TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 @dataclass(frozen=True)
 class Frame:
-    """Columns of a table, and whether the table had names for them."""
+    """The columns of a table, and whether the table has column names."""
 
     columns: list[Column]
     is_named: bool
 
 
 def is_frame(X: Any) -> bool:
-    """Tell a table with columns of their own types from an array."""
+    """Return whether X is a table of pandas, polars or pyarrow."""
     return _is_pandas(X) or _is_polars(X) or _is_arrow(X)
 
 
@@ -50,64 +51,64 @@ def from_frame(X: Any) -> Frame:
     else:
         names, cells, read = list(X.column_names), iter(X.columns), _arrow_column
     is_named = _are_texts(names)
-    names = names if is_named else positions(len(names))
+    names = names if is_named else default_names(len(names))
     return Frame([read(name, column) for name, column in zip(names, cells, strict=True)], is_named)
 
 
-def from_array(X: NDArray[Any]) -> Columns:
-    """Read a two-dimensional array; in arrays of objects and texts, columns that are not numbers are categories."""
-    names = positions(X.shape[1])
+def from_array(X: NDArray[Any]) -> Table:
+    """Read a two-dimensional array; in arrays of objects or texts, a column that is not numeric is categorical."""
+    names = default_names(X.shape[1])
     if X.dtype.kind not in "OUS":
-        # cells that do not stand on whole addresses are copied: a field of packed records
-        return names, np.require(X, np.float64, "A")
+        # the native module needs aligned cells: an unaligned array, such as a field of packed records, is copied
+        return ArrayTable(names, np.require(X, np.float64, "A"))
     return [_object_column(name, X[:, i]) for i, name in enumerate(names)]
 
 
-def renamed(columns: Columns, names: Sequence[str]) -> Columns:
-    """Return the columns under other names."""
-    if isinstance(columns, tuple):
-        return list(names), columns[1]
-    return [(name, cells, levels) for name, (_, cells, levels) in zip(names, columns, strict=True)]
+def renamed(table: Table, names: Sequence[str]) -> Table:
+    """Return the table with other column names."""
+    if isinstance(table, ArrayTable):
+        return ArrayTable(list(names), table.values)
+    return [column._replace(name=name) for name, column in zip(names, table, strict=True)]
 
 
-def names_of(columns: Columns) -> list[str]:
-    """Return the names of columns."""
-    return columns[0] if isinstance(columns, tuple) else [name for name, _, _ in columns]
+def names_of(table: Table) -> list[str]:
+    """Return the column names."""
+    return table.names if isinstance(table, ArrayTable) else [column.name for column in table]
 
 
-def first(columns: Columns) -> NDArray[Any]:
-    """Return what has as many items as the columns have rows."""
-    return columns[1] if isinstance(columns, tuple) else columns[0][1]
+def first_values(table: Table) -> NDArray[Any]:
+    """Return an array whose length is the number of rows."""
+    return table.values if isinstance(table, ArrayTable) else table[0].values
 
 
-def positions(n: int) -> list[str]:
-    """Name columns that have no names."""
+def default_names(n: int) -> list[str]:
+    """Return names for columns that have none."""
     return [f"x{i}" for i in range(n)]
 
 
 def categories(name: str, codes: NDArray[Any], values: Iterable[Any]) -> Column:
-    """Make a categorical column from codes into `values`, with negative codes for missing cells.
+    """Make a categorical column from codes into `values`; negative codes are missing cells.
 
-    Values that share a text become one level, unused ones are dropped, and levels are sorted by text.
+    Values with equal texts become one level, unused values are dropped, and levels are sorted by text.
     """
     texts = [text(value) for value in values]
     codes = np.asarray(codes, dtype=np.int64)
     used = sorted({texts[code] for code in np.unique(codes[codes >= 0])})
-    place = {level: at for at, level in enumerate(used)}
-    table = np.array([*(place.get(level, 0) for level in texts), MISSING], dtype=np.uint32)
-    return name, table[np.where(codes < 0, len(texts), codes)], used
+    code_of = {level: code for code, level in enumerate(used)}
+    new_codes = np.array([*(code_of.get(level, 0) for level in texts), MISSING], dtype=np.uint32)
+    return Column(name, new_codes[np.where(codes < 0, len(texts), codes)], used)
 
 
 def text(value: Any) -> str:
-    """Name a category or class as the program does: whole numbers without a point, truth values in lower case."""
+    """Return the text of a category or class, as the command line writes it: `3` for 3.0, `true` for True."""
     if isinstance(value, (float, np.floating)):
         return np.format_float_positional(value, trim="-")
     name = str(value)
     return name.strip().lower() if name.strip().lower() in {"true", "false"} else name
 
 
-def kind_of(labels: NDArray[Any]) -> str:
-    """Say what labels are, in the words of the model file: texts, numbers or truth values."""
+def label_type(labels: NDArray[Any]) -> str:
+    """Return the type of class labels as the model file names it: "text", "number" or "boolean"."""
     if labels.dtype.kind in "biuf":
         return "boolean" if labels.dtype.kind == "b" else "number"
     if all(isinstance(label, (bool, np.bool_)) for label in labels):
@@ -117,7 +118,7 @@ def kind_of(labels: NDArray[Any]) -> str:
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mark None, NaN, NaT and pandas' NA in an array of any type."""
+    """Return where an array of any type has None, NaN, NaT or pandas' NA."""
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values))
     if values.dtype.kind != "O":
@@ -126,7 +127,7 @@ def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _is_missing(value: Any) -> bool:
-    # NA neither equals itself nor differs from itself: it answers with itself.
+    # pandas' NA is neither equal nor unequal to itself: the comparison returns NA
     return value is None or type(value).__name__ == "NAType" or (value != value) is True  # noqa: PLR0124
 
 
@@ -155,20 +156,20 @@ def _are_texts(names: list[Any]) -> bool:
 
 
 def _object_column(name: str, cells: NDArray[Any]) -> Column:
-    """Read numbers where every cell is one, categories otherwise."""
+    """Read a column of numbers if every cell is a number, a categorical column otherwise."""
     missing = is_missing(cells)
     present = cells[~missing]
     if cells.dtype.kind == "O" and any(isinstance(value, (str, bool, np.bool_)) for value in present):
-        return _factorised(name, cells, missing)
+        return _factorized(name, cells, missing)
     try:
         numbers = np.full(cells.shape, np.nan)
         numbers[~missing] = present.astype(np.float64)
     except ValueError:
-        return _factorised(name, cells, missing)
-    return name, numbers, None
+        return _factorized(name, cells, missing)
+    return Column(name, numbers)
 
 
-def _factorised(name: str, cells: NDArray[Any], missing: NDArray[np.bool_]) -> Column:
+def _factorized(name: str, cells: NDArray[Any], missing: NDArray[np.bool_]) -> Column:
     levels, inverse = np.unique([text(value) for value in cells[~missing]], return_inverse=True)
     codes = np.full(cells.shape, -1, dtype=np.int64)
     codes[~missing] = inverse
@@ -180,14 +181,14 @@ def _pandas_column(name: str, cells: Any) -> Column:
     if hasattr(dtype, "categories"):
         return categories(name, cells.cat.codes.to_numpy(), dtype.categories)
     if dtype.kind in "iuf" and not hasattr(dtype, "pyarrow_dtype"):
-        return name, cells.to_numpy(dtype=np.float64, na_value=np.nan), None
+        return Column(name, cells.to_numpy(dtype=np.float64, na_value=np.nan))
     if hasattr(dtype, "pyarrow_dtype"):
         return _arrow_column(name, cells.array.__arrow_array__())
     if dtype.kind in "mM":
         ticks = cells.to_numpy(dtype=f"{dtype.kind}8[ns]")
-        return name, ticks.astype("m8[ns]") / SECOND, None
+        return Column(name, ticks.astype("m8[ns]") / SECOND)
     if dtype.kind == "c":
-        raise _neither(name, dtype)
+        raise _unsupported(name, dtype)
     if dtype.kind == "O" and not hasattr(dtype, "storage"):
         return _object_column(name, cells.to_numpy(dtype=object))
     codes, levels = cells.factorize()
@@ -197,14 +198,14 @@ def _pandas_column(name: str, cells: Any) -> Column:
 def _polars_column(name: str, cells: Any) -> Column:
     kind = cells.dtype.base_type().__name__
     if cells.dtype.is_numeric() or kind == "Null":
-        return name, cells.cast(float).fill_null(np.nan).to_numpy(), None
+        return Column(name, cells.cast(float).fill_null(np.nan).to_numpy())
     if cells.dtype.is_temporal():
         ticks = {"Date": 1.0, "Time": TICKS["ns"]}.get(kind) or TICKS[cells.dtype.time_unit]
-        return name, cells.to_physical().cast(float).fill_null(np.nan).to_numpy() / ticks, None
+        return Column(name, cells.to_physical().cast(float).fill_null(np.nan).to_numpy() / ticks)
     if kind == "Object":
         return _object_column(name, np.array(cells.to_list(), dtype=object))
     if kind not in {"String", "Categorical", "Enum", "Boolean"}:
-        raise _neither(name, cells.dtype)
+        raise _unsupported(name, cells.dtype)
     cells = cells.cast(str)
     codes = cells.rank("dense").cast(int).fill_null(0).to_numpy() - 1
     return categories(name, codes, cells.drop_nulls().unique().sort().to_list())
@@ -215,14 +216,14 @@ def _arrow_column(name: str, cells: Any) -> Column:
     if kind.startswith(("dictionary", "string", "large_string", "bool")):
         return _arrow_categories(name, cells)
     if kind == "null":
-        return name, np.full(len(cells), np.nan), None
+        return Column(name, np.full(len(cells), np.nan))
     if kind.startswith(("int", "uint", "float", "double", "halffloat", "decimal")):
-        return name, np.asarray(cells.cast("float64", safe=False), dtype=np.float64), None
+        return Column(name, np.asarray(cells.cast("float64", safe=False), dtype=np.float64))
     if kind.startswith(("date", "time", "duration")):
         ticks = {"date32[day]": 1.0, "date64[ms]": 86_400_000.0}.get(kind) or TICKS[cells.type.unit]
         whole = cells.cast("int32" if cells.type.bit_width == 32 else "int64")
-        return name, np.asarray(whole.cast("float64", safe=False), dtype=np.float64) / ticks, None
-    raise _neither(name, kind)
+        return Column(name, np.asarray(whole.cast("float64", safe=False), dtype=np.float64) / ticks)
+    raise _unsupported(name, kind)
 
 
 def _arrow_categories(name: str, cells: Any) -> Column:
@@ -231,9 +232,9 @@ def _arrow_categories(name: str, cells: Any) -> Column:
     encoded = cells.dictionary_encode()
     values = encoded.dictionary.to_pylist()
     codes = np.asarray(encoded.indices.fill_null(-1), dtype=np.int64)
-    codes = np.where(np.isin(codes, [at for at, value in enumerate(values) if value is None]), -1, codes)
+    codes = np.where(np.isin(codes, [code for code, value in enumerate(values) if value is None]), -1, codes)
     return categories(name, codes, values)
 
 
-def _neither(name: str, dtype: Any) -> ValueError:
-    return ValueError(f"column `{name}`: {dtype} is neither a number nor a category; turn it into numbers or texts")
+def _unsupported(name: str, dtype: Any) -> ValueError:
+    return ValueError(f"column `{name}`: {dtype} is neither a number nor a category; convert it to numbers or texts")

@@ -1,12 +1,14 @@
 """Writes `_estimators.py` from the parameter tables of the library: `python -m softwood._generate`.
 
-The tables hold names, defaults, ranges and explanations; here stands only how they look in Python.
+The tables hold names, former names, defaults, ranges and descriptions. This module holds the layout in Python, and
+an example and advice for each family.
 """
 
 from __future__ import annotations
 
 import json
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,68 +17,149 @@ from softwood import _native
 TARGET = Path(__file__).with_name("_estimators.py")
 WIDTH = 116
 
+
+@dataclass(frozen=True)
+class FamilyText:
+    """What the parameter table of a family does not hold."""
+
+    prefix: str
+    """First part of the class names."""
+    example: str
+    """Parameters whose fit takes a moment, for the example."""
+    when_to_use: str
+    """Advice, shortened from the page of the family; `{VST}` is the class with that prefix for the same task."""
+
+
 BOOSTED = "n_estimators=20, n_members=2, max_depth=2, learning_rate=0.1"
 
 FAMILIES = {
-    "vst": ("VST", "depth=1, n_epochs=5"),
-    "vsgbm": ("VSGBM", "n_trees=2, depth=1, n_epochs=5"),
-    "sgb": ("SGB", BOOSTED),
-    "sglb": ("SGLB", BOOSTED),
-    "forest": ("Forest", "n_estimators=20, n_members=2"),
-    "tree": ("Tree", "n_members=4"),
+    "vst": FamilyText(
+        "VST",
+        "max_depth=1, n_epochs=5",
+        """\
+        Use it for tables of up to some tens of thousands of rows if the target varies smoothly, or if the noise depends
+        on the features or is not Normal. With linear leaves the mean extrapolates linearly, and knowledge (epistemic)
+        uncertainty grows with the distance from the training rows.
+
+        Use `{VSGBM}` if one soft tree is too coarse and a longer fit is acceptable, `{SGB}` or `{SGLB}` for large
+        tables, many sharp steps or very many categories, and `{Tree}` if the model has to be readable.""",
+    ),
+    "vsgbm": FamilyText(
+        "VSGBM",
+        "n_estimators=2, max_depth=1, n_epochs=5",
+        """\
+        Use it for smooth functions of numeric columns, from some hundred to some ten thousand rows, if one soft tree is
+        too coarse.
+
+        Use `{VST}` if time matters: this model takes three to four times as long to fit. Use `{SGLB}` for large tables
+        or many categories.""",
+    ),
+    "sgb": FamilyText(
+        "SGB",
+        BOOSTED,
+        """\
+        Use it for tables of any size with sharp steps, many columns or many categories, and if time matters. The
+        members differ mainly by the rows sampled for each tree. Hard trees are constant far from the training rows: the
+        mean does not extrapolate.
+
+        Use `{SGLB}` if knowledge (epistemic) uncertainty matters, `{VST}` or `{VSGBM}` for smooth targets on a few
+        thousand rows, `{Forest}` for a good model without tuning, and `{Tree}` if the model has to be readable.""",
+    ),
+    "sglb": FamilyText(
+        "SGLB",
+        BOOSTED,
+        """\
+        Use it for tables of any size with sharp steps, many columns or many categories, if knowledge (epistemic)
+        uncertainty matters: the members approximate posterior samples. Hard trees are constant far from the training
+        rows: the mean does not extrapolate, and knowledge uncertainty grows only as far as the members disagree about
+        the position of the last split.
+
+        Use `{VST}` or `{VSGBM}` for smooth targets on a few thousand rows, `{Forest}` for a good model without tuning,
+        and `{Tree}` if the model has to be readable.""",
+    ),
+    "forest": FamilyText(
+        "Forest",
+        "n_estimators=20, n_members=2",
+        """\
+        Use it as a strong baseline without tuning: it needs no validation rows, its trees are grown in parallel, and
+        more trees never hurt.
+
+        Use `{SGB}` or `{SGLB}`, which often predict better and are smaller, `{VST}` or `{VSGBM}` for smooth targets or
+        if the mean should extrapolate, and `{Tree}` if the model has to be readable.""",
+    ),
+    "tree": FamilyText(
+        "Tree",
+        "n_members=4",
+        """\
+        Use it to read and to explain a model: thresholds are in the units of the table, and categories have their
+        names. `max_leaf_nodes` and `ccp_alpha` make the tree smaller.
+
+        Use `{Forest}`, `{SGB}` or `{SGLB}` for accuracy: they predict better on nearly every table. Use `{VST}` or
+        `{VSGBM}` if the target is a smooth function of the features.""",
+    ),
 }
-"""How the estimators of a family are called, and parameters that fit its example in a moment."""
+
+
+@dataclass(frozen=True)
+class TaskText:
+    """The example of a task: target, expression to show, and its value."""
+
+    task: str
+    target: str
+    expression: str
+    value: str
+
 
 TASKS = {
-    "Regressor": (
+    "Regressor": TaskText(
         "regression",
         "y = np.sin(6 * X[:, 0])",
         "model.predict_dist(X).interval(0.9).shape",
         "(40, 2)",
     ),
-    "Classifier": (
+    "Classifier": TaskText(
         "classification",
         'y = np.where(X[:, 0] > 0.5, "high", "low")',
         "model.classes_.tolist()",
         "['high', 'low']",
     ),
 }
-"""What each kind of estimator does, and an example of it: target, question, answer."""
 
 MAPS = {
     "column": ("dict[str, int]", "dict of column names and directions (1 or -1)"),
     "class": ("dict[Any, float]", "dict of classes and weights"),
 }
-"""What a parameter that is a map looks like, by what its names are of: as a type, and in words."""
+"""Type annotation and description of a parameter that maps names to numbers, by what the names denote."""
 
 RUN_PARAMETERS = """\
 random_state : int, RandomState instance or None, default=None
-    Seed of every random number. The same seed, data and version give the same model on any number of threads;
-    an integer means what `--seed` means on the command line.
+    Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
+    any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
+    command line.
 n_jobs : int or None, default=None
-    Threads; None and -1 take one per core.
+    Number of threads; None and -1: one per core.
 """
 
 ATTRIBUTES = """\
 n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (n_features_in_,)
-    Their names, where the table had names.
+    Names of the features, if the training table had names.
 {classes}training_ : dict
-    How the model came about: loss curve, what was tried and what was chosen.
+    Training report: training curve, settings tried and settings chosen.
 """
 
 CLASSES = """\
 classes_ : ndarray of shape (n_classes,)
-    The classes, in the order of the probabilities.
+    Class labels, in the order of the probabilities.
 """
 
 HEADER = '''\
-"""The estimators. Written by `python -m softwood._generate` from the parameter tables: change those, not this."""
+"""The estimators. Generated by `python -m softwood._generate` from the parameter tables: do not edit."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from softwood._base import Classifier, Regressor
 '''
@@ -91,13 +174,13 @@ def source() -> str:
 
 
 def _estimator(family: dict[str, Any], kind: str) -> str:
-    prefix, _ = FAMILIES[family["name"]]
-    name = prefix + kind
-    family = {**family, "params": [spec for spec in family["params"] if _concerns(spec["kind"], kind)]}
+    name = FAMILIES[family["name"]].prefix + kind
+    family = {**family, "params": [spec for spec in family["params"] if _has_parameter(kind, spec)]}
     lines = [
         f"class {name}({kind}):",
         _indented(_docstring(family, kind, name), 4),
         f'    _family = "{family["name"]}"',
+        *_former_names(family["params"]),
         "",
         "    def __init__(",
         "        self,",
@@ -113,33 +196,47 @@ def _estimator(family: dict[str, Any], kind: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _concerns(kind: dict[str, Any], estimator: str) -> bool:
-    """Say whether a parameter has a meaning for a kind of estimator: what is said of classes has none without them."""
-    return estimator == "Classifier" or kind.get("keys") != "class"
+def _has_parameter(kind: str, spec: dict[str, Any]) -> bool:
+    """Return whether estimators of a kind have a parameter; regressors have none about classes."""
+    return kind == "Classifier" or spec["kind"].get("keys") != "class"
+
+
+def _former_names(params: list[dict[str, Any]]) -> list[str]:
+    """Write the table of former names, if there are any."""
+    pairs = [(former, spec["name"]) for spec in params for former in spec["former_names"]]
+    if not pairs:
+        return []
+    return [
+        "    _former_names: ClassVar = {",
+        *(f'        "{former}": "{name}",' for former, name in pairs),
+        "    }",
+    ]
 
 
 def _docstring(family: dict[str, Any], kind: str, name: str) -> str:
-    task, target, question, answer = TASKS[kind]
-    _, quick = FAMILIES[family["name"]]
+    task, texts = TASKS[kind], FAMILIES[family["name"]]
     summary = family["summary"]
-    title = f"{summary[0].upper()}{summary.partition(':')[0][1:]} for {task}."
+    title = f"{summary[0].upper()}{summary.partition(':')[0][1:]} for {task.task}."
     parameters = "".join(_parameter(spec) for spec in family["params"]) + RUN_PARAMETERS
     attributes = ATTRIBUTES.format(classes=CLASSES if kind == "Classifier" else "")
+    classes = {texts.prefix: texts.prefix + kind for texts in FAMILIES.values()}
+    notes = textwrap.dedent(texts.when_to_use).format(**classes).split("\n\n")
     example = [
         ">>> import numpy as np",
         f">>> from softwood import {name}",
         ">>> X = np.linspace(0, 1, 40)[:, None]",
-        f">>> {target}",
-        f">>> model = {name}({quick}, random_state=0).fit(X, y)",
-        f">>> {question}",
-        answer,
+        f">>> {task.target}",
+        f">>> model = {name}({texts.example}, random_state=0).fit(X, y)",
+        f">>> {task.expression}",
+        task.value,
     ]
     sections = [
         f'"""{title}',
         f"{summary[0].upper()}{summary[1:]}.",
-        "Where a parameter may be None, the model chooses.",
+        "A parameter that is None by default is set by the model, unless its description says otherwise.",
         _section("Parameters", parameters),
         _section("Attributes", attributes),
+        _section("Notes", "\n\n".join(textwrap.fill(paragraph, WIDTH) for paragraph in notes)),
         _section("Examples", "\n".join(example) + "\n"),
     ]
     return "\n\n".join(sections) + '\n"""\n'

@@ -1,4 +1,4 @@
-"""scikit-learn's `random_state` as the one seed that the library takes."""
+"""The seed of the library from scikit-learn's `random_state`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 
 def seed_of(random_state: Any) -> int:
-    """Return an integer as it is, so that it means what `--seed` means; draw from anything else."""
+    """Return an integer unchanged, so that it equals `--seed` of the command line; draw a seed from anything else."""
     if isinstance(random_state, numbers.Integral):
         seed = int(random_state)
         if not 0 <= seed < 2**64:

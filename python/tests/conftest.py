@@ -1,4 +1,4 @@
-"""Estimators of every family with parameters that fit in a moment, and small tables with known truth."""
+"""Estimators of every family with parameters whose fit takes a moment, and small tables with a known target."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ BOOSTED = {"n_estimators": 20, "n_members": 4, "max_depth": 2, "learning_rate": 
 
 QUICK = {
     "vst": {
-        "depth": 1,
+        "max_depth": 1,
         "leaf_mixing": "mixture",
         "scaling": "standard",
         "rotation": "none",
@@ -22,8 +22,8 @@ QUICK = {
         "random_state": 0,
     },
     "vsgbm": {
-        "n_trees": 2,
-        "depth": 1,
+        "n_estimators": 2,
+        "max_depth": 1,
         "leaf_mixing": "blend",
         "scaling": "standard",
         "rotation": "none",
@@ -63,7 +63,7 @@ def classifier(family, quick):
 
 @pytest.fixture(params=["regression", "classification"])
 def kind(family, request):
-    """Give the class of every family and task."""
+    """Return the estimator class of every family and task."""
     return REGISTRY[family, request.param]
 
 
@@ -83,7 +83,7 @@ def classification():
 
 @pytest.fixture
 def mixed():
-    """Columns as plain lists: two numeric, one of texts, one of booleans, missing cells in three, and a target."""
+    """Return columns as lists (two numeric, one of texts, one of booleans; missing cells in three) and a target."""
     rng = np.random.default_rng(2)
     n = 90
     size = [None if i % 11 == 0 else float(value) for i, value in enumerate(rng.normal(size=n))]

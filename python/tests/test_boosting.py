@@ -1,4 +1,4 @@
-"""What only boosted models have: an order to keep, weights of classes, a warning where members are too alike."""
+"""Boosted models: monotonic constraints, class weights, and the warning about members that are too similar."""
 
 import warnings
 
@@ -22,7 +22,7 @@ def rows():
 
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 @pytest.mark.parametrize("labels", [[0, 1], [0.0, 2.0], [False, True], ["no", "yes"]])
-def test_class_weights_are_row_weights(kind, labels, rows):
+def test_class_weights_equal_row_weights(kind, labels, rows):
     X, _, y = rows
     y = np.array(labels)[y]
     weights = dict(zip(labels, [0.5, 4], strict=True))
@@ -35,7 +35,7 @@ def test_class_weights_are_row_weights(kind, labels, rows):
     np.testing.assert_array_equal(balanced.predict_proba(X), theirs.predict_proba(X))
 
 
-def test_class_weights_belong_to_classifiers(rows):
+def test_only_classifiers_have_class_weights(rows):
     X, _, y = rows
     assert "class_weight" not in SGBRegressor().get_params()
     with pytest.raises(ValueError, match="`7` is not a class of the target; there are 0, 1"):
@@ -45,23 +45,23 @@ def test_class_weights_belong_to_classifiers(rows):
 
 
 @pytest.mark.parametrize("kind", REGRESSORS)
-def test_the_order_of_a_column_is_kept(kind, rows):
+def test_monotonic_constraints_hold(kind, rows):
     X, y, _ = rows
-    model = kind(**QUICK, monotone={"x0": 1, "x1": np.int64(-1)}).fit(X, y)
+    model = kind(**QUICK, monotonic_cst={"x0": 1, "x1": np.int64(-1)}).fit(X, y)
     grid = np.tile(X[:1], (50, 1))
     grid[:, 0] = np.linspace(-3, 3, 50)
     assert (np.diff(model.predict(grid)) >= 0).all()
     with pytest.raises(ValueError, match="no column `x9`; there are x0, x1, x2"):
-        kind(**QUICK, monotone={"x9": 1}).fit(X, y)
+        kind(**QUICK, monotonic_cst={"x9": 1}).fit(X, y)
     with pytest.raises(ValueError, match=r"`x0` has 2; expected \+1"):
-        kind(**QUICK, monotone={"x0": 2}).fit(X, y)
+        kind(**QUICK, monotonic_cst={"x0": 2}).fit(X, y)
 
 
-def test_maps_come_back_from_a_file(rows, tmp_path):
+def test_files_keep_constraints_and_class_weights(rows, tmp_path):
     X, y, z = rows
-    model = SGLBRegressor(**QUICK, monotone={"x0": 1}).fit(X, y)
+    model = SGLBRegressor(**QUICK, monotonic_cst={"x0": 1}).fit(X, y)
     model.save(tmp_path / "a.softwood")
-    assert load(tmp_path / "a.softwood").monotone == {"x0": 1}
+    assert load(tmp_path / "a.softwood").monotonic_cst == {"x0": 1}
     model = SGLBClassifier(**QUICK, class_weight={0: 1, 1: 3}).fit(X, z)
     model.save(tmp_path / "b.softwood")
     again = load(tmp_path / "b.softwood")
@@ -69,10 +69,10 @@ def test_maps_come_back_from_a_file(rows, tmp_path):
     np.testing.assert_array_equal(again.set_params(random_state=0).fit(X, z).predict_proba(X), model.predict_proba(X))
 
 
-def test_members_too_alike_are_warned_of(rows):
+def test_a_fit_warns_of_members_that_are_too_similar(rows):
     X, y, _ = rows
-    with pytest.warns(UserWarning, match="independent ones"):
-        SGLBRegressor(**{**QUICK, "n_members": 10}, virtual=True).fit(X, y)
+    with pytest.warns(UserWarning, match="independent"):
+        SGLBRegressor(**{**QUICK, "n_members": 10}, virtual_ensemble=True).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = SGLBRegressor(**QUICK).fit(X, y)

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, and what it expects of estimators beyond them."""
+"""The interface of scikit-learn: its own checks, and conventions beyond them."""
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_kinds_are_told_apart(regressor, classifier):
+def test_scikit_learn_knows_regressors_and_classifiers(regressor, classifier):
     assert is_regressor(regressor())
     assert is_classifier(classifier())
 
@@ -38,7 +38,7 @@ def test_same_seed_same_predictions_on_any_number_of_threads(regression, regress
 
 
 @pytest.mark.parametrize("seed", [None, 7, np.int64(7), np.random.RandomState(7), np.random.default_rng(7)])
-def test_every_kind_of_random_state_is_taken(regression, regressor, seed):
+def test_every_kind_of_random_state_is_accepted(regression, regressor, seed):
     assert np.isfinite(regressor(random_state=seed).fit(*regression).predict(regression[0])).all()
 
 
@@ -62,7 +62,7 @@ def test_classes_keep_their_type(classification, classifier):
         assert model.predict_proba(X).shape == (len(X), 2)
 
 
-def test_held_out_rows_are_used_and_need_their_target(regression, regressor):
+def test_validation_rows_need_features_and_targets(regression, regressor):
     X, y = regression
     model = regressor().fit(X[:80], y[:80], X_val=X[80:], y_val=y[80:])
     assert np.isfinite(model.predict(X)).all()
@@ -70,13 +70,13 @@ def test_held_out_rows_are_used_and_need_their_target(regression, regressor):
         regressor().fit(X, y, X_val=X)
 
 
-def test_held_out_class_must_be_known(classification, classifier):
+def test_validation_classes_must_be_classes_of_the_training_rows(classification, classifier):
     X, y = classification
     with pytest.raises(ValueError, match="`huge` is not a class of the model"):
         classifier().fit(X, y, X_val=X[:2], y_val=["low", "huge"])
 
 
-def test_weights_are_repetition_and_rows_have_no_order(mixed, quick, kind):
+def test_weights_equal_repetition_and_row_order_does_not_matter(mixed, quick, kind):
     cells, y = mixed
     X = pd.DataFrame(cells)
     y = y if is_regressor(kind()) else y > 4
@@ -88,6 +88,6 @@ def test_weights_are_repetition_and_rows_have_no_order(mixed, quick, kind):
     np.testing.assert_allclose(weighted.knowledge, repeated.knowledge, rtol=1e-7)
 
 
-def test_training_report_is_there(regression, regressor):
+def test_a_fitted_model_has_a_training_report(regression, regressor):
     report = regressor().fit(*regression).training_
     assert {"curve", "trials", "chosen"} <= set(report)

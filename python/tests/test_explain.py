@@ -1,4 +1,4 @@
-"""What columns are worth and a tree as text, from Python; and training a fitted model further."""
+"""Permutation importances, gains, tree export, and training a fitted model further."""
 
 import json
 import xml.etree.ElementTree as ET
@@ -11,10 +11,10 @@ from sklearn.exceptions import NotFittedError
 from softwood import SGLBRegressor, VSTRegressor, _native, load
 from softwood._base import REGISTRY
 
-GOES_ON = {family["name"]: family["goes_on"] for family in json.loads(_native.families())}
+SUPPORTS_WARM_START = {family["name"]: family["supports_warm_start"] for family in json.loads(_native.families())}
 
 
-def test_importances_are_those_of_shuffled_columns(regression, kind, quick):
+def test_the_most_important_column_has_the_largest_importance(regression, kind, quick):
     X, y = regression
     y = y if kind.__name__.endswith("Regressor") else np.where(y > 0, "yes", "no")
     model = kind(**quick).fit(X, y)
@@ -23,14 +23,14 @@ def test_importances_are_those_of_shuffled_columns(regression, kind, quick):
     assert {values.shape for values in found.values()} == {(3,)}
     assert all(np.isfinite(values).all() for name, values in found.items() if name != "column")
     assert np.argmax(found["log_likelihood_fall"]) == np.argmax(found["prediction_change"]) == 1
-    # what is not scored does not depend on the target
+    # the changes of the prediction do not depend on the target
     without = model.importances(X, n_repeats=3)
     assert "error_rise" not in without
     np.testing.assert_array_equal(without["knowledge_change"], found["knowledge_change"])
     assert pd.DataFrame(found).set_index("column").shape == (3, 10)
 
 
-def test_shuffles_depend_on_the_seed_alone(regression, regressor):
+def test_importances_depend_on_the_seed_but_not_on_threads(regression, regressor):
     X, y = regression
     one = regressor(n_jobs=1).fit(X, y).importances(X, y)
     two = regressor(n_jobs=2).fit(X, y).importances(X, y)
@@ -40,9 +40,9 @@ def test_shuffles_depend_on_the_seed_alone(regression, regressor):
     assert not np.array_equal(one["prediction_change"], other["prediction_change"])
 
 
-def test_rows_of_a_reference_lend_their_cells(regression):
+def test_cells_of_reference_rows_lower_the_knowledge_uncertainty_of_distant_rows(regression):
     X, y = regression
-    model = VSTRegressor(depth=1, n_epochs=20, random_state=0).fit(X, y)
+    model = VSTRegressor(max_depth=1, n_epochs=20, random_state=0).fit(X, y)
     far = X.copy()
     far[:, 2] += 50
     found = model.importances(far, X_ref=X)
@@ -50,7 +50,7 @@ def test_rows_of_a_reference_lend_their_cells(regression):
     assert found["knowledge_shift"][2] < 0
 
 
-def test_columns_match_by_name_and_figures_are_those_of_the_file(mixed, regressor, tmp_path):
+def test_columns_match_by_name_and_a_file_keeps_the_importances(mixed, regressor, tmp_path):
     cells, y = mixed
     table = pd.DataFrame(cells)
     model = regressor().fit(table, y)
@@ -62,7 +62,7 @@ def test_columns_match_by_name_and_figures_are_those_of_the_file(mixed, regresso
         np.testing.assert_array_equal(found[name], again[name])
 
 
-def test_gains_are_there_where_columns_are_split_on(regression, kind, quick):
+def test_families_that_split_on_columns_have_gains(regression, kind, quick):
     X, y = regression
     model = kind(**quick)
     with pytest.raises(NotFittedError):
@@ -77,7 +77,7 @@ def test_gains_are_there_where_columns_are_split_on(regression, kind, quick):
     assert np.argmax(model.feature_importances_) == 1
 
 
-def test_what_cannot_be_measured_is_refused(regression, regressor):
+def test_bad_arguments_of_importances_are_rejected(regression, regressor):
     X, y = regression
     with pytest.raises(NotFittedError):
         regressor().importances(X)
@@ -91,7 +91,7 @@ def test_what_cannot_be_measured_is_refused(regression, regressor):
         model.importances(X, y[:-1])
 
 
-def test_a_tree_is_text_picture_and_dict(regression, kind, quick):
+def test_a_single_tree_is_exported_as_text_svg_and_dict(regression, kind, quick):
     X, y = regression
     model = kind(**quick).fit(X, y if kind.__name__.endswith("Regressor") else y > 0)
     if kind._family != "tree":
@@ -104,14 +104,14 @@ def test_a_tree_is_text_picture_and_dict(regression, kind, quick):
     assert ET.fromstring(model.export_svg()).tag.endswith("svg")
 
 
-def test_every_family_goes_on_or_says_that_it_cannot(regression, classification, family, quick):
+def test_every_family_is_trained_further_or_raises(regression, classification, family, quick):
     for task, (X, y) in (("regression", regression), ("classification", classification)):
         model = REGISTRY[family, task](**quick)
         with pytest.raises(NotFittedError):
             model.resume(X, y)
         model.fit(X[:80], y[:80])
         before = model._model.to_bytes()
-        if not GOES_ON[family]:
+        if not SUPPORTS_WARM_START[family]:
             with pytest.raises(ValueError, match=f"a `{family}` model cannot be trained further"):
                 model.resume(X, y)
             assert model._model.to_bytes() == before
@@ -121,27 +121,24 @@ def test_every_family_goes_on_or_says_that_it_cannot(regression, classification,
         assert np.isfinite(model.score(X, y))
 
 
-def test_parameters_change_only_with_the_model(regression, regressor, family):
+def test_a_failed_resume_keeps_the_parameters(regression, regressor, family):
     X, y = regression
     model = regressor().fit(X, y)
     before = model.get_params()
     with pytest.raises(ValueError, match="Invalid parameter"):
         model.resume(X, y, no_such_thing=1)
-    if not GOES_ON[family]:
+    if not SUPPORTS_WARM_START[family]:
         with pytest.raises(ValueError, match="cannot be trained further"):
             model.resume(X, y, n_members=2)
         assert model.get_params() == before
         return
-    more = {"vsgbm": "n_trees"}.get(family, "n_estimators")
-    model.resume(X, y, **{more: 7})
-    assert getattr(model, more) == 7
+    model.resume(X, y, n_estimators=7)
+    assert model.n_estimators == 7
     with pytest.raises(ValueError, match="2 features"):
         model.resume(X[:, :2], y)
 
 
-def test_classes_of_the_fit_hold(classification):
-    if not GOES_ON["sglb"]:
-        pytest.skip("no family goes on")
+def test_resume_keeps_the_classes_of_the_fit(classification):
     X, y = classification
     model = REGISTRY["sglb", "classification"](n_estimators=10, n_members=2, max_depth=2, learning_rate=0.1)
     model.fit(X, y)
@@ -151,7 +148,7 @@ def test_classes_of_the_fit_hold(classification):
         model.resume(X, np.where(y == "low", "huge", y))
 
 
-def test_held_out_targets_go_by_their_place(regression):
+def test_the_name_of_a_validation_target_does_not_matter(regression):
     X, y = regression
     model = SGLBRegressor(n_estimators=10, n_members=2, random_state=0)
     model.fit(X, pd.Series(y, name="price"), X_val=X, y_val=y)

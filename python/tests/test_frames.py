@@ -1,4 +1,4 @@
-"""Tables of four libraries: the same cells give the same model and the same answers."""
+"""Tables of pandas, polars, pyarrow and NumPy: equal cells give equal models and equal predictions."""
 
 import numpy as np
 import pandas as pd
@@ -83,7 +83,7 @@ def columns_of(table):
 
 
 @pytest.mark.parametrize("make", [*TABLES, numpy_objects], ids=lambda make: make.__name__)
-def test_the_same_cells_give_the_same_columns(mixed, make):
+def test_equal_cells_give_equal_columns(mixed, make):
     cells, _ = mixed
     numbers = {"size": np.array(cells["size"], dtype=float), "count": np.array(cells["count"], dtype=float)}
     columns = dict(zip(cells, columns_of(make(cells)), strict=True))
@@ -142,7 +142,7 @@ def test_text_in_a_numeric_column_is_named(mixed, regressor):
         model.predict(pd.DataFrame(cells).assign(count="many"))
 
 
-def test_unseen_categories_and_empty_rows_are_answered(mixed, regressor):
+def test_unseen_categories_and_empty_rows_have_predictions(mixed, regressor):
     cells, y = mixed
     model = regressor().fit(pd.DataFrame(cells), y)
     strange = pd.DataFrame(cells).assign(colour="violet")
@@ -151,7 +151,7 @@ def test_unseen_categories_and_empty_rows_are_answered(mixed, regressor):
     assert np.isfinite(model.predict(nothing)).all()
 
 
-def test_names_on_one_side_only_go_by_position_with_a_warning(regression, regressor):
+def test_names_on_one_side_only_match_by_position_with_a_warning(regression, regressor):
     X, y = regression
     named = regressor().fit(pd.DataFrame(X, columns=list("abc")), y)
     with pytest.warns(UserWarning, match="X does not have valid feature names"):
@@ -164,7 +164,7 @@ def test_names_on_one_side_only_go_by_position_with_a_warning(regression, regres
 
 
 @pytest.mark.parametrize("make", [np.array, pd.DataFrame, lambda X: pl.DataFrame(X, schema=["a", "b", "c"])])
-def test_infinities_are_refused(regression, regressor, make):
+def test_infinities_are_rejected(regression, regressor, make):
     X, y = regression
     X = X.copy()
     X[3, 1] = np.inf
@@ -172,7 +172,7 @@ def test_infinities_are_refused(regression, regressor, make):
         regressor().fit(make(X), y)
 
 
-def test_doubled_names_and_mixed_kinds_of_names_are_refused(regression, regressor):
+def test_duplicate_names_and_mixed_types_of_names_are_rejected(regression, regressor):
     X, y = regression
     with pytest.raises(ValueError, match="column `a`: the name appears twice"):
         regressor().fit(pd.DataFrame(X, columns=["a", "b", "a"]), y)
@@ -180,12 +180,12 @@ def test_doubled_names_and_mixed_kinds_of_names_are_refused(regression, regresso
         regressor().fit(pd.DataFrame(X, columns=["a", "b", 3]), y)
 
 
-def test_a_table_without_columns_is_refused(regressor):
+def test_a_table_without_columns_is_rejected(regressor):
     with pytest.raises(ValueError, match="no columns"):
         regressor().fit(pd.DataFrame(index=range(3)), [1.0, 2.0, 3.0])
 
 
-def test_moments_are_seconds_and_dates_days():
+def test_timestamps_are_seconds_and_dates_are_days():
     moments = pd.Series(pd.to_datetime(["1970-01-01 00:00:01.5", None, "1970-01-03"], format="ISO8601"))
     durations = moments - pd.Timestamp("1970-01-01")
     frame = pd.DataFrame({"moment": moments, "zoned": moments.dt.tz_localize("UTC"), "duration": durations})
@@ -209,7 +209,7 @@ def test_nested_cells_are_neither_numbers_nor_categories(regressor):
             regressor().fit(table, [1.0, 2.0])
 
 
-def test_targets_come_from_every_library(classification, classifier):
+def test_targets_of_every_library_are_accepted(classification, classifier):
     X, y = classification
     expected = classifier().fit(X, y).predict_proba(X)
     for labels in (pd.Series(y, name="grade"), pd.Series(y, dtype="category"), pl.Series(y), pa.chunked_array([y])):
@@ -217,7 +217,7 @@ def test_targets_come_from_every_library(classification, classifier):
         np.testing.assert_array_equal(model.predict_proba(X), expected)
 
 
-def test_missing_targets_are_refused_with_their_row(classification, classifier):
+def test_missing_targets_are_rejected_with_their_row(classification, classifier):
     X, y = classification
     labels = y.astype(object)
     labels[4] = None
@@ -238,18 +238,18 @@ def test_missing_targets_are_refused_with_their_row(classification, classifier):
         ("a", "a"),
     ],
 )
-def test_categories_are_named_as_the_program_names_them(value, name):
+def test_categories_have_the_text_of_the_command_line(value, name):
     assert _frame.text(value) == name
 
 
-def test_a_target_named_like_a_feature_gets_a_name_of_its_own(regressor):
+def test_a_target_with_the_name_of_a_feature_is_renamed(regressor):
     frame = pd.DataFrame({"a": np.linspace(-1, 1, 60), "b": np.arange(60) % 7})
     model = regressor().fit(frame, frame["a"] * 2)
     assert list(model.feature_names_in_) == ["a", "b"]
     assert model.predict(frame).shape == (60,)
 
 
-def test_the_layout_of_an_array_changes_nothing(regressor):
+def test_the_memory_layout_of_an_array_does_not_matter(regressor):
     X = np.random.default_rng(0).random((2000, 5)).astype(np.float32).astype(np.float64)
     y = X @ np.arange(5.0)
     model = regressor().fit(X[:300], y[:300])

@@ -1,4 +1,4 @@
-"""Out-of-domain alarms from Python: the figures are those of the library."""
+"""Out-of-domain detection: `ood` against scikit-learn."""
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 from softwood import VSTRegressor, ood
 
 
-def test_areas_are_those_of_scikit_learn(regression, kind, quick):
+def test_auroc_equals_that_of_scikit_learn(regression, kind, quick):
     X, y = regression
     model = kind(**quick).fit(X, y if kind.__name__.endswith("Regressor") else y > 0)
     outside = 3 * X[::2] + 1
@@ -38,7 +38,7 @@ def test_columns_match_by_name(mixed, regressor):
     )
 
 
-def test_what_cannot_be_compared_is_refused(regression, regressor):
+def test_bad_arguments_of_ood_are_rejected(regression, regressor):
     X, y = regression
     with pytest.raises(NotFittedError):
         ood(regressor(), X, X)

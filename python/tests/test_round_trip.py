@@ -1,4 +1,4 @@
-"""Models that leave and come back: files, pickles, copies, and files of the command line."""
+"""Round trips: files, pickles, copies, and files of the command line."""
 
 import copy
 import os
@@ -30,7 +30,7 @@ def assert_same(ours, theirs, X):
     assert ours.n_features_in_ == theirs.n_features_in_
 
 
-def test_files_bring_the_model_back(fitted, tmp_path):
+def test_files_keep_the_model(fitted, tmp_path):
     model, X = fitted
     model.save(tmp_path / "model.softwood")
     again = softwood.load(str(tmp_path / "model.softwood"))
@@ -38,7 +38,7 @@ def test_files_bring_the_model_back(fitted, tmp_path):
     assert again.feature_names_in_.tolist() == model.feature_names_in_.tolist()
 
 
-def test_files_bring_the_parameters_back(fitted, tmp_path):
+def test_files_keep_the_parameters(fitted, tmp_path):
     model, _ = fitted
     model.save(tmp_path / "model.softwood")
     again, ours = softwood.load(tmp_path / "model.softwood").get_params(), model.get_params()
@@ -46,7 +46,7 @@ def test_files_bring_the_parameters_back(fitted, tmp_path):
     assert again == ours
 
 
-def test_models_without_names_come_back_without_names(regression, regressor, tmp_path):
+def test_files_keep_models_without_feature_names(regression, regressor, tmp_path):
     X, y = regression
     model = regressor().fit(X, y)
     model.save(tmp_path / "model.softwood")
@@ -59,7 +59,7 @@ def test_models_without_names_come_back_without_names(regression, regressor, tmp
     "labels",
     [[0, 3], [-1, 1], [False, True], ["no", "yes"], ["1", "2"], ["0.5", "1.5"], ["false", "true"]],
 )
-def test_classes_come_back_from_files_with_their_type(classification, classifier, tmp_path, labels):
+def test_files_keep_the_type_of_classes(classification, classifier, tmp_path, labels):
     X, _ = classification
     model = classifier().fit(X, np.array(labels)[(X[:, 0] > 0).astype(int)])
     model.save(tmp_path / "model.softwood")
@@ -83,7 +83,7 @@ def test_saving_the_loaded_model_gives_the_same_bytes(fitted, tmp_path):
     assert (tmp_path / "one.softwood").read_bytes() == (tmp_path / "two.softwood").read_bytes()
 
 
-def test_bad_files_are_told_apart(fitted, tmp_path):
+def test_bad_files_raise_the_exception_of_their_problem(fitted, tmp_path):
     model, _ = fitted
     with pytest.raises(FileNotFoundError, match=r"absent\.softwood"):
         softwood.load(tmp_path / "absent.softwood")
@@ -103,7 +103,7 @@ def test_bad_files_are_told_apart(fitted, tmp_path):
 def program():
     found = os.environ.get("SOFTWOOD_PROGRAM") or (str(PROGRAM) if PROGRAM.exists() else shutil.which("softwood"))
     if not found:
-        pytest.skip("the command line program is not built: cargo build --release -p softwood-cli")
+        pytest.skip("the command line is not built: cargo build --release -p softwood-cli")
     return found
 
 
@@ -111,7 +111,7 @@ def run(*arguments):
     subprocess.run([program(), *map(str, arguments)], check=True, capture_output=True)
 
 
-def test_program_and_python_fit_the_same_model(mixed, quick, tmp_path, kind):
+def test_command_line_and_python_fit_the_same_model(mixed, quick, tmp_path, kind):
     cells, y = mixed
     X = pd.DataFrame(cells).drop(columns="flag")
     target = pd.Series(y if is_regressor(kind()) else np.where(y > 4, "much", "little"), name="amount")
@@ -125,7 +125,7 @@ def test_program_and_python_fit_the_same_model(mixed, quick, tmp_path, kind):
     assert_same(theirs, kind(**quick).fit(X, target), X)
 
 
-def test_program_reads_what_python_wrote(mixed, regressor, tmp_path):
+def test_command_line_reads_files_of_python(mixed, regressor, tmp_path):
     cells, y = mixed
     X = pd.DataFrame(cells).drop(columns="flag")
     model = regressor().fit(X, y)

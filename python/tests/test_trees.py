@@ -1,4 +1,4 @@
-"""Trees beside scikit-learn's: the same splits where both are exact, the same pruning, forests about as good."""
+"""Trees against scikit-learn: equal splits if bins are exact, equal pruning, forests of similar accuracy."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from softwood import ForestClassifier, ForestRegressor, TreeClassifier, TreeRegr
 
 @pytest.fixture(scope="module")
 def table():
-    """Few distinct values per column, so that bins are exact; a target whose splits are never equally good."""
+    """Columns have few distinct values, so that bins are exact; no two splits have equal gains."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 12, size=(600, 4)).astype(float)
     y = (X[:, 0] - 5) * (X[:, 1] > 6) + np.sqrt(X[:, 2]) + rng.normal(scale=0.7, size=600)
@@ -18,16 +18,16 @@ def table():
 
 
 @pytest.mark.parametrize("depth", [1, 3, 6])
-def test_a_regression_tree_is_that_of_scikit_learn(table, depth):
-    """Equality is exact but for rounding: thresholds lie between the same values, leaves hold the same rows."""
+def test_a_regression_tree_equals_that_of_scikit_learn(table, depth):
+    """Both trees have the same rows in each leaf, so that predictions are equal up to rounding."""
     X, y = table
     ours = TreeRegressor(max_depth=depth, min_child_weight=5, ccp_alpha=0, random_state=0).fit(X, y)
     theirs = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=5, random_state=0).fit(X, y)
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-5)
 
 
-def test_weakest_links_are_cut_in_the_same_order(table):
-    """Our alpha counts parts of the root's loss, theirs units of the target squared."""
+def test_pruning_equals_that_of_scikit_learn(table):
+    """Our `ccp_alpha` is a fraction of the loss of the root; that of scikit-learn is in squared units of the target."""
     X, y = table
     path = DecisionTreeRegressor(max_depth=5, min_samples_leaf=5, random_state=0).cost_complexity_pruning_path(X, y)
     between = np.sqrt(path.ccp_alphas[1:-1] * path.ccp_alphas[2:])
@@ -39,18 +39,18 @@ def test_weakest_links_are_cut_in_the_same_order(table):
         np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-5)
 
 
-def test_a_classification_tree_is_that_of_scikit_learn(table):
+def test_a_classification_tree_equals_that_of_scikit_learn(table):
     X, y = table
     labels = np.digitize(y, [-1, 2])
     ours = TreeClassifier(max_depth=4, min_child_weight=10, ccp_alpha=0, random_state=0).fit(X, labels)
     theirs = DecisionTreeClassifier(max_depth=4, min_samples_leaf=10, random_state=0).fit(X, labels)
-    # probabilities are smoothed; which rows share a leaf is not
+    # our probabilities are smoothed, so that only the partition of the rows is compared
     leaves = {tuple(np.round(row, 9)) for row in np.c_[theirs.apply(X), ours.predict_proba(X)[:, 0]]}
     assert len(leaves) == theirs.get_n_leaves()
 
 
-def test_forests_are_about_as_good(table):
-    """Other bags and other bins: errors on new rows agree within a tenth."""
+def test_forests_are_about_as_accurate(table):
+    """Bootstrap samples and bins differ: errors on test rows agree within ten percent."""
     X, y = table
     train, test = slice(0, 400), slice(400, None)
     ours = ForestRegressor(random_state=0).fit(X[train], y[train]).predict(X[test])

@@ -1,4 +1,4 @@
-//! Python's columns to the library's, and numbers back.
+//! Tables and arrays: from Python to the library and back.
 
 use std::sync::Arc;
 
@@ -9,19 +9,25 @@ use softwood::{Column, Table, Values};
 
 use crate::errors::to_python;
 
-/// A column as `softwood._frame` hands it over: numbers with NaN for missing cells and no levels, or codes into levels.
+/// A column from Python: the tuple `softwood._arguments.Column` of name, values and levels. Values
+/// are numbers with NaN for missing cells if there are no levels, codes into the levels otherwise.
 pub(crate) struct RawColumn(Column);
 
 impl<'py> FromPyObject<'_, 'py> for RawColumn {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let (name, cells, levels) =
+        let (name, values, levels) =
             object.extract::<(String, Bound<'py, PyAny>, Option<Vec<String>>)>()?;
         let values = match levels {
-            None => Values::Numeric(numbers(&cells)?),
+            None => Values::Numeric(
+                values
+                    .extract::<PyReadonlyArray1<'_, f64>>()?
+                    .as_array()
+                    .to_vec(),
+            ),
             Some(levels) => Values::Categorical {
-                codes: cells
+                codes: values
                     .extract::<PyReadonlyArray1<'_, u32>>()?
                     .as_array()
                     .to_vec(),
@@ -38,8 +44,8 @@ impl RawColumn {
     }
 }
 
-/// A column as it was handed over.
-pub(crate) fn raw<'py>(py: Python<'py>, column: &Column) -> PyResult<Bound<'py, PyAny>> {
+/// The tuple that [`RawColumn`] reads. It is a plain tuple, so that a pickle names no Python class.
+pub(crate) fn to_raw<'py>(py: Python<'py>, column: &Column) -> PyResult<Bound<'py, PyAny>> {
     let tuple = match &column.values {
         Values::Numeric(numbers) => (&column.name, vector(py, numbers.clone()).into_any(), None),
         Values::Categorical { codes, levels } => {
@@ -50,10 +56,10 @@ pub(crate) fn raw<'py>(py: Python<'py>, column: &Column) -> PyResult<Bound<'py, 
     Ok(tuple.into_pyobject(py)?.into_any())
 }
 
-/// A number of things, as Python's whole numbers give it.
-pub(crate) struct Count(pub(crate) usize);
+/// The number `n` of draws, from a Python integer.
+pub(crate) struct DrawCount(pub(crate) usize);
 
-impl<'py> FromPyObject<'_, 'py> for Count {
+impl<'py> FromPyObject<'_, 'py> for DrawCount {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
@@ -73,10 +79,14 @@ impl<'py> FromPyObject<'_, 'py> for Count {
     }
 }
 
-/// A table as `softwood._frame` hands it over: columns one by one, or names and an array of numbers.
+/// A table from Python: a list of columns, or the names and the two-dimensional array of
+/// `softwood._arguments.ArrayTable`.
 #[derive(FromPyObject)]
 pub(crate) enum RawTable<'py> {
-    Array(Vec<String>, PyReadonlyArray2<'py, f64>),
+    Array {
+        names: Vec<String>,
+        values: PyReadonlyArray2<'py, f64>,
+    },
     #[pyo3(transparent)]
     Columns(Vec<RawColumn>),
 }
@@ -85,10 +95,10 @@ impl RawTable<'_> {
     pub(crate) fn into_table(self) -> PyResult<Table> {
         let columns = match self {
             Self::Columns(columns) => columns.into_iter().map(RawColumn::into_column).collect(),
-            Self::Array(names, array) => {
-                let columns = names.into_iter().zip(by_column(&array));
+            Self::Array { names, values } => {
+                let columns = names.into_iter().zip(to_columns(&values));
                 columns
-                    .map(|(name, numbers)| Column::numeric(name, numbers))
+                    .map(|(name, values)| Column::numeric(name, values))
                     .collect()
             }
         };
@@ -96,25 +106,20 @@ impl RawTable<'_> {
     }
 }
 
-/// A table of one column.
-pub(crate) fn lone(column: RawColumn) -> PyResult<Table> {
-    Table::new(vec![column.into_column()]).map_err(to_python)
-}
+/// Cells of an array that are transposed at a time; they fit into the cache.
+const CELLS_PER_BLOCK: usize = 4096;
 
-/// Cells of an array that stay in the cache while they go to their columns.
-const CELLS_AT_ONCE: usize = 4096;
-
-fn by_column(array: &PyReadonlyArray2<'_, f64>) -> Vec<Vec<f64>> {
+fn to_columns(array: &PyReadonlyArray2<'_, f64>) -> Vec<Vec<f64>> {
     let array = array.as_array();
     let (n_rows, n_columns) = array.dim();
     let Some(cells) = array.as_slice().filter(|_| n_columns > 1) else {
         return array.columns().into_iter().map(|c| c.to_vec()).collect();
     };
     let mut columns: Vec<Vec<f64>> = (0..n_columns).map(|_| vec![0.0; n_rows]).collect();
-    // some rows at a time: each column alone would fetch all of the array from memory
-    let rows_at_once = (CELLS_AT_ONCE / n_columns).max(8);
-    let blocks = cells.chunks(rows_at_once * n_columns);
-    for (block, first) in blocks.zip((0..).step_by(rows_at_once)) {
+    // block by block of rows: column by column, every column would read the whole array from memory
+    let rows_per_block = (CELLS_PER_BLOCK / n_columns).max(8);
+    let blocks = cells.chunks(rows_per_block * n_columns);
+    for (block, first) in blocks.zip((0..).step_by(rows_per_block)) {
         for (at, column) in columns.iter_mut().enumerate() {
             for (cell, row) in column[first..]
                 .iter_mut()
@@ -127,20 +132,12 @@ fn by_column(array: &PyReadonlyArray2<'_, f64>) -> Vec<Vec<f64>> {
     columns
 }
 
-/// A one-dimensional array of 64-bit floats.
-pub(crate) fn numbers(array: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
-    Ok(array
-        .extract::<PyReadonlyArray1<'_, f64>>()?
-        .as_array()
-        .to_vec())
-}
-
-/// One number per row.
+/// A one-dimensional array.
 pub(crate) fn vector<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyArray1<T>> {
     PyArray1::from_vec(py, values)
 }
 
-/// Several numbers per row, row-major.
+/// A two-dimensional array from row-major values.
 pub(crate) fn matrix(
     py: Python<'_>,
     values: Vec<f64>,

@@ -1,4 +1,4 @@
-//! Which Python exception each of the library's errors becomes.
+//! Library errors as Python exceptions.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use pyo3::exceptions::{
 };
 use softwood::Error;
 
-/// The exception a Python user would expect, with the library's own words.
+/// The exception class that a Python user expects, with the message of the library.
 pub(crate) fn to_python(error: Error) -> PyErr {
     let text = error.to_string();
     match error {
@@ -20,7 +20,7 @@ pub(crate) fn to_python(error: Error) -> PyErr {
     }
 }
 
-/// The class `open` would have raised.
+/// The class that Python's `open` raises for this path.
 fn file_error(path: &Path, text: String) -> PyErr {
     if path.is_dir() {
         PyIsADirectoryError::new_err(text)

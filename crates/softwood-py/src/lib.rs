@@ -1,4 +1,5 @@
-//! The native module `softwood._native`: types in, types out. Everything that decides anything lives in the library.
+//! The native module `softwood._native`: converts arguments and results between Python and the
+//! library. All decisions are made in the library.
 
 #![allow(
     clippy::needless_pass_by_value,
@@ -6,20 +7,23 @@
 )]
 #![allow(
     clippy::redundant_closure_for_method_calls,
-    reason = "a method path does not fit a question about every lifetime"
+    reason = "a method path of `Distribution` is not general over its lifetime"
 )]
 
 mod convert;
-mod dist;
+mod distribution;
 mod errors;
-mod estimator;
-mod run;
+mod fit;
+mod interrupt;
+mod model;
 
-/// Fitted models and their answers, as the Python package sees them.
+/// Fitted models and predictive distributions for the Python package.
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::dist::PyDistribution;
+    use crate::distribution::PyDistribution;
     #[pymodule_export]
-    use crate::estimator::{PyModel, families, fit};
+    use crate::fit::{families, fit, former_names};
+    #[pymodule_export]
+    use crate::model::PyModel;
 }

@@ -1,4 +1,4 @@
-//! How native work runs: without the interpreter lock, and stoppable by Ctrl-C.
+//! Native work runs without the interpreter lock and stops on Ctrl-C.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use softwood::{Observer, Progress, Result};
 
 use crate::errors::to_python;
 
-/// Time between two looks at pending signals.
+/// Time between two checks for pending signals.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs `work` without the interpreter lock.
@@ -24,25 +24,27 @@ pub(crate) fn outside_gil<T: Send>(
 
 /// Runs `work` without the interpreter lock and asks it to stop when a signal handler raises.
 ///
-/// Python handles signals on its main thread alone, and a observer may be called from any thread: so the calling
-/// thread stays behind to look for signals while another does the work.
-pub(crate) fn stoppable<T: Send>(
+/// Python handles signals on its main thread only, and an observer may be called from any thread.
+/// So a worker thread does the work, and the calling thread checks for signals.
+pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&dyn Observer) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let stop = Stop(AtomicBool::new(false));
-    let (result, raised) = py.detach(|| beside(&stop, work));
+    let stop = StopFlag(AtomicBool::new(false));
+    let (result, raised) = py.detach(|| run_on_worker(&stop, work));
     match raised {
         Some(exception) => Err(exception),
         None => result.map_err(to_python),
     }
 }
 
-fn beside<T: Send>(
-    stop: &Stop,
+/// The result of `work`, and the exception that a signal handler raised meanwhile.
+fn run_on_worker<T: Send>(
+    stop: &StopFlag,
     work: impl FnOnce(&dyn Observer) -> Result<T> + Send,
 ) -> (Result<T>, Option<PyErr>) {
     thread::scope(|scope| {
+        // the worker drops its end when it ends, even by a panic: that wakes the receiver
         let (running, ended) = channel::<()>();
         let worker = scope.spawn(move || {
             let _running = running;
@@ -64,9 +66,10 @@ fn beside<T: Send>(
     })
 }
 
-struct Stop(AtomicBool);
+/// An observer that stops the work once the flag is set.
+struct StopFlag(AtomicBool);
 
-impl Observer for Stop {
+impl Observer for StopFlag {
     fn step(&self, _: &Progress<'_>) -> ControlFlow<()> {
         if self.0.load(Ordering::Relaxed) {
             ControlFlow::Break(())

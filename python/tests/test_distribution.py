@@ -1,4 +1,4 @@
-"""The predictive distribution: shapes, and laws that tie its answers together."""
+"""The predictive distribution: shapes, and identities between its quantities."""
 
 import copy
 import pickle
@@ -37,7 +37,7 @@ def test_variance_adds_up(dist):
     assert (dist.knowledge >= 0).all()
 
 
-def test_mean_is_what_predict_says(regression, regressor):
+def test_mean_equals_predict(regression, regressor):
     X, y = regression
     model = regressor().fit(X, y)
     np.testing.assert_array_equal(model.predict(X), model.predict_dist(X).mean)
@@ -70,12 +70,12 @@ def test_one_target_for_all_rows_or_one_for_each(dist):
 
 
 @pytest.mark.parametrize("level", [-0.1, 1.5, np.nan])
-def test_levels_outside_the_unit_interval_are_refused(dist, level):
+def test_levels_outside_the_unit_interval_are_rejected(dist, level):
     with pytest.raises(ValueError, match="level"):
         dist.quantile(level)
 
 
-def test_samples_repeat_with_their_seed_and_follow_the_law(dist):
+def test_samples_repeat_with_their_seed_and_have_the_predictive_mean(dist):
     np.testing.assert_array_equal(dist.sample(4, random_state=1), dist.sample(4, random_state=1))
     assert (dist.sample(4, random_state=1) != dist.sample(4, random_state=2)).any()
     # 120 rows x 500 draws: the pooled standardised mean has sd 1/sqrt(60000) = 0.0041; 0.03 is beyond 7 sd
@@ -83,7 +83,7 @@ def test_samples_repeat_with_their_seed_and_follow_the_law(dist):
     assert abs(z.mean()) < 0.03
 
 
-def test_functions_spread_as_knowledge_does(dist):
+def test_sampled_functions_have_the_predictive_mean(dist):
     functions = dist.sample_functions(8, random_state=0)
     np.testing.assert_allclose(functions.mean(axis=1), dist.mean, atol=1e-6 * dist.std.max())
 
@@ -106,7 +106,7 @@ def test_labels_and_log_probabilities_come_from_the_probabilities(labels):
         labels.logpmf(["low", "high"])
 
 
-def test_impossible_numbers_of_draws_are_refused(dist, labels):
+def test_impossible_numbers_of_draws_are_rejected(dist, labels):
     for draw in (dist.sample, dist.sample_functions, labels.sample):
         assert draw(0).shape == (120, 0)
         for n in (-1, 2**80):
@@ -116,7 +116,7 @@ def test_impossible_numbers_of_draws_are_refused(dist, labels):
             draw(1.5)
 
 
-def test_distributions_are_pickled_and_copied(mixed, regressor, classifier):
+def test_distributions_can_be_pickled_and_copied(mixed, regressor, classifier):
     cells, y = mixed
     train, rows = pd.DataFrame(cells), pd.DataFrame(cells)[::-1].assign(colour="unseen")
     for model in (regressor().fit(train, y), classifier().fit(train, y > 4)):

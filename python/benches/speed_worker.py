@@ -1,6 +1,6 @@
-"""One contestant on one generated table, in this process: prints one JSON object.
+"""Measures one model on one generated table in this process and prints one JSON object.
 
-Run by `benches.peers` with the interpreter of the contestant's own environment. Needs numpy and the contestant.
+`benches.peers` runs it with the interpreter of the environment that has the library of the model.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benches.measure import forget_peak, peak, timed
+from benches.measure import peak_memory, reset_peak_memory, timed
 
 Array = NDArray[np.float64]
 N_VIRTUAL = 10
@@ -24,7 +24,7 @@ N_TEST = 100_000
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows to fit and rows to score; a Normal target whose mean and scale both depend on the inputs."""
+    """Training rows, test rows and boosting parameters. The target is Normal; mean and scale depend on the inputs."""
 
     X: Array
     y: Array
@@ -35,7 +35,7 @@ class Problem:
 
 
 def problem(n_rows: int, n_columns: int, n_trees: int, learning_rate: float) -> Problem:
-    """Generate a problem; the same for every contestant."""
+    """Generate the rows; they are equal for all models."""
     rng = np.random.default_rng(0)
 
     def rows(n: int) -> tuple[Array, Array]:
@@ -47,20 +47,20 @@ def problem(n_rows: int, n_columns: int, n_trees: int, learning_rate: float) -> 
 
 
 def normal_nll(y: Array, mean: Array, variance: Array) -> Array:
-    """Give the negative log density of each row under Normal laws; leading axes are members."""
+    """Return the negative log density of each row under Normal distributions; leading axes are members."""
     loss: Array = 0.5 * (np.log(2 * np.pi * variance) + (y - mean) ** 2 / variance)
     return loss
 
 
 def mixture_nll(y: Array, mean: Array, variance: Array) -> float:
-    """Give the mean negative log density under the even mixture of the members (first axis)."""
+    """Return the mean negative log density under the mixture of the members (first axis) with equal weights."""
     members = -normal_nll(y, mean, variance)
     top = members.max(axis=0)
     return float(-np.mean(top + np.log(np.mean(np.exp(members - top), axis=0))))
 
 
 def catboost(data: Problem) -> dict[str, float]:
-    """CatBoost's Langevin boosting of mean and scale."""
+    """Fit mean and scale by CatBoost's Langevin boosting."""
     from catboost import CatBoostRegressor
 
     model = CatBoostRegressor(
@@ -76,9 +76,9 @@ def catboost(data: Problem) -> dict[str, float]:
         allow_writing_files=False,
     )
     found = _fit(lambda: model.fit(data.X, data.y))
-    law = model.predict(data.X_test, prediction_type="RMSEWithUncertainty", thread_count=1)
-    found["nll"] = float(normal_nll(data.y_test, law[:, 0], law[:, 1]).mean())
-    found["rmse"] = _rmse(data, law[:, 0])
+    moments = model.predict(data.X_test, prediction_type="RMSEWithUncertainty", thread_count=1)
+    found["nll"] = float(normal_nll(data.y_test, moments[:, 0], moments[:, 1]).mean())
+    found["rmse"] = _rmse(data, moments[:, 0])
 
     def virtual(kind: str) -> Any:
         return model.virtual_ensembles_predict(
@@ -92,7 +92,7 @@ def catboost(data: Problem) -> dict[str, float]:
 
 
 def lightgbm(data: Problem) -> dict[str, float]:
-    """LightGBM's boosting of the mean alone."""
+    """Fit the mean by LightGBM."""
     import lightgbm as lgb
 
     model = lgb.LGBMRegressor(
@@ -111,7 +111,7 @@ def lightgbm(data: Problem) -> dict[str, float]:
 
 
 def ngboost(data: Problem) -> dict[str, float]:
-    """NGBoost with trees of the same depth."""
+    """Fit mean and scale by NGBoost with trees of depth 6."""
     from ngboost import NGBRegressor
     from sklearn.tree import DecisionTreeRegressor
 
@@ -123,17 +123,17 @@ def ngboost(data: Problem) -> dict[str, float]:
         verbose=False,
     )
     found = _fit(lambda: model.fit(data.X, data.y))
-    law = model.pred_dist(data.X_test).params
-    found["nll"] = float(normal_nll(data.y_test, law["loc"], law["scale"] ** 2).mean())
-    found["rmse"] = _rmse(data, law["loc"])
+    normal = model.pred_dist(data.X_test).params
+    found["nll"] = float(normal_nll(data.y_test, normal["loc"], normal["scale"] ** 2).mean())
+    found["rmse"] = _rmse(data, normal["loc"])
     return found
 
 
 def softwood(data: Problem, family: str = "SGLBRegressor", **params: Any) -> dict[str, float]:
-    """Ours, on one thread like the others; step size and depth given, so that nothing is chosen."""
-    import softwood as ours
+    """Fit a softwood model on one thread; learning rate and depth are given, so that no setting is chosen."""
+    import softwood as sw
 
-    model = getattr(ours, family)(
+    model = getattr(sw, family)(
         n_estimators=data.n_trees,
         max_depth=6,
         learning_rate=data.learning_rate,
@@ -144,34 +144,36 @@ def softwood(data: Problem, family: str = "SGLBRegressor", **params: Any) -> dic
     found = _fit(lambda: model.fit(data.X, data.y))
 
     def moments() -> Any:
-        answer = model.predict_dist(data.X_test)
-        return answer.mean, answer.data, answer.knowledge
+        dist = model.predict_dist(data.X_test)
+        return dist.mean, dist.data, dist.knowledge
 
-    if params.get("virtual"):
+    if params.get("virtual_ensemble"):
         found["predict_virtual"] = min(timed(moments)[1] for _ in range(3))
-    answer = model.predict_dist(data.X_test)
-    found["nll"] = float(-answer.logpdf(data.y_test).mean())
-    found["rmse"] = _rmse(data, answer.mean)
+    dist = model.predict_dist(data.X_test)
+    found["nll"] = float(-dist.logpdf(data.y_test).mean())
+    found["rmse"] = _rmse(data, dist.mean)
     return found
 
 
-CONTESTANTS: dict[str, Callable[[Problem], dict[str, float]]] = {
+VIRTUAL: dict[str, Any] = {"virtual_ensemble": True, "n_members": N_VIRTUAL}
+
+MODELS: dict[str, Callable[[Problem], dict[str, float]]] = {
     "catboost": catboost,
     "lightgbm": lightgbm,
     "ngboost": ngboost,
     "sglb": softwood,
-    "sglb-virtual": lambda data: softwood(data, virtual=True, n_members=N_VIRTUAL),
-    "sglb-scores": lambda data: softwood(data, sampling="split-noise"),
-    "sglb-scores-virtual": lambda data: softwood(data, sampling="split-noise", virtual=True, n_members=N_VIRTUAL),
+    "sglb-virtual": lambda data: softwood(data, **VIRTUAL),
+    "sglb-split-noise": lambda data: softwood(data, langevin_noise="split-noise"),
+    "sglb-split-noise-virtual": lambda data: softwood(data, langevin_noise="split-noise", **VIRTUAL),
     "sglb-ten": lambda data: softwood(data, n_members=10),
-    "squared": lambda data: softwood(data, "SGBRegressor", head="squared"),
+    "sgb-constant-noise": lambda data: softwood(data, "SGBRegressor", noise="constant"),
 }
 
 
-def _fit(act: Callable[[], Any]) -> dict[str, float]:
-    before = forget_peak()
-    _, seconds = timed(act)
-    return {"fit": seconds, "memory": peak() - before}
+def _fit(fit: Callable[[], Any]) -> dict[str, float]:
+    before = reset_peak_memory()
+    _, seconds = timed(fit)
+    return {"fit": seconds, "memory": peak_memory() - before}
 
 
 def _rmse(data: Problem, mean: Array) -> float:
@@ -179,16 +181,16 @@ def _rmse(data: Problem, mean: Array) -> float:
 
 
 def main() -> None:
-    """Fit and measure what the command line says."""
+    """Fit and measure the model of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("name", choices=CONTESTANTS)
+    parser.add_argument("model", choices=MODELS)
     parser.add_argument("rows", type=int)
     parser.add_argument("columns", type=int)
     parser.add_argument("trees", type=int)
     parser.add_argument("rate", type=float)
     args = parser.parse_args()
-    found = CONTESTANTS[args.name](problem(args.rows, args.columns, args.trees, args.rate))
-    package = args.name if args.name in ("catboost", "lightgbm", "ngboost") else "softwood"
+    found = MODELS[args.model](problem(args.rows, args.columns, args.trees, args.rate))
+    package = args.model if args.model in ("catboost", "lightgbm", "ngboost") else "softwood"
     print(json.dumps({"version": version(package), "numpy": np.__version__, **found}))
 
 

@@ -1,4 +1,4 @@
-"""The seam between Python and Rust: errors, lock, signals, generated code."""
+"""The native module: errors, interpreter lock, signals, generated code."""
 
 import doctest
 import importlib
@@ -17,15 +17,15 @@ from softwood import SGLBRegressor, VSTClassifier, VSTRegressor, _base, _generat
 
 BOOSTED = {"n_estimators": 100_000, "max_depth": 6, "learning_rate": 0.01}
 LONG = {
-    "VSTRegressor": {"depth": 3, "n_epochs": 1_000_000, "early_stopping": False},
+    "VSTRegressor": {"max_depth": 3, "n_epochs": 1_000_000, "early_stopping": False},
     "SGBRegressor": BOOSTED,
     "SGLBRegressor": BOOSTED,
     "ForestRegressor": {"n_estimators": 100_000},
 }
-"""Parameters whose fit takes far longer than a test waits."""
+"""Parameters whose fit takes far longer than the time limit of a test."""
 
 
-def test_estimators_are_those_of_the_parameter_tables():
+def test_generated_estimators_are_up_to_date():
     assert _generate.TARGET.read_text(encoding="utf-8") == _generate.source(), (
         "run `python -m softwood._generate` after a change of a parameter table"
     )
@@ -44,45 +44,47 @@ def test_every_family_has_its_two_estimators_in_the_package():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("params", "message"),
     [
         ({"max_depth": 17}, "parameter `max_depth` = 17: expected a whole number from 0 to 16 or auto"),
-        ({"sampling": "none"}, "expected one of posterior, malinin, split-noise"),
-        ({"virtual": "yes"}, "parameter `virtual`"),
+        ({"langevin_noise": "none"}, "expected one of posterior, malinin, split-noise"),
+        ({"virtual_ensemble": "yes"}, "parameter `virtual_ensemble`"),
         ({"n_chains": 3}, "`n_chains` is only used with"),
         ({"n_jobs": 0}, "n_jobs = 0"),
     ],
 )
-def test_bad_parameters_of_boosting_are_refused_too(regression, given, said):
-    with pytest.raises(ValueError, match=said):
-        SGLBRegressor(**given).fit(*regression)
+def test_bad_parameters_of_boosting_are_rejected(regression, params, message):
+    with pytest.raises(ValueError, match=message):
+        SGLBRegressor(**params).fit(*regression)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("params", "message"),
     [
-        ({"depth": 99}, "parameter `depth` = 99: expected a whole number from 0 to 8 or auto"),
-        ({"depth": "deep"}, 'parameter `depth` = "deep": expected a whole number'),
+        ({"max_depth": 99}, "parameter `max_depth` = 99: expected a whole number from 0 to 8 or auto"),
+        ({"max_depth": "deep"}, 'parameter `max_depth` = "deep": expected a whole number'),
         ({"beta": float("nan")}, "parameter `beta`"),
-        ({"leaf": "round"}, "expected one of constant, linear"),
+        ({"leaf_model": "round"}, "expected one of constant, linear"),
         ({"beta": 0.0, "rank": -1}, "parameter `rank`"),
-        ({"leaf": object()}, "expected one of constant, linear"),
+        ({"leaf_model": object()}, "expected one of constant, linear"),
         ({"mixing_levels": 2}, "`mixing_levels` is only used with"),
         ({"n_jobs": 0}, "n_jobs = 0"),
         ({"random_state": -1}, "random_state = -1"),
     ],
 )
-def test_bad_parameters_are_refused_in_the_words_of_the_table(regression, given, said):
-    with pytest.raises(ValueError, match=said):
-        VSTRegressor(**given).fit(*regression)
+def test_bad_parameters_of_soft_trees_are_rejected(regression, params, message):
+    with pytest.raises(ValueError, match=message):
+        VSTRegressor(**params).fit(*regression)
 
 
-def test_whole_numbers_of_numpy_are_whole_numbers(regression):
-    VSTRegressor(depth=np.int32(1), beta=np.float32(1), n_epochs=np.uint8(5)).fit(*regression)
-    SGLBRegressor(n_estimators=np.int64(20), learning_rate=np.float32(0.5), virtual=np.bool_(True)).fit(*regression)
+def test_numbers_of_numpy_are_accepted(regression):
+    VSTRegressor(max_depth=np.int32(1), beta=np.float32(1), n_epochs=np.uint8(5)).fit(*regression)
+    SGLBRegressor(n_estimators=np.int64(20), learning_rate=np.float32(0.5), virtual_ensemble=np.bool_(True)).fit(
+        *regression
+    )
 
 
-def test_unusable_targets_are_refused(regression, regressor, classifier):
+def test_unusable_targets_are_rejected(regression, regressor, classifier):
     X, y = regression
     with pytest.raises(ValueError, match="all target values are equal"):
         regressor().fit(X, np.ones(len(X)))
@@ -92,14 +94,14 @@ def test_unusable_targets_are_refused(regression, regressor, classifier):
         regressor().fit(X, y[:-1])
 
 
-def test_bad_weights_are_refused(regression, regressor):
+def test_bad_weights_are_rejected(regression, regressor):
     X, y = regression
     for weights in (-np.ones(len(X)), np.zeros(len(X)), np.ones(len(X) - 1), np.full(len(X), np.nan)):
         with pytest.raises(ValueError, match=r"(?i)weight"):
             regressor().fit(X, y, sample_weight=weights)
 
 
-def test_unfitted_estimators_say_so(tmp_path):
+def test_unfitted_estimators_raise(tmp_path):
     for act in (lambda: VSTRegressor().predict([[1.0]]), lambda: VSTClassifier().save(tmp_path / "model.softwood")):
         with pytest.raises(NotFittedError):
             act()
@@ -143,13 +145,13 @@ print("done", flush=True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent another way there")
-def test_interrupt_stops_an_answer():
-    """The answer would take hours: an interrupt noticed only after it would run into the time limit."""
-    wide = {"depth": 4, "n_epochs": 5, "leaf_mixing": "mixture", "scaling": "standard", "rotation": "none"}
+def test_interrupt_stops_a_prediction():
+    """The prediction takes hours: an interrupt that is noticed only afterwards runs into the time limit."""
+    wide = {"max_depth": 4, "n_epochs": 5, "leaf_mixing": "mixture", "scaling": "standard", "rotation": "none"}
     interrupted(f"""
 import numpy as np, softwood
 X = np.random.default_rng(0).normal(size=(500_000, 4))
-model = softwood.VSTRegressor(**{wide!r}, n_members=2000, n_jobs=1).fit(X[:100], X[:100, 0])
+model = softwood.VSTRegressor(**{wide!r}, n_members=500, n_jobs=1).fit(X[:100], X[:100, 0])
 print("working", flush=True)
 model.predict_dist(X).crps(0.0)
 print("done", flush=True)
@@ -169,5 +171,5 @@ def interrupted(script):
     assert "done" not in out
 
 
-def test_version_is_that_of_the_package():
+def test_the_package_has_a_version():
     assert softwood.__version__.count(".") == 2

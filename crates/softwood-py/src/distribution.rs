@@ -1,0 +1,182 @@
+//! The predictive distribution on some rows. Every method runs without the interpreter lock and
+//! returns arrays.
+
+use std::sync::Arc;
+
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use softwood::{Distribution, Key, Model, Pool, Result, Table, model_from_bytes, model_to_bytes};
+
+use crate::convert::{DrawCount, RawTable, matrix, to_raw, vector};
+use crate::errors::to_python;
+use crate::interrupt::{interruptible, outside_gil};
+
+/// Number of rows below which starting threads takes longer than the computation. Results do not
+/// depend on the number of threads.
+const MIN_ROWS_FOR_THREADS: usize = 512;
+
+/// The predictive distribution of a model on some rows.
+#[pyclass(frozen, name = "Distribution", module = "softwood._native")]
+#[derive(Debug)]
+pub(crate) struct PyDistribution {
+    model: Arc<dyn Model>,
+    /// The rows, aligned with the schema of the model.
+    table: Table,
+    n_threads: usize,
+}
+
+impl PyDistribution {
+    pub(crate) fn new(model: Arc<dyn Model>, table: Table, n_threads: usize) -> PyResult<Self> {
+        let table = model.schema().align_owned(table).map_err(to_python)?;
+        Ok(Self {
+            model,
+            table,
+            n_threads,
+        })
+    }
+
+    /// Computes something from the distribution. The threads end with the computation, so that a
+    /// process may fork between two computations.
+    fn compute<T: Send>(
+        &self,
+        py: Python<'_>,
+        compute: impl FnOnce(&Distribution<'_>) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        if self.table.n_rows() < MIN_ROWS_FOR_THREADS {
+            return outside_gil(py, || {
+                let pool = Pool::new(1)?;
+                compute(&Distribution::borrowing(&*self.model, &self.table, &pool)?)
+            });
+        }
+        interruptible(py, |observer| {
+            let pool = Pool::new(self.n_threads)?;
+            let distribution = Distribution::borrowing(&*self.model, &self.table, &pool)?;
+            compute(&distribution.observed_by(observer))
+        })
+    }
+}
+
+/// A constructor and its arguments, as `pickle` stores them.
+type Reduced<'py> = (
+    Bound<'py, PyAny>,
+    (Bound<'py, PyBytes>, Vec<Bound<'py, PyAny>>, usize),
+);
+type PyVector<'py> = PyResult<Bound<'py, PyArray1<f64>>>;
+type PyMatrix<'py> = PyResult<Bound<'py, PyArray2<f64>>>;
+
+#[pymethods]
+impl PyDistribution {
+    /// Number of rows.
+    fn __len__(&self) -> usize {
+        self.table.n_rows()
+    }
+
+    /// Rebuilds a pickled distribution from the bytes of the model file, the rows and the number of
+    /// threads.
+    #[staticmethod]
+    fn restore(
+        py: Python<'_>,
+        model: &[u8],
+        table: RawTable<'_>,
+        n_threads: usize,
+    ) -> PyResult<Self> {
+        let model = outside_gil(py, || model_from_bytes(model))?;
+        Self::new(Arc::from(model), table.into_table()?, n_threads)
+    }
+
+    /// A distribution is pickled as the bytes of the model file and the rows.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        let model = PyBytes::new(py, &model_to_bytes(&self.model.record()));
+        let columns = self.table.columns().iter().map(|column| to_raw(py, column));
+        let columns = columns.collect::<PyResult<_>>()?;
+        let restore = py.get_type::<Self>().getattr("restore")?;
+        Ok((restore, (model, columns, self.n_threads)))
+    }
+
+    /// Mean, standard deviation, and total, data (aleatoric) and knowledge (epistemic) variance of
+    /// each row (regression).
+    fn moments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let moments = self.compute(py, |dist| dist.moments())?;
+        let found = PyDict::new(py);
+        found.set_item("mean", vector(py, moments.mean))?;
+        found.set_item("std", vector(py, moments.sd))?;
+        found.set_item("total", vector(py, moments.variance.total))?;
+        found.set_item("data", vector(py, moments.variance.data))?;
+        found.set_item("knowledge", vector(py, moments.variance.knowledge))?;
+        Ok(found)
+    }
+
+    /// Total, data (aleatoric) and knowledge (epistemic) uncertainty of each row: variances, or
+    /// entropies in nats.
+    fn uncertainty<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let uncertainty = self.compute(py, |dist| dist.uncertainty())?;
+        let found = PyDict::new(py);
+        found.set_item("total", vector(py, uncertainty.total))?;
+        found.set_item("data", vector(py, uncertainty.data))?;
+        found.set_item("knowledge", vector(py, uncertainty.knowledge))?;
+        Ok(found)
+    }
+
+    /// Mean of each row (regression).
+    fn mean<'py>(&self, py: Python<'py>) -> PyVector<'py> {
+        Ok(vector(py, self.compute(py, |dist| dist.mean())?))
+    }
+
+    /// Quantiles of each row (rows x levels).
+    fn quantile<'py>(&self, py: Python<'py>, levels: PyReadonlyArray1<'_, f64>) -> PyMatrix<'py> {
+        let levels = levels.as_array().to_vec();
+        let values = self.compute(py, |dist| dist.quantile(&levels))?;
+        matrix(py, values, [self.table.n_rows(), levels.len()])
+    }
+
+    /// Central interval of each row (rows x 2).
+    fn interval<'py>(&self, py: Python<'py>, level: f64) -> PyMatrix<'py> {
+        let values = self.compute(py, |dist| dist.interval(level))?;
+        matrix(py, values, [self.table.n_rows(), 2])
+    }
+
+    /// Cumulative distribution function of each row at `y`.
+    fn cdf<'py>(&self, py: Python<'py>, y: PyReadonlyArray1<'_, f64>) -> PyVector<'py> {
+        let y = y.as_array().to_vec();
+        Ok(vector(py, self.compute(py, |dist| dist.cdf(&y))?))
+    }
+
+    /// Log density of each row at `y`.
+    fn log_density<'py>(&self, py: Python<'py>, y: PyReadonlyArray1<'_, f64>) -> PyVector<'py> {
+        let y = y.as_array().to_vec();
+        Ok(vector(py, self.compute(py, |dist| dist.log_density(&y))?))
+    }
+
+    /// Continuous ranked probability score (CRPS) of each row at `y`.
+    fn crps<'py>(&self, py: Python<'py>, y: PyReadonlyArray1<'_, f64>) -> PyVector<'py> {
+        let y = y.as_array().to_vec();
+        Ok(vector(py, self.compute(py, |dist| dist.crps(&y))?))
+    }
+
+    /// Independent draws of each row (rows x n): numbers, or class indices.
+    fn sample<'py>(&self, py: Python<'py>, n: DrawCount, seed: u64) -> PyMatrix<'py> {
+        let DrawCount(n) = n;
+        let values = self.compute(py, |dist| dist.sample(n, Key::from_seed(seed)))?;
+        matrix(py, values, [self.table.n_rows(), n])
+    }
+
+    /// Conditional means of `n` sampled members, each used for all rows (rows x n).
+    fn sample_functions<'py>(&self, py: Python<'py>, n: DrawCount, seed: u64) -> PyMatrix<'py> {
+        let DrawCount(n) = n;
+        let values = self.compute(py, |dist| dist.sample_functions(n, Key::from_seed(seed)))?;
+        matrix(py, values, [self.table.n_rows(), n])
+    }
+
+    /// Class probabilities of each row (rows x classes).
+    fn probabilities<'py>(&self, py: Python<'py>) -> PyMatrix<'py> {
+        let values = self.compute(py, |dist| dist.probabilities())?;
+        let n_classes = self.model.head().n_components();
+        matrix(py, values, [self.table.n_rows(), n_classes])
+    }
+
+    /// Index of the most probable class of each row.
+    fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        Ok(vector(py, self.compute(py, |dist| dist.labels())?))
+    }
+}

@@ -1,0 +1,73 @@
+"""Arguments of the native module, with named fields. The native module reads them by these names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from softwood._native import Model
+
+
+class Column(NamedTuple):
+    """A column of a table.
+
+    A numeric column has no levels, and NaN for missing cells. A categorical column has codes into its levels, and
+    `_frame.MISSING` for missing cells.
+    """
+
+    name: str
+    values: NDArray[np.float64] | NDArray[np.uint32]
+    levels: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class ArrayTable:
+    """A table of numeric columns that share one array, (n_rows, n_columns)."""
+
+    names: list[str]
+    values: NDArray[np.float64]
+
+
+Table = list[Column] | ArrayTable
+
+
+@dataclass(frozen=True)
+class LabelledTable:
+    """Features with a target."""
+
+    features: Table
+    target: Column
+    weights: NDArray[np.float64] | None
+    """Row weights."""
+    labels: str
+    """Type of the class labels: "text", "number" or "boolean"."""
+
+
+@dataclass(frozen=True)
+class FitRun:
+    """Everything that a fit needs besides parameters and training data."""
+
+    seed: int
+    n_threads: int
+    """Number of threads; 0: one per core."""
+    validation: LabelledTable | None
+    """Validation set."""
+    warm_start: Model | None
+    """A fitted model to train further."""
+
+
+@dataclass(frozen=True)
+class ImportanceRun:
+    """How columns are permuted for their importances."""
+
+    reference: Table | None
+    """Rows whose cells replace those of the permuted column; without them the column is permuted among its own rows."""
+    n_repeats: int
+    """Permutations of each column."""
+    seed: int
+    n_threads: int
+    """Number of threads; 0: one per core."""
