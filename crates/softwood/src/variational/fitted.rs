@@ -15,7 +15,7 @@ use crate::soft::forward::{Activations, Components, ForwardScratch, add_root, co
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::Layout;
 use crate::soft::likelihood::SoftLikelihood;
-use crate::soft::packed::{Packed, transpose};
+use crate::soft::packed::{PackedWeights, transpose};
 use crate::store::record::{Array, Record};
 use crate::variational::optimizer_state::draws_of;
 
@@ -32,7 +32,7 @@ pub(crate) struct FittedTrees {
     /// Independent blocks of the posterior, each over the weights of one or more trees in their order.
     pub(crate) blocks: Vec<LowRank>,
     /// Draws of each tree.
-    draws: Vec<Packed>,
+    draws: Vec<PackedWeights>,
     /// Which category each draw takes for one that training never saw.
     substitutes: UnseenSubstitutes,
 }
@@ -83,7 +83,7 @@ impl FittedTrees {
             let of_tree: Vec<f32> = draws
                 .flat_map(|draw| draw[range.clone()].iter().copied())
                 .collect();
-            Packed::new(layout, &of_tree)
+            PackedWeights::new(layout, &of_tree)
         });
         Self {
             draws: draws.collect(),
@@ -110,12 +110,12 @@ impl FittedTrees {
         let n_rows = rows.len().next_multiple_of(LANES);
         let widest = stack.trees().map(|layout| layout.n_activations()).max();
         let mut values = vec![0.0; widest.unwrap_or(0) * n_rows];
-        let mut common = vec![0.0; stack.first.n_channels * n_rows];
+        let mut root_sum = vec![0.0; stack.first.n_channels * n_rows];
         let mut scratch = ForwardScratch::new(&stack.first);
         let mut added_scratch = ForwardScratch::new(&stack.added);
         let unseen = self.encoder.unseen(rows);
         for draw in 0..self.n_draws() {
-            common.fill(0.0);
+            root_sum.fill(0.0);
             for (tree, packed) in self.draws.iter().enumerate().skip(1) {
                 let values = &mut values[..stack.added.n_activations() * n_rows];
                 packed.activate(draw, &inputs, values);
@@ -127,7 +127,7 @@ impl FittedTrees {
                     beta,
                     activations,
                     &mut added_scratch,
-                    &mut common,
+                    &mut root_sum,
                 );
             }
             let values = &mut values[..stack.first.n_activations() * n_rows];
@@ -135,8 +135,12 @@ impl FittedTrees {
             self.guess(&unseen, (0, &stack.first), draw, values);
             let activations = Activations { values, n_rows };
             let mut parts = parts_of(out, first + draw);
-            let common = if stack.n_added > 0 { &common[..] } else { &[] };
-            components(&self.spec, activations, common, &mut scratch, &mut parts);
+            let root_sum = if stack.n_added > 0 {
+                &root_sum[..]
+            } else {
+                &[]
+            };
+            components(&self.spec, activations, root_sum, &mut scratch, &mut parts);
             parts.clear_from(self.n_filled());
         }
     }

@@ -4,7 +4,7 @@ use crate::numerics::logspace::softmax;
 use crate::soft::forward::{Activations, ForwardScratch, add_root, offset};
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::likelihood::SoftLikelihood;
-use crate::soft::packed::{Packed, transpose};
+use crate::soft::packed::{PackedWeights, transpose};
 use crate::variational::encoded_rows::EncodedRows;
 
 /// Rows asked at once.
@@ -14,14 +14,14 @@ const ROWS: usize = 256;
 pub(super) fn predict_raw(spec: &SoftTreeSpec, weights: &[f32], rows: &EncodedRows) -> Vec<f32> {
     let stack = &spec.stack;
     let width = stack.width();
-    let trees: Vec<Packed> = stack
+    let trees: Vec<PackedWeights> = stack
         .ranges()
-        .map(|(layout, range)| Packed::new(layout, &weights[range]))
+        .map(|(layout, range)| PackedWeights::new(layout, &weights[range]))
         .collect();
     let n_raw = stack.first.n_components() * (1 + stack.first.n_channels);
     let widest = stack.trees().map(|layout| layout.n_activations()).max();
     let mut values = vec![0.0; widest.unwrap_or(0) * ROWS];
-    let mut common = vec![0.0; stack.first.n_channels * ROWS];
+    let mut root_sum = vec![0.0; stack.first.n_channels * ROWS];
     let mut block = vec![0.0; n_raw * ROWS];
     let mut scratch = ForwardScratch::new(&stack.first);
     let mut added_scratch = ForwardScratch::new(&stack.added);
@@ -30,7 +30,7 @@ pub(super) fn predict_raw(spec: &SoftTreeSpec, weights: &[f32], rows: &EncodedRo
     for inputs in rows.inputs.chunks(ROWS * width) {
         padded[..inputs.len()].copy_from_slice(inputs);
         let turned = transpose(&padded, width);
-        common.fill(0.0);
+        root_sum.fill(0.0);
         for tree in &trees[1..] {
             let values = &mut values[..stack.added.n_activations() * ROWS];
             tree.activate(0, &turned, values);
@@ -41,14 +41,14 @@ pub(super) fn predict_raw(spec: &SoftTreeSpec, weights: &[f32], rows: &EncodedRo
                 spec.beta,
                 activations,
                 &mut added_scratch,
-                &mut common,
+                &mut root_sum,
             );
         }
         let values = &mut values[..stack.first.n_activations() * ROWS];
         trees[0].activate(0, &turned, values);
         let n_rows = ROWS;
         let activations = Activations { values, n_rows };
-        offset(spec, activations, &common, &mut scratch, &mut block);
+        offset(spec, activations, &root_sum, &mut scratch, &mut block);
         for row in 0..inputs.len() / width {
             out.extend(block[row..].iter().step_by(ROWS));
         }
