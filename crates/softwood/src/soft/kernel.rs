@@ -23,7 +23,7 @@ use crate::soft::blend::{blend_up, lanes_at};
 use crate::soft::layout::Layout;
 use crate::soft::likelihood::SoftLikelihood;
 
-/// Floor of path probabilities, which keeps their products with gradients out of the subnormal range.
+/// Floor of path probabilities: it keeps their products with gradients out of the subnormal range.
 const MIN_REACH: f64 = 1e-12;
 
 /// A sum of soft trees without its weights: layout, likelihood and gate temperature.

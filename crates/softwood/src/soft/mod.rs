@@ -1,4 +1,5 @@
-//! The soft-tree kernel: gates, path probabilities, leaf likelihoods and their gradients, for blocks of rows.
+//! The soft-tree kernel: gates, path probabilities, leaf likelihoods and their gradients, for
+//! blocks of rows.
 //!
 //! A complete tree of depth D has gates in heap order (children of gate n: 2n+1 left, 2n+2 right).
 //! A gate sends a row to the right with probability sigmoid(beta (w.x + b)). Every leaf holds

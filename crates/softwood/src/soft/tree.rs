@@ -114,8 +114,8 @@ pub(crate) fn row_scores<T: Kernel>(
     }
 }
 
-/// Activations of every draw: `n_activations x n_rows` each. With linear leaves one product computes
-/// those of all draws and trees.
+/// Activations of every draw: `n_activations x n_rows` each. With linear leaves one product
+/// computes those of all draws and trees.
 fn activate<T: Real>(spec: &SoftTreeSpec, inputs: Matrix<'_, T>, weights: &[T], out: &mut [T]) {
     let stack = &spec.stack;
     let n_rows = inputs.rows();

@@ -169,7 +169,7 @@ impl OptimizerState {
             kl: (self.kl_annealing * self.kl_weight / total) as f32,
         };
         self.sampler
-            .pull_back(&self.posterior, &self.gradient, &self.precision, scale);
+            .loss_gradient(&self.posterior, &self.gradient, &self.precision, scale);
         for gradient in self
             .sampler
             .gradient
