@@ -37,6 +37,11 @@ impl PackedWeights {
         Self { layout, values }
     }
 
+    /// Layout of the tree.
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
     pub(crate) fn n_draws(&self) -> usize {
         self.values.len() / draw_size(&self.layout)
     }

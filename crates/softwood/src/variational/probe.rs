@@ -1,4 +1,5 @@
-//! One training step and the bare matrix products inside it, for the benches; not part of the library's interface.
+//! One training step and the bare matrix products inside it, for the benches; not part of the
+//! library's interface.
 
 use crate::data::column::Column;
 use crate::data::dataset::Dataset;
@@ -15,7 +16,7 @@ use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::Layout;
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
-use crate::variational::optimizer_state::{OptimizerState, start_posterior};
+use crate::variational::optimizer_state::{OptimizerState, initial_posterior};
 use crate::variational::options::Prior;
 use crate::variational::train::TrainingRun;
 
@@ -144,16 +145,16 @@ impl StepProbe {
                 beta: config.beta,
             },
             train: &split.train,
-            held_out: None,
-            start: start_posterior(&config, weights, key.child(2)),
+            validation: None,
+            start: initial_posterior(&config, weights, key.child(2)),
             schedule: TrainingSchedule {
                 n_epochs: 1,
                 batch_size: shape.batch,
                 n_draws: shape.n_draws,
                 learning_rate: 0.001,
             },
-            is_warm: false,
-            keeps_scale: false,
+            is_warm_start: false,
+            freezes_scale: false,
             redraw_offset: None,
         };
         let state = OptimizerState::new(&training_run, key);
