@@ -102,7 +102,7 @@ pub(crate) fn components(
         match spec.likelihood {
             SoftLikelihood::Categorical => write_classes(spec, start, scratch, out),
             SoftLikelihood::Normal { .. } | SoftLikelihood::KnownNoise { .. } => {
-                write_normals(spec, start, scratch, out)
+                write_normals(spec, start, scratch, out);
             }
         }
     }

@@ -12,6 +12,7 @@ pub(crate) mod init;
 pub(crate) mod minibatch;
 pub(crate) mod optimizer_state;
 pub(crate) mod options;
+#[cfg(feature = "bench")]
 pub(crate) mod probe;
 pub(crate) mod selection;
 pub(crate) mod streams;

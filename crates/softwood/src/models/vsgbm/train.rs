@@ -70,18 +70,15 @@ fn fit(params: &VsgbmParams, context: &SelectionContext<'_>, data: &Dataset) -> 
         let ranked = &ranking[at % ranking.len()];
         // each fit but the first has its own validation set, so that together they train on all
         // rows
-        let own_rows = (at > 0).then(|| {
-            let key = run.key.child(streams::run::VALIDATION_SPLIT);
-            FitRows::new(context.config, data, run, key.child(at as u64))
+        let split_key = run.key.child(streams::run::VALIDATION_SPLIT);
+        let own_rows = (at > 0)
+            .then(|| FitRows::split(context.config, data, run, split_key.child(at as u64)))
+            .flatten();
+        let own = own_rows.as_ref().map_or(*context, |rows| SelectionContext {
+            train: rows.train(),
+            validation: rows.validation(),
+            ..*context
         });
-        let own = match &own_rows {
-            Some(rows @ FitRows::Split { .. }) => SelectionContext {
-                train: rows.train(),
-                validation: rows.validation(),
-                ..*context
-            },
-            _ => *context,
-        };
         let key = run.key.child(streams::run::FITS).child(at as u64);
         let outcome = fit_once(params, &own, ranked, key)?;
         let validation = own.validation.filter(|_| calibrates).cloned();
