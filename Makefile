@@ -57,7 +57,7 @@ lint-python: venv
 	$(BIN)/mypy
 
 bench:
-	cargo bench -p softwood
+	cargo bench -p softwood --features bench
 
 bench-peers: python $(PEERS)/ready
 	$(BIN)/python -m benches.peers --fresh --peers $(PEERS)

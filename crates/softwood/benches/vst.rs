@@ -1,6 +1,9 @@
-//! Cost of variational soft trees, one or boosted: a training step against the bare matrix products inside it, whole fits, and
-//! prediction. Steps are timed by the clock, the least of many short repeats, which is CPU time where the step fits into
-//! a slice of the scheduler; fits and predictions by the CPU time of the thread. Ratios are of one run.
+//! Speed of variational soft trees, single or boosted: a training step relative to its matrix
+//! products alone, whole fits, and prediction.
+//!
+//! Steps are timed by wall-clock time, the minimum of many short repeats, which is close to CPU
+//! time if a step fits into a time slice of the scheduler. Fits and predictions are timed by the
+//! CPU time of the thread. Ratios compare times of one run of this program.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its table")]
 
@@ -11,15 +14,16 @@ use softwood::{
     Roles, Rotation, Run, Scaling, StepProbe, Table, VstParams,
 };
 
-/// All parts, or those named on the command line: `cargo bench -p softwood --bench vst -- steps prediction`.
+/// Runs all parts, or those named on the command line:
+/// `cargo bench -p softwood --features bench -- steps prediction`.
 fn main() {
     let named: Vec<String> = std::env::args()
         .skip(1)
-        .filter(|word| !word.starts_with('-'))
+        .filter(|argument| !argument.starts_with('-'))
         .collect();
     let parts: [(&str, fn()); 3] = [("steps", steps), ("fits", fits), ("prediction", prediction)];
     for (name, part) in parts {
-        if named.is_empty() || named.iter().any(|word| word == name) {
+        if named.is_empty() || named.iter().any(|argument| argument == name) {
             part();
             println!();
         }
@@ -27,7 +31,7 @@ fn main() {
 }
 
 fn steps() {
-    println!("one training step, rank 5, 1 draw, linear leaves");
+    println!("a training step, rank 5, 1 draw, linear leaves");
     println!(
         "{:<24} {:>6} {:>4} {:>10} {:>12} {:>6}",
         "trees", "batch", "d", "step", "two GEMMs", "ratio"
@@ -47,17 +51,18 @@ fn steps() {
                 rank: 5,
                 n_draws: 1,
             };
-            step(name, shape);
+            time_step(name, shape);
         }
     }
 }
 
-fn step(name: &str, shape: ProbeShape) {
-    let mut probe = StepProbe::new(shape).expect("the generated table is sound");
-    let step = least(clock_seconds, 300, || {
+/// Times one training step and its matrix products.
+fn time_step(name: &str, shape: ProbeShape) {
+    let mut probe = StepProbe::new(shape).expect("the generated table is valid");
+    let step = min_seconds(clock_seconds, 300, || {
         black_box(probe.step());
     });
-    let products = least(clock_seconds, 300, || {
+    let products = min_seconds(clock_seconds, 300, || {
         black_box(probe.products());
     });
     println!(
@@ -71,10 +76,10 @@ fn step(name: &str, shape: ProbeShape) {
 }
 
 fn fits() {
-    println!("a default fit, choice of shape included, one thread");
+    println!("a default fit with model selection, one thread");
     for (n_rows, n_inputs) in [(1000, 8), (10_000, 9)] {
         let data = friedman(n_rows, n_inputs);
-        let seconds = least(cpu_seconds, 1, || {
+        let seconds = min_seconds(cpu_seconds, 1, || {
             black_box(fit(&VstParams::default(), &data));
         });
         println!("{n_rows:>6} x {n_inputs}: {seconds:>6.2} s");
@@ -96,16 +101,16 @@ fn prediction() {
     };
     let model = fit(&params, &data);
     let pool = Pool::new(1).expect("one thread needs no system call");
-    let answer =
+    let distribution =
         Distribution::new(&model, data.features(), &pool).expect("the table is the training table");
     println!("prediction of 10000 rows, 100 draws of a depth-5 mixture, d = 9, one thread");
-    let moments = least(cpu_seconds, 20, || {
-        black_box(answer.moments().expect("rows fit the schema"));
+    let moments = min_seconds(cpu_seconds, 20, || {
+        black_box(distribution.moments().expect("rows fit the schema"));
     });
-    println!("mean, sd, data and knowledge: {moments:.3} s");
-    let quantiles = least(cpu_seconds, 3, || {
+    println!("mean, sd and uncertainty:     {moments:.3} s");
+    let quantiles = min_seconds(cpu_seconds, 3, || {
         black_box(
-            answer
+            distribution
                 .quantile(&[0.05, 0.5, 0.95])
                 .expect("rows fit the schema"),
         );
@@ -127,7 +132,7 @@ fn fit(params: &VstParams, data: &Dataset) -> softwood::Vst {
         .expect("the generated table can be fitted")
 }
 
-/// Friedman's first function with noise, on a low-discrepancy design.
+/// Friedman's first function with noise on a low-discrepancy design.
 fn friedman(n_rows: usize, n_inputs: usize) -> Dataset {
     let design = |row: usize, input: usize| {
         let step = (0.5 + (input as f64 + 2.0).sqrt() * 1.37).fract();
@@ -162,15 +167,15 @@ fn friedman(n_rows: usize, n_inputs: usize) -> Dataset {
     .expect("the roles are there")
 }
 
-/// Least seconds of one call.
-fn least(now: fn() -> f64, repeats: usize, mut work: impl FnMut()) -> f64 {
-    let mut best = f64::INFINITY;
+/// Minimum seconds of one call.
+fn min_seconds(now: fn() -> f64, repeats: usize, mut work: impl FnMut()) -> f64 {
+    let mut seconds = f64::INFINITY;
     for _ in 0..repeats {
         let start = now();
         work();
-        best = best.min(now() - start);
+        seconds = seconds.min(now() - start);
     }
-    best
+    seconds
 }
 
 fn clock_seconds() -> f64 {
@@ -179,13 +184,13 @@ fn clock_seconds() -> f64 {
     START.elapsed().as_secs_f64()
 }
 
-/// CPU time of this thread where the system tells, wall time elsewhere.
+/// CPU time of this thread on Linux, wall-clock time elsewhere.
 fn cpu_seconds() -> f64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanoseconds = told.and_then(|text| {
+    let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanoseconds = schedstat.and_then(|text| {
         text.split_whitespace()
             .next()
-            .and_then(|word| word.parse::<f64>().ok())
+            .and_then(|field| field.parse::<f64>().ok())
     });
     nanoseconds.map_or_else(clock_seconds, |nanoseconds| 1e-9 * nanoseconds)
 }

@@ -114,7 +114,7 @@ pub use predictive::moments::{Moments, Uncertainty};
 pub use rng::Key;
 pub use store::record::{Array, Record};
 pub use variational::options::{Leaf, LeafMixing, Prior};
-#[doc(hidden)]
+#[cfg(feature = "bench")]
 pub use variational::probe::{ProbeShape, ProbeTrees, StepProbe};
 
 // the examples of the README are tests too

@@ -1,12 +1,14 @@
-//! Gaussian posterior with covariance D (I + U U') D, D = diag(sd), U of `rank` columns: a diagonal and a low-rank part,
-//! V = D U. Steps in ln sd and U are relative to the spread of each weight, so that one step size suits all.
+//! Gaussian posterior with covariance `D (I + U U') D`, where `D = diag(sd)` and `U` has `rank`
+//! columns: a diagonal part and a low-rank part `V = D U`. Steps in `ln sd` and `U` are relative to
+//! the posterior scale of each weight, so that one learning rate suits all weights.
 //!
 //! With `M = I + U'U`, `A = M^-1` and prior variances `gamma_i`:
 //!
-//! - `KL = 1/2 [ sum_i ((sd_i^2 (1 + |U_i|^2) + mu_i^2)/gamma_i - ln sd_i^2 + ln gamma_i - 1) - ln det M ]`
-//! - dKL/dmu = mu/gamma,  dKL/dln sd = sd^2 (1 + |U|^2)/gamma - 1,  dKL/dU = sd^2 U/gamma - U A
+//! - `KL = 1/2 [ sum_i ((sd_i^2 (1 + |U_i|^2) + mu_i^2)/gamma_i - ln sd_i^2 + ln gamma_i - 1)`
+//!   `- ln det M ]`
+//! - `dKL/dmu = mu/gamma`, `dKL/dln sd = sd^2 (1 + |U|^2)/gamma - 1`, `dKL/dU = sd^2 U/gamma - U A`
 //!
-//! A draw is mu + sd (eps + U z); draws come in antithetic pairs (eps, z), (-eps, -z).
+//! A draw is `mu + sd (eps + U z)`; draws come in antithetic pairs `(eps, z)`, `(-eps, -z)`.
 
 use multiversion::multiversion;
 
@@ -14,11 +16,12 @@ use crate::numerics::cholesky;
 use crate::numerics::gaussian::Gaussian;
 use crate::numerics::real::{LANES, Real};
 
-/// The posterior's own parameters, in one vector: means, log standard deviations, then the columns of U.
+/// A low-rank Gaussian posterior over `n_weights` weights.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LowRank {
     pub(crate) n_weights: usize,
     pub(crate) rank: usize,
+    /// Variational parameters: means, logarithms of `sd`, then the columns of U.
     pub(crate) values: Vec<f32>,
 }
 
@@ -36,7 +39,7 @@ impl LowRank {
         &self.values[2 * self.n_weights..]
     }
 
-    /// M = I + U'U, rank x rank.
+    /// Writes `M = I + U'U`, rank x rank.
     fn capacitance(&self, m: &mut [f64]) {
         let (n, k) = (self.n_weights, self.rank);
         let factors = self.factors();
@@ -49,12 +52,12 @@ impl LowRank {
         }
     }
 
-    /// `E[theta_i^2]` under the posterior, of every weight.
+    /// Writes `E[theta_i^2]` under the posterior for every weight.
     pub(crate) fn second_moments(&self, out: &mut [f32]) {
         second_moments(self, out);
     }
 
-    /// KL divergence from the prior N(0, diag(1/precision)).
+    /// KL divergence from the prior `N(0, diag(1/precision))`.
     pub(crate) fn kl(&self, precision: &[f32]) -> f64 {
         let mut m = vec![0.0; self.rank * self.rank];
         self.capacitance(&mut m);
@@ -71,7 +74,7 @@ impl LowRank {
         0.5 * (sum - cholesky::ln_det(&m, self.rank))
     }
 
-    /// The covariance, `n_weights x n_weights`.
+    /// The covariance matrix, `n_weights x n_weights`.
     pub(crate) fn covariance(&self) -> Vec<f64> {
         let n = self.n_weights;
         let mut out = vec![0.0; n * n];
@@ -94,23 +97,24 @@ impl LowRank {
     }
 }
 
-/// The weight of the two parts of the loss: - likelihood * (sum of draws' log-likelihoods) + kl * KL.
+/// Weights of the two terms of the loss:
+/// `- likelihood * (sum of the log-likelihoods of the draws) + kl * KL`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LossScale {
     pub(crate) likelihood: f32,
     pub(crate) kl: f32,
 }
 
-/// Draws and gradients of a posterior; all memory is made once.
+/// Draws from a posterior and gradients of the loss; all memory is allocated once.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     n_weights: usize,
     rank: usize,
     n_draws: usize,
-    /// Standard Normal numbers of each pair: eps then z.
+    /// Standard Normal numbers of each antithetic pair: `eps`, then `z`.
     noise: Vec<f32>,
     sd: Vec<f32>,
-    /// M and its inverse, rank x rank.
+    /// `M` and its inverse, rank x rank.
     capacitance: Vec<f64>,
     wide_inverse: Vec<f64>,
     inverse: Vec<f32>,
@@ -137,10 +141,10 @@ impl Sampler {
         }
     }
 
-    /// Fills `draws` with fresh draws.
+    /// Fills `draws` with new draws.
     pub(crate) fn draw(&mut self, posterior: &LowRank, gaussian: &mut Gaussian) {
         gaussian.fill(&mut self.noise);
-        spread(posterior.log_sd(), &mut self.sd);
+        exp_sd(posterior.log_sd(), &mut self.sd);
         let n = self.n_weights;
         for (pair, noise) in self.noise.chunks_exact(n + self.rank).enumerate() {
             let draws = &mut self.draws[2 * pair * n..];
@@ -154,11 +158,12 @@ impl Sampler {
         }
     }
 
-    /// Fills `gradient` from the draws' log-likelihood gradients (laid out as `draws`).
-    pub(crate) fn pull_back(
+    /// Fills `gradient` from the gradients of the draws' log-likelihoods, which have the layout of
+    /// `draws`.
+    pub(crate) fn loss_gradient(
         &mut self,
         posterior: &LowRank,
-        slopes: &[f32],
+        draw_gradients: &[f32],
         precision: &[f32],
         scale: LossScale,
     ) {
@@ -182,25 +187,25 @@ impl Sampler {
         );
         let n = self.n_weights;
         for (pair, noise) in self.noise.chunks_exact(n + k).enumerate() {
-            let slopes = &slopes[2 * pair * n..];
+            let draw_gradients = &draw_gradients[2 * pair * n..];
             let minus = if 2 * pair + 1 < self.n_draws {
-                &slopes[n..2 * n]
+                &draw_gradients[n..2 * n]
             } else {
                 &[]
             };
-            let pair = Pair {
-                plus: &slopes[..n],
+            let pair = DrawPair {
+                plus: &draw_gradients[..n],
                 minus,
                 noise,
                 sd: &self.sd,
             };
-            add_pair(posterior, &pair, scale.likelihood, &mut self.gradient);
+            add_pair_gradient(posterior, &pair, scale.likelihood, &mut self.gradient);
         }
     }
 }
 
 #[multiversion(targets = "simd")]
-fn spread(log_sd: &[f32], sd: &mut [f32]) {
+fn exp_sd(log_sd: &[f32], sd: &mut [f32]) {
     for (&l, sd) in log_sd.iter().zip(sd.iter_mut()) {
         *sd = Real::exp(l);
     }
@@ -219,7 +224,7 @@ fn second_moments(posterior: &LowRank, out: &mut [f32]) {
     }
 }
 
-/// `sum_i a_i b_i` in a fixed number of lanes.
+/// `sum_i a_i b_i`, summed in a fixed number of lanes.
 #[multiversion(targets = "simd")]
 fn dot(a: &[f32], b: &[f32]) -> f64 {
     const WIDTH: usize = 4 * LANES;
@@ -262,50 +267,51 @@ fn draw_pair(posterior: &LowRank, sd: &[f32], noise: &[f32], plus: &mut [f32], m
     }
 }
 
+/// Inputs of the gradient of the KL term besides the posterior; `inverse` is `M^-1`.
 struct KlParts<'a> {
     sd: &'a [f32],
     precision: &'a [f32],
     inverse: &'a [f32],
 }
 
-/// Weights handled at once by the loops over columns, so that they stay in the first cache.
-const PIECE: usize = 512;
+/// Number of weights per block of the loops over columns; a block fits in the first-level cache.
+const CACHE_BLOCK: usize = 512;
 
-/// kl * dKL into `out`, laid out as `LowRank::values`.
+/// Writes `kl * dKL` to `out`, which has the layout of `LowRank::values`.
 #[multiversion(targets = "simd")]
 fn kl_gradient(posterior: &LowRank, parts: &KlParts<'_>, kl: f32, out: &mut [f32]) {
     let (n, k) = (posterior.n_weights, posterior.rank);
-    let (d_mean, rest) = out.split_at_mut(n);
-    let (d_log_sd, d_factors) = rest.split_at_mut(n);
+    let (d_mean, scales) = out.split_at_mut(n);
+    let (d_log_sd, d_factors) = scales.split_at_mut(n);
     for ((out, &mean), &p) in d_mean.iter_mut().zip(posterior.mean()).zip(parts.precision) {
         *out = kl * mean * p;
     }
-    let mut pull = [0.0_f32; PIECE];
-    for start in (0..n).step_by(PIECE) {
-        let end = (start + PIECE).min(n);
-        let pull = &mut pull[..end - start];
-        for ((pull, &sd), &p) in pull
+    let mut variance_ratio = [0.0_f32; CACHE_BLOCK];
+    for start in (0..n).step_by(CACHE_BLOCK) {
+        let end = (start + CACHE_BLOCK).min(n);
+        let variance_ratio = &mut variance_ratio[..end - start];
+        for ((variance_ratio, &sd), &p) in variance_ratio
             .iter_mut()
             .zip(&parts.sd[start..end])
             .zip(&parts.precision[start..end])
         {
-            *pull = kl * sd * sd * p;
+            *variance_ratio = kl * sd * sd * p;
         }
         let d_log_sd = &mut d_log_sd[start..end];
-        for (out, &pull) in d_log_sd.iter_mut().zip(pull.iter()) {
-            *out = pull - kl;
+        for (out, &variance_ratio) in d_log_sd.iter_mut().zip(variance_ratio.iter()) {
+            *out = variance_ratio - kl;
         }
         for j in 0..k {
             let u = &posterior.factors()[j * n + start..j * n + end];
             let out = &mut d_factors[j * n + start..j * n + end];
-            for (((out, &u), &pull), d_log_sd) in out
+            for (((out, &u), &variance_ratio), d_log_sd) in out
                 .iter_mut()
                 .zip(u)
-                .zip(pull.iter())
+                .zip(variance_ratio.iter())
                 .zip(d_log_sd.iter_mut())
             {
-                *out = pull * u;
-                *d_log_sd = (pull * u).mul_add(u, *d_log_sd);
+                *out = variance_ratio * u;
+                *d_log_sd = (variance_ratio * u).mul_add(u, *d_log_sd);
             }
             for i in 0..k {
                 let (a, u) = (
@@ -320,45 +326,46 @@ fn kl_gradient(posterior: &LowRank, parts: &KlParts<'_>, kl: f32, out: &mut [f32
     }
 }
 
-/// Slopes of a pair of draws and the noise that made them; `minus` is empty for a single draw.
-struct Pair<'a> {
+/// Log-likelihood gradients of an antithetic pair of draws and their standard Normal numbers;
+/// `minus` is empty for a single draw.
+struct DrawPair<'a> {
     plus: &'a [f32],
     minus: &'a [f32],
     noise: &'a [f32],
     sd: &'a [f32],
 }
 
-/// Adds - likelihood * (slopes of one pair) mapped to the posterior's parameters.
+/// Adds `- likelihood *` the gradients of one pair, mapped to the variational parameters.
 #[multiversion(targets = "simd")]
-fn add_pair(posterior: &LowRank, pair: &Pair<'_>, likelihood: f32, out: &mut [f32]) {
+fn add_pair_gradient(posterior: &LowRank, pair: &DrawPair<'_>, likelihood: f32, out: &mut [f32]) {
     let n = posterior.n_weights;
     let (eps, z) = pair.noise.split_at(n);
-    let (d_mean, rest) = out.split_at_mut(n);
-    let (d_log_sd, d_factors) = rest.split_at_mut(n);
+    let (d_mean, scales) = out.split_at_mut(n);
+    let (d_log_sd, d_factors) = scales.split_at_mut(n);
     let is_pair = !pair.minus.is_empty();
     let minus = if is_pair { &pair.minus[..n] } else { pair.plus };
-    let presence = f32::from(u8::from(is_pair));
-    let mut pull = [0.0_f32; PIECE];
-    for start in (0..n).step_by(PIECE) {
-        let end = (start + PIECE).min(n);
-        let pull = &mut pull[..end - start];
-        for (at, pull) in (start..end).zip(pull.iter_mut()) {
-            d_mean[at] -= likelihood * minus[at].mul_add(presence, pair.plus[at]);
-            *pull = likelihood * pair.sd[at] * minus[at].mul_add(-presence, pair.plus[at]);
-            d_log_sd[at] -= *pull * eps[at];
+    let minus_weight = f32::from(u8::from(is_pair));
+    let mut d_unit = [0.0_f32; CACHE_BLOCK];
+    for start in (0..n).step_by(CACHE_BLOCK) {
+        let end = (start + CACHE_BLOCK).min(n);
+        let d_unit = &mut d_unit[..end - start];
+        for (at, d_unit) in (start..end).zip(d_unit.iter_mut()) {
+            d_mean[at] -= likelihood * minus[at].mul_add(minus_weight, pair.plus[at]);
+            *d_unit = likelihood * pair.sd[at] * minus[at].mul_add(-minus_weight, pair.plus[at]);
+            d_log_sd[at] -= *d_unit * eps[at];
         }
         for (j, &z) in z.iter().enumerate() {
             let u = &posterior.factors()[j * n + start..j * n + end];
             let column = &mut d_factors[j * n + start..j * n + end];
             let d_log_sd = &mut d_log_sd[start..end];
-            for (((out, &u), &pull), d_log_sd) in column
+            for (((out, &u), &d_unit), d_log_sd) in column
                 .iter_mut()
                 .zip(u)
-                .zip(pull.iter())
+                .zip(d_unit.iter())
                 .zip(d_log_sd.iter_mut())
             {
-                *out = (-pull).mul_add(z, *out);
-                *d_log_sd = (-pull * z).mul_add(u, *d_log_sd);
+                *out = (-d_unit).mul_add(z, *out);
+                *d_log_sd = (-d_unit * z).mul_add(u, *d_log_sd);
             }
         }
     }
@@ -374,10 +381,10 @@ mod tests {
         values.iter().map(|&x| f64::from(x)).collect()
     }
 
-    /// KL in f64 straight from the formula, with an explicit determinant.
+    /// KL divergence in f64 from the definition, with an explicit covariance matrix.
     fn kl_reference(values: &[f64], n: usize, k: usize, gamma: &[f64]) -> f64 {
-        let (mean, rest) = values.split_at(n);
-        let (log_sd, u) = rest.split_at(n);
+        let (mean, scales) = values.split_at(n);
+        let (log_sd, u) = scales.split_at(n);
         let mut sigma = vec![0.0; n * n];
         for i in 0..n {
             for j in 0..n {
@@ -412,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn golden_kl() {
+    fn the_kl_and_its_gradient_have_the_golden_values() {
         let values = [0.5, -1.0, 0.3_f32.ln(), 0.7_f32.ln(), 0.2 / 0.3, -0.4 / 0.7].to_vec();
         let posterior = LowRank {
             n_weights: 2,
@@ -423,7 +430,7 @@ mod tests {
         close(&[posterior.kl(&precision)], &[1.414_533_008_4], 1e-6);
         let mut sampler = Sampler::new(&posterior, 1);
         sampler.draw(&posterior, &mut Gaussian::new(Key::from_seed(0)));
-        sampler.pull_back(
+        sampler.loss_gradient(
             &posterior,
             &[0.0; 2],
             &precision,
@@ -459,7 +466,7 @@ mod tests {
         close(&[posterior.kl(&precision)], &[reference(&values)], 1e-5);
         let mut sampler = Sampler::new(&posterior, 2);
         sampler.draw(&posterior, &mut Gaussian::new(Key::from_seed(0)));
-        sampler.pull_back(
+        sampler.loss_gradient(
             &posterior,
             &vec![0.0; 2 * n],
             &precision,
@@ -482,9 +489,9 @@ mod tests {
         for n_draws in [1, 2, 4] {
             let mut sampler = Sampler::new(&posterior, n_draws);
             sampler.draw(&posterior, &mut Gaussian::new(Key::from_seed(3)));
-            // f(theta) = sum_i c_i theta_i^2 / 2 has slope c theta
+            // f(theta) = sum_i c_i theta_i^2 / 2 has gradient c theta
             let c: Vec<f32> = (0..n).map(|i| 1.0 + i as f32 / 20.0).collect();
-            let slopes: Vec<f32> = sampler
+            let draw_gradients: Vec<f32> = sampler
                 .draws
                 .iter()
                 .enumerate()
@@ -507,9 +514,9 @@ mod tests {
                 }
                 sum
             };
-            sampler.pull_back(
+            sampler.loss_gradient(
                 &posterior,
-                &slopes,
+                &draw_gradients,
                 &precision,
                 LossScale {
                     likelihood: 1.0,

@@ -1,4 +1,5 @@
-//! Inference: the low-rank Gaussian posterior, its prior, the optimiser and its schedule.
+//! Variational inference: the low-rank Gaussian posterior, its prior, the optimiser and its
+//! schedule. Nothing here depends on trees.
 
 pub(crate) mod adam;
 pub(crate) mod lowrank_gaussian;

@@ -1,24 +1,24 @@
-//! Prior variances: fixed, or learned in closed form as training goes (empirical Bayes).
+//! Prior variances that are learned in closed form during training (empirical Bayes).
 //!
-//! The variance of a group `g` that maximises the ELBO, under a weak pull to the starting scale `tau_0`, is
-//! `tau_g^2 = (sum_{i in g} E[theta_i^2] + 2 tau_0^2) / (n_g + 2)`.
+//! The variance of a group `g` that maximises the ELBO, shrunk towards the initial scale `tau_0`,
+//! is `tau_g^2 = (sum_{i in g} E[theta_i^2] + 2 tau_0^2) / (n_g + 2)`.
 
-/// Pseudo-weights by which a group leans to the starting scale.
-const PULL: f64 = 2.0;
+/// Number of pseudo-weights by which a group is shrunk towards the initial scale.
+const PRIOR_STRENGTH: f64 = 2.0;
 
 /// Groups of weights that share a prior variance.
 #[derive(Debug, Clone)]
 pub(crate) struct Groups {
     /// Group of each weight.
     of_weight: Vec<u32>,
-    /// Weights in each group.
+    /// Number of weights in each group.
     sizes: Vec<f64>,
-    start: f64,
+    initial_scale: f64,
 }
 
 impl Groups {
-    /// Groups by number, starting from prior scale `start`.
-    pub(crate) fn new(of_weight: Vec<u32>, start: f64) -> Self {
+    /// `of_weight` has the group of each weight; `initial_scale` is the initial prior scale.
+    pub(crate) fn new(of_weight: Vec<u32>, initial_scale: f64) -> Self {
         let n_groups = of_weight.iter().max().map_or(0, |&last| last as usize + 1);
         let mut sizes = vec![0.0; n_groups];
         for &group in &of_weight {
@@ -27,20 +27,21 @@ impl Groups {
         Self {
             of_weight,
             sizes,
-            start,
+            initial_scale,
         }
     }
 
-    /// Sets every weight's prior precision to the closed-form maximiser given E[theta^2].
+    /// Sets the prior precision of every weight to its closed-form maximiser given `E[theta^2]`.
     pub(crate) fn learn(&self, second_moments: &[f32], precision: &mut [f32]) {
-        let mut sums = vec![PULL * self.start * self.start; self.sizes.len()];
+        let mut sums =
+            vec![PRIOR_STRENGTH * self.initial_scale * self.initial_scale; self.sizes.len()];
         for (&group, &moment) in self.of_weight.iter().zip(second_moments) {
             sums[group as usize] += f64::from(moment);
         }
         let precisions: Vec<f32> = sums
             .iter()
             .zip(&self.sizes)
-            .map(|(sum, size)| ((size + PULL) / sum) as f32)
+            .map(|(sum, size)| ((size + PRIOR_STRENGTH) / sum) as f32)
             .collect();
         for (&group, precision) in self.of_weight.iter().zip(precision) {
             *precision = precisions[group as usize];
@@ -63,7 +64,7 @@ mod tests {
         close(&precision.map(f64::from), &expected, 1e-6);
     }
 
-    /// Without the pull the closed form is where the KL is least.
+    /// Without shrinkage the closed form minimises the KL divergence.
     #[test]
     fn the_closed_form_minimises_the_kl() {
         let values = [0.5, -1.0, 0.3_f32.ln(), 0.7_f32.ln(), 0.2, -0.4].to_vec();
@@ -74,8 +75,10 @@ mod tests {
         };
         let mut moments = [0.0; 2];
         posterior.second_moments(&mut moments);
-        let best = 2.0 / (moments[0] + moments[1]);
+        let closed_form = 2.0 / (moments[0] + moments[1]);
         let kl = |precision: f32| posterior.kl(&[precision; 2]);
-        assert!(kl(best) < kl(best * 1.05) && kl(best) < kl(best * 0.95));
+        assert!(
+            kl(closed_form) < kl(closed_form * 1.05) && kl(closed_form) < kl(closed_form * 0.95)
+        );
     }
 }

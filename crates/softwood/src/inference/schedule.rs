@@ -1,15 +1,18 @@
-//! The schedule of a variational training run: epochs, minibatches, draws, step size, KL annealing.
+//! The schedule of a variational training run: epochs, minibatches, draws, learning rate, KL
+//! annealing.
 
-/// Length of a run, and size of its steps.
+/// Length of a training run, its minibatches and its learning rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TrainingSchedule {
     pub(crate) n_epochs: usize,
     pub(crate) batch_size: usize,
+    /// Posterior draws per step.
     pub(crate) n_draws: usize,
+    /// Peak learning rate.
     pub(crate) learning_rate: f64,
 }
 
-/// What the parameters say of a schedule; `None` is chosen by the number of rows.
+/// User settings of a schedule; `None` means a default that depends on the number of rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ScheduleOptions {
     pub(crate) n_epochs: Option<usize>,
@@ -18,17 +21,20 @@ pub(crate) struct ScheduleOptions {
     pub(crate) learning_rate: f64,
 }
 
-/// Steps of a full run, unless the number of epochs is given.
+/// Default number of steps of a full run; it determines the default number of epochs.
 const N_STEPS: usize = 12_000;
-/// Bounds on the number of epochs, unless it is given.
+/// Bounds of the default number of epochs.
 const EPOCHS: std::ops::RangeInclusive<usize> = 40..=1500;
-/// Number of rows from which on two draws per step suffice: minibatches then add more noise than draws.
+/// Number of rows from which two draws per step suffice: the gradient variance then comes mostly
+/// from the minibatches.
 const MANY_ROWS: usize = 3000;
-/// Part of a run over which the weight of the KL term grows from 0 to 1. At full weight from the start, the KL term shrinks
-/// weights to zero before the likelihood has found a use for them, and the learned prior keeps them there.
+/// Fraction of a run over which the weight of the KL term grows from 0 to 1. At full weight from
+/// the start, the KL term shrinks weights to zero before the likelihood gradient can move them, and
+/// the learned prior keeps them there.
 const KL_ANNEALING: f64 = 0.5;
-/// Part of a run before the prior is learned, for the same reason.
-const PRIOR_FROM: f64 = 0.1;
+/// Fraction of a run during which the prior stays fixed: learned earlier, it would keep weights at
+/// zero.
+const PRIOR_LEARNING_START: f64 = 0.1;
 
 impl TrainingSchedule {
     /// The schedule of a full run on `n_rows` rows.
@@ -49,13 +55,13 @@ impl TrainingSchedule {
         }
     }
 
-    /// The same schedule for a share of the epochs.
-    pub(crate) fn part(self, share: f64) -> Self {
-        let n_epochs = (self.n_epochs as f64 * share).ceil().max(1.0) as usize;
+    /// This schedule with a fraction of the epochs.
+    pub(crate) fn part(self, fraction: f64) -> Self {
+        let n_epochs = (self.n_epochs as f64 * fraction).ceil().max(1.0) as usize;
         Self { n_epochs, ..self }
     }
 
-    /// Step size after a share `progress` of the run: a cosine from the peak to zero.
+    /// Learning rate after a fraction `progress` of the run: a cosine from the peak to zero.
     pub(crate) fn learning_rate_at(&self, progress: f64) -> f64 {
         self.learning_rate * 0.5 * (1.0 + (std::f64::consts::PI * progress).cos())
     }
@@ -66,14 +72,14 @@ impl TrainingSchedule {
     }
 }
 
-/// Weight of the KL term after a share `progress` of a run that starts from scratch.
+/// Weight of the KL term after a fraction `progress` of a run without warm start.
 pub(crate) fn kl_annealing(progress: f64) -> f64 {
     (progress / KL_ANNEALING).min(1.0)
 }
 
-/// Whether the prior is learned after a share `progress` of a run that starts from scratch.
+/// Whether the prior is learned after a fraction `progress` of a run without warm start.
 pub(crate) fn learns_prior(progress: f64) -> bool {
-    progress >= PRIOR_FROM
+    progress >= PRIOR_LEARNING_START
 }
 
 #[cfg(test)]
@@ -88,7 +94,7 @@ mod tests {
     };
 
     #[test]
-    fn a_full_run_has_about_as_many_steps_on_any_number_of_rows() {
+    fn the_number_of_steps_hardly_depends_on_the_number_of_rows() {
         for n_rows in [2_000, 5_000, 20_000, 70_000] {
             let schedule = TrainingSchedule::full(&AUTO, n_rows);
             let n_steps = schedule.n_epochs * n_rows.div_ceil(schedule.batch_size);
@@ -105,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn given_options_are_kept() {
+    fn user_settings_override_the_defaults() {
         let options = ScheduleOptions {
             n_epochs: Some(7),
             batch_size: Some(3),
@@ -119,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kl_term_grows_to_its_full_weight_and_the_step_size_falls_to_zero() {
+    fn the_kl_weight_grows_to_one_and_the_learning_rate_falls_to_zero() {
         let weights = [0.0, 0.25, 0.5, 1.0].map(kl_annealing);
         softwood_testkit::close(&weights, &[0.0, 0.5, 1.0, 1.0], 1e-12);
         let schedule = TrainingSchedule::full(&AUTO, 1000).part(0.1);

@@ -1,7 +1,8 @@
-//! A sum of soft trees: the first may choose among components, and the others add to the channels of every component.
+//! A sum of soft trees: the first tree may choose among components, and the others add to the
+//! channels of every component.
 //!
-//! The weights of the trees stand one after the other, and so do their activations: with linear leaves all trees go through one matrix
-//! product.
+//! The weights of the trees are stored one after the other, and so are their activations: with
+//! linear leaves one matrix product computes the activations of all trees.
 
 use std::ops::Range;
 
@@ -10,13 +11,15 @@ use crate::soft::layout::Layout;
 /// Shapes of the trees of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct AdditiveLayout {
-    /// The tree that makes the components.
+    /// The first tree; its mixing levels define the components.
     pub(crate) first: Layout,
-    /// Whether what it says comes with the rows as an offset; then it has no weights here.
+    /// Whether the output of the first tree is an offset that comes with the rows; the first tree
+    /// then has no weights here.
     #[serde(rename = "is_given")]
     pub(crate) has_offset: bool,
-    /// Each of the others; it blends at all levels.
+    /// Each added tree; all its levels blend.
     pub(crate) added: Layout,
+    /// Number of added trees.
     pub(crate) n_added: usize,
 }
 
@@ -31,7 +34,7 @@ impl AdditiveLayout {
         }
     }
 
-    /// A tree to be added to an offset.
+    /// One tree that is added to an offset.
     pub(crate) fn on_offset(first: Layout, added: Layout) -> Self {
         Self {
             first,
@@ -41,7 +44,7 @@ impl AdditiveLayout {
         }
     }
 
-    /// The layouts of the trees that have weights, in their order.
+    /// The layouts of the trees that have weights, in order.
     pub(crate) fn trees(&self) -> impl Iterator<Item = Layout> + '_ {
         let first = (!self.has_offset).then_some(self.first);
         first
@@ -49,7 +52,7 @@ impl AdditiveLayout {
             .chain(std::iter::repeat_n(self.added, self.n_added))
     }
 
-    /// The layout and the weights of each tree.
+    /// The layout and the range of the weights of each tree.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = (Layout, Range<usize>)> + '_ {
         let mut start = 0;
         self.trees().map(move |layout| {
@@ -59,22 +62,22 @@ impl AdditiveLayout {
         })
     }
 
-    /// Inputs and the bias.
+    /// Number of inputs, with the bias.
     pub(crate) fn width(&self) -> usize {
         self.first.width()
     }
 
-    /// All weights.
+    /// Number of weights of all trees.
     pub(crate) fn n_weights(&self) -> usize {
         self.trees().map(|layout| layout.n_weights()).sum()
     }
 
-    /// Activations per row.
+    /// Number of activations per row.
     pub(crate) fn n_activations(&self) -> usize {
         self.trees().map(|layout| layout.n_activations()).sum()
     }
 
-    /// Where the activations of an added tree begin.
+    /// Index of the first activation of an added tree.
     pub(crate) fn first_activation(&self, added: usize) -> usize {
         let first = if self.has_offset {
             0
@@ -84,7 +87,7 @@ impl AdditiveLayout {
         first + added * self.added.n_activations()
     }
 
-    /// Numbers per row where the first tree is an offset: the log weight of each component, then its channels.
+    /// Number of offset values per row: the log weights of all components, then their channels.
     pub(crate) fn n_offset(&self) -> usize {
         if self.has_offset {
             self.first.n_components() * (1 + self.first.n_channels)
@@ -93,7 +96,7 @@ impl AdditiveLayout {
         }
     }
 
-    /// Whether every activation comes out of the matrix product.
+    /// Whether every activation is an output of the matrix product.
     pub(crate) fn is_linear(&self) -> bool {
         self.trees().all(|layout| layout.is_linear)
     }

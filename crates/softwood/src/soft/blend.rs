@@ -3,7 +3,7 @@
 use crate::numerics::real::{LANES, Lanes, Real};
 use crate::soft::layout::Layout;
 
-/// The lanes that start at `at`.
+/// The values from index `at` on, one per lane.
 #[inline(always)]
 pub(crate) fn lanes_at<T: Real>(values: &[T], at: usize) -> Lanes<T> {
     let mut out = Lanes::of(T::ZERO);
@@ -11,7 +11,8 @@ pub(crate) fn lanes_at<T: Real>(values: &[T], at: usize) -> Lanes<T> {
     out
 }
 
-/// Fills `blended` (node-major: `node * n_channels + channel`) from the leaves' activations and the gates.
+/// Fills `blended` (node-major: `node * n_channels + channel`) from the activations of the leaves
+/// and the gates.
 #[inline(always)]
 pub(crate) fn blend_up<T: Real>(
     layout: &Layout,

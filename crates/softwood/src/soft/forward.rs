@@ -1,5 +1,7 @@
-//! Prediction: the components of a sum of soft trees for a block of rows, without gradients. Trees are asked one by one: those that are
-//! added to the first leave the sum of their roots, which the first then adds to its components.
+//! Prediction: the components of a sum of soft trees for a block of rows, without gradients.
+//!
+//! Trees are evaluated one by one. The outputs of the added trees (the blended channels at their
+//! roots) are summed first; the sum is then added to every component of the first tree.
 
 use multiversion::multiversion;
 
@@ -9,10 +11,10 @@ use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::Layout;
 use crate::soft::likelihood::SoftLikelihood;
 
-/// Least weight of a component, before its logarithm.
+/// Floor of a component's weight before its logarithm is taken.
 const MIN_REACH: f32 = 1e-30;
 
-/// Room for one chunk of lanes.
+/// Scratch memory of one tree for one chunk of rows.
 #[derive(Debug, Clone)]
 pub(crate) struct ForwardScratch {
     gates: Vec<Lanes<f32>>,
@@ -32,7 +34,8 @@ impl ForwardScratch {
     }
 }
 
-/// Where the components go: components (or classes) x stride, rows contiguous. `mean` and `sd` are empty for classes.
+/// Output of one member: components (or classes) x stride, rows contiguous. `mean` and `sd` are
+/// empty for classification.
 #[derive(Debug)]
 pub(crate) struct Components<'a> {
     pub(crate) weight: &'a mut [f64],
@@ -42,13 +45,14 @@ pub(crate) struct Components<'a> {
 }
 
 impl Components<'_> {
-    /// Gives components from `first` on weight zero: the tree has fewer than the widest.
+    /// Sets the weights of the components from `first` on to zero: this tree has fewer components
+    /// than the block has room for.
     pub(crate) fn clear_from(&mut self, first: usize) {
         let start = first * self.stride;
         self.weight[start..].fill(0.0);
         for (values, neutral) in [(&mut *self.mean, 0.0), (&mut *self.sd, 1.0)] {
-            if let Some(rest) = values.get_mut(start..) {
-                rest.fill(neutral);
+            if let Some(unused) = values.get_mut(start..) {
+                unused.fill(neutral);
             }
         }
     }
@@ -61,7 +65,7 @@ pub(crate) struct Activations<'a> {
     pub(crate) n_rows: usize,
 }
 
-/// Adds the root of a tree that is added to the first to `sums` (channels x rows).
+/// Adds the output of an added tree to `sums` (channels x rows).
 #[multiversion(targets = "simd")]
 pub(crate) fn add_root(
     layout: &Layout,
@@ -82,35 +86,35 @@ pub(crate) fn add_root(
     }
 }
 
-/// Components of every row from the activations of the first tree, and the sum of the roots of the others (channels x rows; empty
-/// where there are none).
+/// Components of every row from the activations of the first tree and `root_sum`, the sum of the
+/// outputs of the added trees (channels x rows; empty if there are none).
 #[multiversion(targets = "simd")]
 pub(crate) fn components(
     spec: &SoftTreeSpec,
     activations: Activations<'_>,
-    common: &[f32],
+    root_sum: &[f32],
     scratch: &mut ForwardScratch,
     out: &mut Components<'_>,
 ) {
     for start in (0..activations.n_rows).step_by(LANES) {
         descend(&spec.stack.first, spec.beta, activations, start, scratch);
-        add_common(spec, activations.n_rows, start, common, scratch);
+        add_root_sum(spec, activations.n_rows, start, root_sum, scratch);
         match spec.likelihood {
-            SoftLikelihood::Categorical => classes(spec, start, scratch, out),
+            SoftLikelihood::Categorical => write_classes(spec, start, scratch, out),
             SoftLikelihood::Normal { .. } | SoftLikelihood::KnownNoise { .. } => {
-                normals(spec, start, scratch, out)
+                write_normals(spec, start, scratch, out);
             }
         }
     }
 }
 
-/// What a tree added next needs to know of those before: of every row the log weight of each component, then its channels (rows
+/// Offset for the next added tree: the log weights of all components, then their channels (rows
 /// contiguous).
 #[multiversion(targets = "simd")]
 pub(crate) fn offset(
     spec: &SoftTreeSpec,
     activations: Activations<'_>,
-    common: &[f32],
+    root_sum: &[f32],
     scratch: &mut ForwardScratch,
     out: &mut [f32],
 ) {
@@ -119,13 +123,13 @@ pub(crate) fn offset(
     let n_rows = activations.n_rows;
     for start in (0..n_rows).step_by(LANES) {
         descend(layout, spec.beta, activations, start, scratch);
-        add_common(spec, n_rows, start, common, scratch);
+        add_root_sum(spec, n_rows, start, root_sum, scratch);
         for component in 0..n_components {
             let node = n_components - 1 + component;
             let reach = scratch.reach[node];
-            let place = &mut out[component * n_rows + start..][..LANES];
+            let log_reach = &mut out[component * n_rows + start..][..LANES];
             for lane in 0..LANES {
-                place[lane] = Real::ln(reach[lane].largest(MIN_REACH));
+                log_reach[lane] = Real::ln(reach[lane].largest(MIN_REACH));
             }
             for channel in 0..n_channels {
                 let at = n_components + component * n_channels + channel;
@@ -136,22 +140,22 @@ pub(crate) fn offset(
     }
 }
 
-/// Adds the roots of the added trees to the channels of every component.
+/// Adds the sum of the outputs of the added trees to the channels of every component.
 #[inline(always)]
-fn add_common(
+fn add_root_sum(
     spec: &SoftTreeSpec,
     n_rows: usize,
     start: usize,
-    common: &[f32],
+    root_sum: &[f32],
     scratch: &mut ForwardScratch,
 ) {
-    if common.is_empty() {
+    if root_sum.is_empty() {
         return;
     }
     let (n_components, n_channels) = (spec.stack.first.n_components(), spec.stack.first.n_channels);
     for node in n_components - 1..2 * n_components - 1 {
         for channel in 0..n_channels {
-            let sum = lanes_at(common, channel * n_rows + start);
+            let sum = lanes_at(root_sum, channel * n_rows + start);
             let value = &mut scratch.blended[node * n_channels + channel];
             for lane in 0..LANES {
                 value[lane] += sum[lane];
@@ -160,7 +164,7 @@ fn add_common(
     }
 }
 
-/// Gates, reach above the mixing level, and channels blended up to it.
+/// Gates, path probabilities above the mixing level, and channels blended up to it.
 #[inline(always)]
 fn descend(
     layout: &Layout,
@@ -197,12 +201,17 @@ fn descend(
 }
 
 #[inline(always)]
-fn normals(spec: &SoftTreeSpec, start: usize, scratch: &ForwardScratch, out: &mut Components<'_>) {
+fn write_normals(
+    spec: &SoftTreeSpec,
+    start: usize,
+    scratch: &ForwardScratch,
+    out: &mut Components<'_>,
+) {
     let (n_components, n_channels) = (spec.stack.first.n_components(), spec.stack.first.n_channels);
     for component in 0..n_components {
         let node = n_components - 1 + component;
         let at = component * out.stride + start;
-        // where the noise is known, a scale is not always there
+        // with known noise there may be no scale channel; `raw` is then the mean and is not used
         let channels = &scratch.blended[node * n_channels..(node + 1) * n_channels];
         let (mean, raw) = (channels[0], channels[n_channels - 1]);
         let mut sd = raw;
@@ -226,7 +235,12 @@ fn widen(values: Lanes<f32>) -> [f64; LANES] {
 
 /// Class probabilities: the reach-weighted softmax of each component.
 #[inline(always)]
-fn classes(spec: &SoftTreeSpec, start: usize, scratch: &ForwardScratch, out: &mut Components<'_>) {
+fn write_classes(
+    spec: &SoftTreeSpec,
+    start: usize,
+    scratch: &ForwardScratch,
+    out: &mut Components<'_>,
+) {
     let (n_components, n_classes) = (spec.stack.first.n_components(), spec.stack.first.n_channels);
     for class in 0..n_classes {
         out.weight[class * out.stride + start..][..LANES].fill(0.0);
@@ -234,24 +248,24 @@ fn classes(spec: &SoftTreeSpec, start: usize, scratch: &ForwardScratch, out: &mu
     for component in 0..n_components {
         let node = n_components - 1 + component;
         let logits = &scratch.blended[node * n_classes..(node + 1) * n_classes];
-        let mut top = logits[0];
+        let mut max_logit = logits[0];
         for class in logits {
             for lane in 0..LANES {
-                top[lane] = top[lane].largest(class[lane]);
+                max_logit[lane] = max_logit[lane].largest(class[lane]);
             }
         }
         let mut sum = Lanes::of(0.0);
         for class in logits {
             for lane in 0..LANES {
-                sum[lane] += Real::exp(class[lane] - top[lane]);
+                sum[lane] += Real::exp(class[lane] - max_logit[lane]);
             }
         }
         for (class, logit) in logits.iter().enumerate() {
             let out = &mut out.weight[class * out.stride + start..][..LANES];
             for lane in 0..LANES {
-                let share =
-                    scratch.reach[node][lane] / sum[lane] * Real::exp(logit[lane] - top[lane]);
-                out[lane] += f64::from(share);
+                let probability = scratch.reach[node][lane] / sum[lane]
+                    * Real::exp(logit[lane] - max_logit[lane]);
+                out[lane] += f64::from(probability);
             }
         }
     }

@@ -1,17 +1,19 @@
-//! One fused pass over a block of activations: gates, path probabilities, component densities, responsibilities, and
-//! the gradient with respect to every activation, written over it.
+//! One fused pass over a block of activations: gates, path probabilities, component densities,
+//! responsibilities, and the gradient with respect to every activation, which overwrites it.
 //!
-//! With `t_n = beta a_n`, `g_n = sigmoid(t_n)`, components `c` at level `m`, conditional reach `q` below `c`, blended
-//! channels `F_n = (1 - g_n) F_left + g_n F_right`, responsibilities `r_c` and their subtree sums `R`:
+//! With `t_n = beta a_n`, `g_n = sigmoid(t_n)`, components `c` at level `m`, conditional path
+//! probabilities (reach) `q` below `c`, blended channels `F_n = (1 - g_n) F_left + g_n F_right`,
+//! responsibilities `r_c` and their subtree sums `R`:
 //!
 //! - levels above `m`: `d ll/d t_n = R_right - g_n R_n`
-//! - levels below `m`: `d ll/d t_n = q_n g_n (1 - g_n) sum_k delta_k (F_right,k - F_left,k)`, `delta = r_c d log f_c/d F_c`
+//! - levels below `m`: `d ll/d t_n = q_n g_n (1 - g_n) sum_k delta_k (F_right,k - F_left,k)`,
+//!   `delta = r_c d log f_c/d F_c`
 //! - leaves: `d ll/d leaf_k = delta_k q_leaf`
 //!
-//! Trees that are added to the first blend at all levels, and their roots are added to the channels of every component: for
-//! them `delta` is the sum over the components.
+//! The levels of an added tree all blend, and its root is added to the channels of every component:
+//! its `delta` is the sum over the components.
 //!
-//! Activations are activations x rows, rows contiguous. Lanes are rows.
+//! Activations are activations x rows, rows contiguous. SIMD lanes are rows.
 
 use multiversion::multiversion;
 
@@ -21,47 +23,48 @@ use crate::soft::blend::{blend_up, lanes_at};
 use crate::soft::layout::Layout;
 use crate::soft::likelihood::SoftLikelihood;
 
-/// Reach probabilities are held above this, so that their products with gradients stay normal numbers.
+/// Floor of path probabilities: it keeps their products with gradients out of the subnormal range.
 const MIN_REACH: f64 = 1e-12;
 
-/// What a spec needs to know of the model.
+/// A sum of soft trees without its weights: layout, likelihood and gate temperature.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SoftTreeSpec {
+    /// Layout of the trees.
     pub(crate) stack: AdditiveLayout,
     pub(crate) likelihood: SoftLikelihood,
     /// Inverse temperature of the gates.
     pub(crate) beta: f64,
 }
 
-/// Room for one chunk of lanes; made once per worker.
+/// Scratch memory for one chunk of rows; allocated once per worker.
 #[derive(Debug, Clone)]
 pub(crate) struct Scratch<T> {
-    first: Branches<T>,
-    added: Vec<Branches<T>>,
-    /// Sum of the roots of the added trees, channel by channel; then the gradient with respect to it.
-    common: Vec<Lanes<T>>,
+    first: TreeScratch<T>,
+    added: Vec<TreeScratch<T>>,
+    /// Sum of the roots of the added trees, by channel; later the gradient with respect to it.
+    root_sum: Vec<Lanes<T>>,
     /// Gradient of each component's log density, component-major.
     gradient: Vec<Lanes<T>>,
     /// Responsibilities and their subtree sums, by heap node.
-    shares: Vec<Lanes<T>>,
-    /// Greatest log density of a component and sum of the densities relative to it. They stand in memory because
-    /// the compiler gives up vectors for a loop that carries them in an array of its own.
-    top: Lanes<T>,
+    responsibilities: Vec<Lanes<T>>,
+    /// Largest log joint density of a component, and sum of the densities relative to it. They are
+    /// fields because the compiler does not vectorise a loop that carries them in a local array.
+    max_joint: Lanes<T>,
     sum: Lanes<T>,
 }
 
-/// One tree on one chunk.
+/// Scratch memory of one tree.
 #[derive(Debug, Clone)]
-struct Branches<T> {
-    /// sigmoid of every gate.
+struct TreeScratch<T> {
+    /// Probability of going right at every gate.
     gates: Vec<Lanes<T>>,
-    /// Log reach above the mixing level, reach below it.
+    /// Path probability by heap node: its logarithm above the mixing level, itself below.
     reach: Vec<Lanes<T>>,
     /// Blended channels, node-major: `node * n_channels + channel`.
     blended: Vec<Lanes<T>>,
 }
 
-impl<T: Real> Branches<T> {
+impl<T: Real> TreeScratch<T> {
     fn new(layout: &Layout) -> Self {
         let n_nodes = 2 * layout.n_leaves() - 1;
         let zeros = |len: usize| vec![Lanes::of(T::ZERO); len];
@@ -78,31 +81,31 @@ impl<T: Real> Scratch<T> {
         let zeros = |len: usize| vec![Lanes::of(T::ZERO); len];
         let first = &stack.first;
         Self {
-            first: Branches::new(first),
-            added: vec![Branches::new(&stack.added); stack.n_added],
-            common: zeros(first.n_channels),
+            first: TreeScratch::new(first),
+            added: vec![TreeScratch::new(&stack.added); stack.n_added],
+            root_sum: zeros(first.n_channels),
             gradient: zeros(first.n_components() * first.n_channels),
-            shares: zeros(2 * first.n_components() - 1),
-            top: Lanes::of(T::ZERO),
+            responsibilities: zeros(2 * first.n_components() - 1),
+            max_joint: Lanes::of(T::ZERO),
             sum: Lanes::of(T::ZERO),
         }
     }
 }
 
-/// Rows of a block: `activations` is `n_activations x n_rows`; `target` and `weight` have `n_rows` values. The number of
-/// rows is a multiple of the lanes; padding rows have weight 0.
+/// Rows of a block. Their number is a multiple of [`LANES`]; padding rows have weight 0.
 #[derive(Debug)]
 pub(crate) struct BlockRows<'a, T> {
+    /// `n_activations x n_rows`; overwritten by their gradients.
     pub(crate) activations: &'a mut [T],
     pub(crate) target: &'a [T],
     pub(crate) weight: &'a [T],
-    /// Log weight and channels of each component, where the first tree is an offset: `AdditiveLayout::n_offset` x `n_rows`.
+    /// Output of the first tree if it is an offset: `AdditiveLayout::n_offset` x `n_rows`.
     pub(crate) offset: &'a [T],
-    /// Log-likelihood of each row, unweighted: an answer.
+    /// Output: unweighted log-likelihood of each row.
     pub(crate) scores: &'a mut [T],
 }
 
-/// [`gradient`] in single precision, compiled for the processor at hand.
+/// [`gradient`] in single precision, compiled for several SIMD instruction sets.
 #[multiversion(targets = "simd")]
 pub(crate) fn gradient_f32(
     spec: &SoftTreeSpec,
@@ -112,7 +115,8 @@ pub(crate) fn gradient_f32(
     gradient(spec, rows, scratch);
 }
 
-/// Replaces activations by weighted gradients of the log-likelihood, and writes each row's log-likelihood.
+/// Replaces activations by weighted gradients of the log-likelihood, and writes the log-likelihood
+/// of each row.
 #[inline(always)]
 pub(crate) fn gradient<T: Real>(
     spec: &SoftTreeSpec,
@@ -129,17 +133,19 @@ pub(crate) fn gradient<T: Real>(
         };
         let target = lanes_at(rows.target, start);
         let weight = lanes_at(rows.weight, start);
-        let scores = chunk(spec, &mut view, rows.offset, &target, &weight, scratch);
+        let scores = chunk_gradient(spec, &mut view, rows.offset, &target, &weight, scratch);
         rows.scores[start..start + LANES].copy_from_slice(&scores[..]);
     }
 }
 
-/// One chunk of lanes of the activations of one tree.
+/// One chunk of rows of the activations of one tree.
 struct BlockView<'a, T> {
     activations: &'a mut [T],
     /// First activation of the tree.
     first: usize,
+    /// Rows of the block.
     n_rows: usize,
+    /// First row of the chunk.
     start: usize,
 }
 
@@ -159,7 +165,7 @@ impl<T: Real> BlockView<'_, T> {
 }
 
 #[inline(always)]
-fn chunk<T: Real>(
+fn chunk_gradient<T: Real>(
     spec: &SoftTreeSpec,
     view: &mut BlockView<'_, T>,
     offset: &[T],
@@ -170,18 +176,18 @@ fn chunk<T: Real>(
     let stack = &spec.stack;
     let beta = T::of(spec.beta);
     let first = &stack.first;
-    scratch.common.fill(Lanes::of(T::ZERO));
+    scratch.root_sum.fill(Lanes::of(T::ZERO));
     for (at, tree) in scratch.added.iter_mut().enumerate() {
         view.first = stack.first_activation(at);
         descend(&stack.added, beta, view, tree);
         let leaves = |activation| view.get(activation);
         blend_up(&stack.added, leaves, &tree.gates, &mut tree.blended);
-        for (sum, root) in scratch.common.iter_mut().zip(&tree.blended) {
+        for (sum, root) in scratch.root_sum.iter_mut().zip(&tree.blended) {
             *sum = both(*sum, *root, |sum, root| sum + root);
         }
     }
     if stack.has_offset {
-        take_given(first, offset, view, &mut scratch.first);
+        load_offset(first, offset, view, &mut scratch.first);
     } else {
         view.first = 0;
         descend(first, beta, view, &mut scratch.first);
@@ -194,32 +200,32 @@ fn chunk<T: Real>(
         );
     }
     if stack.n_added > 0 {
-        add_common(first, scratch);
+        add_root_sum(first, scratch);
     }
     let scores = components(spec, target, weight, scratch);
-    weigh_slopes(first, scratch);
+    weight_gradients(first, scratch);
     if !stack.has_offset {
         view.first = 0;
-        choosing_gates(first, beta, view, scratch);
+        mixing_gates(first, beta, view, scratch);
         blending_gates(first, beta, view, &scratch.first, &scratch.gradient);
     }
     if stack.n_added > 0 {
-        sum_slopes(first, scratch);
+        sum_gradients(first, scratch);
         for (at, tree) in scratch.added.iter().enumerate() {
             view.first = stack.first_activation(at);
-            blending_gates(&stack.added, beta, view, tree, &scratch.common);
+            blending_gates(&stack.added, beta, view, tree, &scratch.root_sum);
         }
     }
     scores
 }
 
-/// Components that are not computed but come as an offset.
+/// Reads the components from the offset instead of computing them.
 #[inline(always)]
-fn take_given<T: Real>(
+fn load_offset<T: Real>(
     layout: &Layout,
     offset: &[T],
     view: &BlockView<'_, T>,
-    tree: &mut Branches<T>,
+    tree: &mut TreeScratch<T>,
 ) {
     let (n_components, n_channels) = (layout.n_components(), layout.n_channels);
     let value = |at: usize| lanes_at(offset, at * view.n_rows + view.start);
@@ -233,49 +239,51 @@ fn take_given<T: Real>(
     }
 }
 
-/// Adds the roots of the added trees to the channels of every component.
+/// Adds the sum of the roots of the added trees to the channels of every component.
 #[inline(always)]
-fn add_common<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
+fn add_root_sum<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
     let (n_components, n_channels) = (layout.n_components(), layout.n_channels);
     let from = (n_components - 1) * n_channels;
     let channels = &mut scratch.first.blended[from..from + n_components * n_channels];
     for channels in channels.chunks_exact_mut(n_channels) {
-        for (channel, common) in channels.iter_mut().zip(&scratch.common) {
-            *channel = both(*channel, *common, |a, b| a + b);
+        for (channel, root_sum) in channels.iter_mut().zip(&scratch.root_sum) {
+            *channel = both(*channel, *root_sum, |a, b| a + b);
         }
     }
 }
 
-/// Slopes of the components times their responsibilities.
+/// Multiplies the gradients of the components by their responsibilities.
 #[inline(always)]
-fn weigh_slopes<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
+fn weight_gradients<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
     let n_channels = layout.n_channels;
     let first = layout.n_components() - 1;
     for component in 0..=first {
-        let share = scratch.shares[first + component];
-        for slope in &mut scratch.gradient[component * n_channels..(component + 1) * n_channels] {
-            *slope = both(*slope, share, |slope, share| slope * share);
+        let responsibility = scratch.responsibilities[first + component];
+        for partial in &mut scratch.gradient[component * n_channels..(component + 1) * n_channels] {
+            *partial = both(*partial, responsibility, |partial, responsibility| {
+                partial * responsibility
+            });
         }
     }
 }
 
-/// Their sum over components, into `common`.
+/// Sums the weighted gradients over components, into `root_sum`.
 #[inline(always)]
-fn sum_slopes<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
-    scratch.common.fill(Lanes::of(T::ZERO));
+fn sum_gradients<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
+    scratch.root_sum.fill(Lanes::of(T::ZERO));
     for gradient in scratch.gradient.chunks_exact(layout.n_channels) {
-        for (sum, slope) in scratch.common.iter_mut().zip(gradient) {
-            *sum = both(*sum, *slope, |sum, slope| sum + slope);
+        for (sum, partial) in scratch.root_sum.iter_mut().zip(gradient) {
+            *sum = both(*sum, *partial, |sum, partial| sum + partial);
         }
     }
 }
 
-/// Gates and reach, from the root down.
+/// Gates and path probabilities, from the root down.
 #[inline(always)]
-fn descend<T: Real>(layout: &Layout, beta: T, view: &BlockView<'_, T>, tree: &mut Branches<T>) {
-    let n_choosing = layout.n_components() - 1;
+fn descend<T: Real>(layout: &Layout, beta: T, view: &BlockView<'_, T>, tree: &mut TreeScratch<T>) {
+    let n_mixing = layout.n_components() - 1;
     tree.reach[0] = Lanes::of(T::ZERO);
-    for node in 0..n_choosing {
+    for node in 0..n_mixing {
         let a = view.get(node);
         let up = tree.reach[node];
         let (mut left, mut right, mut g) = (up, up, up);
@@ -289,10 +297,10 @@ fn descend<T: Real>(layout: &Layout, beta: T, view: &BlockView<'_, T>, tree: &mu
         tree.reach[2 * node + 1] = left;
         tree.reach[2 * node + 2] = right;
     }
-    for node in n_choosing..layout.n_gates() {
+    for node in n_mixing..layout.n_gates() {
         let a = view.get(node);
-        let is_top = node < 2 * n_choosing + 1;
-        let up = if is_top {
+        let is_component_root = node < 2 * n_mixing + 1;
+        let up = if is_component_root {
             Lanes::of(T::ONE)
         } else {
             tree.reach[node]
@@ -321,59 +329,69 @@ fn components<T: Real>(
     let n_channels = spec.stack.first.n_channels;
     let first = spec.stack.first.n_components() - 1;
     let last = 2 * first + 1;
-    scratch.top = Lanes::of(T::of(-1e30));
+    scratch.max_joint = Lanes::of(T::of(-1e30));
     for node in first..last {
         let z = &scratch.first.blended[node * n_channels..(node + 1) * n_channels];
         let gradient =
             &mut scratch.gradient[(node - first) * n_channels..(node - first + 1) * n_channels];
         let density = spec.likelihood.log_density(z, target, gradient);
         let joint = both(density, scratch.first.reach[node], |f, reach| f + reach);
-        scratch.shares[node] = joint;
-        scratch.top = both(scratch.top, joint, Real::largest);
+        scratch.responsibilities[node] = joint;
+        scratch.max_joint = both(scratch.max_joint, joint, Real::largest);
     }
     if first == 0 {
-        let scores = scratch.shares[0];
-        scratch.shares[0] = *weight;
+        let scores = scratch.responsibilities[0];
+        scratch.responsibilities[0] = *weight;
         return scores;
     }
     scratch.sum = Lanes::of(T::ZERO);
     for node in first..last {
-        let relative = both(scratch.shares[node], scratch.top, |a, b| (a - b).exp());
-        scratch.shares[node] = relative;
+        let relative = both(scratch.responsibilities[node], scratch.max_joint, |a, b| {
+            (a - b).exp()
+        });
+        scratch.responsibilities[node] = relative;
         scratch.sum = both(scratch.sum, relative, |a, b| a + b);
     }
     let factor = both(*weight, scratch.sum, |weight, sum| weight / sum);
     for node in first..last {
-        scratch.shares[node] = both(scratch.shares[node], factor, |share, factor| share * factor);
+        scratch.responsibilities[node] = both(
+            scratch.responsibilities[node],
+            factor,
+            |responsibility, factor| responsibility * factor,
+        );
     }
-    both(scratch.top, scratch.sum, |top, sum| top + sum.ln())
+    both(scratch.max_joint, scratch.sum, |max, sum| max + sum.ln())
 }
 
-/// Gradients of the gates that choose a component.
+/// Gradients of the gates above the mixing level, which choose a component.
 #[inline(always)]
-fn choosing_gates<T: Real>(
+fn mixing_gates<T: Real>(
     layout: &Layout,
     beta: T,
     view: &mut BlockView<'_, T>,
     scratch: &mut Scratch<T>,
 ) {
     for node in (0..layout.n_components() - 1).rev() {
-        let (left, right) = (scratch.shares[2 * node + 1], scratch.shares[2 * node + 2]);
+        let (left, right) = (
+            scratch.responsibilities[2 * node + 1],
+            scratch.responsibilities[2 * node + 2],
+        );
         let sum = both(left, right, |left, right| left + right);
         let part = both(scratch.first.gates[node], sum, |g, sum| g * sum);
         let out = both(right, part, |right, part| beta * (right - part));
-        scratch.shares[node] = sum;
+        scratch.responsibilities[node] = sum;
         view.set(node, &out);
     }
 }
 
-/// Gradients of the gates that blend, and of the leaves, from the weighted gradient of the components (component-major).
+/// Gradients of the gates below the mixing level and of the leaves, from the weighted gradients of
+/// the components (component-major).
 #[inline(always)]
 fn blending_gates<T: Real>(
     layout: &Layout,
     beta: T,
     view: &mut BlockView<'_, T>,
-    tree: &Branches<T>,
+    tree: &TreeScratch<T>,
     gradient: &[Lanes<T>],
 ) {
     let (n_gates, n_leaves, n_channels) = (layout.n_gates(), layout.n_leaves(), layout.n_channels);
@@ -381,21 +399,21 @@ fn blending_gates<T: Real>(
         let below = level - layout.mixing_levels;
         for node in (1 << level) - 1..(2 << level) - 1 {
             let component = (node + 1 - (1 << level)) >> below;
-            let mut pull = Lanes::of(T::ZERO);
+            let mut derivative = Lanes::of(T::ZERO);
             for channel in 0..n_channels {
-                let slope = gradient[component * n_channels + channel];
+                let partial = gradient[component * n_channels + channel];
                 let left = tree.blended[(2 * node + 1) * n_channels + channel];
                 let right = tree.blended[(2 * node + 2) * n_channels + channel];
-                let apart = both(right, left, |right, left| right - left);
+                let difference = both(right, left, |right, left| right - left);
                 for lane in 0..LANES {
-                    pull[lane] = slope[lane].fma(apart[lane], pull[lane]);
+                    derivative[lane] = partial[lane].fma(difference[lane], derivative[lane]);
                 }
             }
             let (g, right) = (tree.gates[node], tree.reach[2 * node + 2]);
             for lane in 0..LANES {
-                pull[lane] = beta * pull[lane] * right[lane] * (T::ONE - g[lane]);
+                derivative[lane] = beta * derivative[lane] * right[lane] * (T::ONE - g[lane]);
             }
-            view.set(node, &pull);
+            view.set(node, &derivative);
         }
     }
     let below = layout.depth - layout.mixing_levels;
@@ -407,8 +425,8 @@ fn blending_gates<T: Real>(
             tree.reach[n_gates + leaf]
         };
         for channel in 0..n_channels {
-            let slope = gradient[component * n_channels + channel];
-            let out = both(slope, reach, |slope, reach| slope * reach);
+            let partial = gradient[component * n_channels + channel];
+            let out = both(partial, reach, |partial, reach| partial * reach);
             view.set(n_gates + channel * n_leaves + leaf, &out);
         }
     }

@@ -1,24 +1,24 @@
-//! Activations of a prediction: a block has few rows, too few for a general matrix product to be worth its packing, while
-//! the weights of a draw stay the same from block to block and are packed once.
+//! Packed weights for prediction. A block has too few rows to repay the packing step of a general
+//! matrix product, while the weights of a draw do not change between blocks: they are packed once.
 
 use multiversion::multiversion;
 
 use crate::numerics::real::{LANES, Lanes, both};
 use crate::soft::layout::Layout;
 
-/// Rows of weights that are multiplied together: enough sums to hide the latency of an addition.
+/// Rows of weights in one tile: enough independent sums to hide the latency of an addition.
 const TILE: usize = 8;
 
-/// The weights of several draws. Each draw holds its products in tiles, input by input (`tile x input x row of the tile`, the last
-/// tile padded with zeros), then its constants.
+/// The weights of several draws. Each draw holds the rows of its matrix product in tiles
+/// (`tile x input x row of the tile`, the last tile padded with zeros), then its constant leaves.
 #[derive(Debug, Clone)]
-pub(crate) struct Packed {
+pub(crate) struct PackedWeights {
     layout: Layout,
     values: Vec<f32>,
 }
 
-impl Packed {
-    /// Packs draws that lie one after the other.
+impl PackedWeights {
+    /// Packs draws that are stored one after the other, `n_weights` values each.
     pub(crate) fn new(layout: Layout, draws: &[f32]) -> Self {
         let size = draw_size(&layout);
         let width = layout.width();
@@ -30,51 +30,56 @@ impl Packed {
         {
             let (products, constants) = draw.split_at(layout.n_products() * width);
             for (at, &weight) in products.iter().enumerate() {
-                packed[place(width, at / width, at % width)] = weight;
+                packed[packed_index(width, at / width, at % width)] = weight;
             }
             packed[size - constants.len()..].copy_from_slice(constants);
         }
         Self { layout, values }
     }
 
+    /// Layout of the tree.
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
     pub(crate) fn n_draws(&self) -> usize {
         self.values.len() / draw_size(&self.layout)
     }
 
-    /// Weight of an input in one product of a draw.
+    /// Weight of an input in one row of the matrix product of a draw.
     pub(crate) fn weight(&self, draw: usize, product: usize, input: usize) -> f32 {
         let start = draw * draw_size(&self.layout);
-        self.values[start + place(self.layout.width(), product, input)]
+        self.values[start + packed_index(self.layout.width(), product, input)]
     }
 
-    /// Activations of one draw (`n_activations x n_rows`) from turned inputs.
+    /// Activations of one draw (`n_activations x n_rows`) from inputs made by [`transpose`].
     pub(crate) fn activate(&self, draw: usize, inputs: &[Lanes<f32>], out: &mut [f32]) {
         let size = draw_size(&self.layout);
         let (width, n_products) = (self.layout.width(), self.layout.n_products());
         let n_rows = inputs.len() / width * LANES;
         let n_tiled = n_products.next_multiple_of(TILE) * width;
         let (tiles, constants) = self.values[draw * size..(draw + 1) * size].split_at(n_tiled);
-        let (products, rest) = out.split_at_mut(n_products * n_rows);
+        let (products, constants_out) = out.split_at_mut(n_products * n_rows);
         multiply(tiles, inputs, width, products);
-        for (row, constant) in rest.chunks_exact_mut(n_rows).zip(constants) {
+        for (row, constant) in constants_out.chunks_exact_mut(n_rows).zip(constants) {
             row.fill(*constant);
         }
     }
 }
 
-/// Numbers that a draw takes.
+/// Length of a packed draw.
 fn draw_size(layout: &Layout) -> usize {
     let n_products = layout.n_products();
     layout.n_weights() + (n_products.next_multiple_of(TILE) - n_products) * layout.width()
 }
 
-/// Where a weight of a product stands within its draw.
-fn place(width: usize, product: usize, input: usize) -> usize {
+/// Index of a weight within a packed draw.
+fn packed_index(width: usize, product: usize, input: usize) -> usize {
     (product / TILE * width + input) * TILE + product % TILE
 }
 
-/// Rows of inputs turned so that lanes are rows: one [`Lanes`] for each input, chunk of rows after chunk of rows. `rows` is
-/// row-major with `width` values each; rows that are missing in the last chunk are zero.
+/// Transposes inputs so that lanes are rows: one [`Lanes`] per input, chunk after chunk of rows.
+/// `rows` is row-major with `width` values each; the last chunk is padded with zero rows.
 pub(crate) fn transpose(rows: &[f32], width: usize) -> Vec<Lanes<f32>> {
     let n_chunks = (rows.len() / width).div_ceil(LANES);
     let mut out = vec![Lanes::of(0.0); n_chunks * width];
@@ -86,7 +91,7 @@ pub(crate) fn transpose(rows: &[f32], width: usize) -> Vec<Lanes<f32>> {
     out
 }
 
-/// Every product with every chunk of rows; `out` is products x rows.
+/// The matrix product of all tiles with all chunks of rows; `out` is products x rows.
 #[multiversion(targets = "simd")]
 fn multiply(tiles: &[f32], inputs: &[Lanes<f32>], width: usize, out: &mut [f32]) {
     let n_rows = inputs.len() / width * LANES;
@@ -96,7 +101,7 @@ fn multiply(tiles: &[f32], inputs: &[Lanes<f32>], width: usize, out: &mut [f32])
     {
         for (chunk, inputs) in inputs.chunks_exact(width).enumerate() {
             let sums = tile_sums(tile, inputs);
-            // the last tile has fewer rows than sums
+            // the last tile may have fewer rows than sums
             for (row, sums) in out.chunks_exact_mut(n_rows).zip(&sums) {
                 row[chunk * LANES..][..LANES].copy_from_slice(&sums[..]);
             }
@@ -104,8 +109,8 @@ fn multiply(tiles: &[f32], inputs: &[Lanes<f32>], width: usize, out: &mut [f32])
     }
 }
 
-/// The products of one tile with one chunk of rows. Sums are written out one by one: of a loop over them the compiler makes
-/// vectors the wrong way round.
+/// The products of one tile with one chunk of rows. The sums are written out one by one: in a loop
+/// over them the compiler vectorises over the sums instead of the rows.
 #[inline(always)]
 fn tile_sums(tile: &[f32], inputs: &[Lanes<f32>]) -> [Lanes<f32>; TILE] {
     let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = [Lanes::of(0.0); TILE];
@@ -142,7 +147,7 @@ mod tests {
             let (width, n_weights, n_rows) = (layout.width(), layout.n_weights(), 2 * LANES);
             let draws: Vec<f32> = (0..2 * n_weights).map(|at| (at as f32).sin()).collect();
             let rows: Vec<f32> = (0..21 * width).map(|at| (at as f32).cos()).collect();
-            let packed = Packed::new(layout, &draws);
+            let packed = PackedWeights::new(layout, &draws);
             assert_eq!(packed.n_draws(), 2);
             let mut out = vec![0.0; layout.n_activations() * n_rows];
             packed.activate(1, &transpose(&rows, width), &mut out);

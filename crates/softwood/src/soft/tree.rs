@@ -1,21 +1,22 @@
-//! From weights to log-likelihood and back: one matrix product, one fused spec, one matrix product.
+//! Log-likelihood of a batch and its gradient with respect to the weights: one matrix product, the
+//! fused kernel, one matrix product.
 
 use crate::numerics::gemm::{Matrix, product, product_transposed};
 use crate::numerics::real::{LANES, Real};
 use crate::soft::kernel::{BlockRows, Scratch, SoftTreeSpec, gradient, gradient_f32};
 
-/// Encoded rows: `inputs` is `n_rows x width` with a last column of ones; `n_rows` is a multiple of the lanes, padding rows
-/// have weight 0.
+/// Encoded rows: `inputs` is `n_rows x width` with a last column of ones. `n_rows` is a multiple of
+/// [`LANES`]; padding rows have weight 0.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Batch<'a, T> {
     pub(crate) inputs: &'a [T],
     pub(crate) target: &'a [T],
     pub(crate) weight: &'a [T],
-    /// What the first tree says of each row, where it is an offset: `AdditiveLayout::n_offset` x `n_rows`.
+    /// Output of the first tree if it is an offset: `AdditiveLayout::n_offset` x `n_rows`.
     pub(crate) offset: &'a [T],
 }
 
-/// Room for one block; made once per worker.
+/// Workspace for one batch; allocated once per worker.
 #[derive(Debug, Clone)]
 pub(crate) struct Workspace<T> {
     activations: Vec<T>,
@@ -25,7 +26,7 @@ pub(crate) struct Workspace<T> {
 }
 
 impl<T: Real> Workspace<T> {
-    /// Room for `max_rows` rows and `n_draws` draws.
+    /// A workspace for `max_rows` rows and `n_draws` draws.
     pub(crate) fn new(spec: &SoftTreeSpec, max_rows: usize, n_draws: usize) -> Self {
         let rows = max_rows.next_multiple_of(LANES);
         Self {
@@ -36,8 +37,9 @@ impl<T: Real> Workspace<T> {
     }
 }
 
-/// The kinds of number a gradient is computed in.
+/// Number types that the gradient can be computed in.
 pub(crate) trait Kernel: Real {
+    /// Replaces activations by gradients, see [`gradient`].
     fn fused(spec: &SoftTreeSpec, rows: &mut BlockRows<'_, Self>, scratch: &mut Scratch<Self>);
 }
 
@@ -53,7 +55,7 @@ impl Kernel for f64 {
     }
 }
 
-/// Weighted log-likelihood of the batch summed over draws, and its gradient for each draw.
+/// Weighted log-likelihood of the batch, summed over draws. Writes the gradient of each draw.
 ///
 /// `weights` and `gradients` hold the draws one after the other, `n_weights` values each.
 pub(crate) fn log_likelihood<T: Kernel>(
@@ -65,7 +67,7 @@ pub(crate) fn log_likelihood<T: Kernel>(
 ) -> f64 {
     let n_rows = batch.target.len();
     row_scores(spec, batch, weights, workspace);
-    collect(
+    weight_gradients(
         spec,
         Matrix::new(batch.inputs, n_rows, spec.stack.width()),
         &workspace.activations,
@@ -73,17 +75,17 @@ pub(crate) fn log_likelihood<T: Kernel>(
     );
     let n_draws = weights.len() / spec.stack.n_weights();
     let scores = workspace.scores[..n_draws * n_rows].chunks_exact(n_rows);
-    let draw = |scores: &[T]| {
+    let weighted_sum = |scores: &[T]| {
         scores
             .iter()
             .zip(batch.weight)
             .map(|(s, w)| s.wide() * w.wide())
             .sum::<f64>()
     };
-    scores.map(draw).sum()
+    scores.map(weighted_sum).sum()
 }
 
-/// Log-likelihood of each row under each draw, into `workspace.scores`.
+/// Writes the log-likelihood of each row under each draw to `workspace.scores`.
 pub(crate) fn row_scores<T: Kernel>(
     spec: &SoftTreeSpec,
     batch: &Batch<'_, T>,
@@ -112,7 +114,8 @@ pub(crate) fn row_scores<T: Kernel>(
     }
 }
 
-/// Activations of every draw: `n_activations x n_rows` each. With linear leaves all draws and trees go through one product.
+/// Activations of every draw: `n_activations x n_rows` each. With linear leaves one product
+/// computes those of all draws and trees.
 fn activate<T: Real>(spec: &SoftTreeSpec, inputs: Matrix<'_, T>, weights: &[T], out: &mut [T]) {
     let stack = &spec.stack;
     let n_rows = inputs.rows();
@@ -125,7 +128,7 @@ fn activate<T: Real>(spec: &SoftTreeSpec, inputs: Matrix<'_, T>, weights: &[T], 
     let mut out = out;
     for draw in weights.chunks_exact(stack.n_weights()) {
         for (layout, range) in stack.ranges() {
-            let (activations, rest) = out.split_at_mut(layout.n_activations() * n_rows);
+            let (activations, remaining) = out.split_at_mut(layout.n_activations() * n_rows);
             let (products, constants) = draw[range].split_at(layout.n_products() * width);
             product_transposed(
                 activations,
@@ -136,13 +139,13 @@ fn activate<T: Real>(spec: &SoftTreeSpec, inputs: Matrix<'_, T>, weights: &[T], 
             for (constant, row) in constants.iter().zip(rows) {
                 row.fill(*constant);
             }
-            out = rest;
+            out = remaining;
         }
     }
 }
 
 /// Gradients of the weights from gradients of the activations.
-fn collect<T: Real>(
+fn weight_gradients<T: Real>(
     spec: &SoftTreeSpec,
     inputs: Matrix<'_, T>,
     activations: &[T],
@@ -163,7 +166,7 @@ fn collect<T: Real>(
     let mut activations = activations;
     for draw in gradients.chunks_exact_mut(stack.n_weights()) {
         for (layout, range) in stack.ranges() {
-            let (gradient, rest) = activations.split_at(layout.n_activations() * n_rows);
+            let (gradient, remaining) = activations.split_at(layout.n_activations() * n_rows);
             let (products, constants) = draw[range].split_at_mut(layout.n_products() * width);
             product(
                 products,
@@ -174,7 +177,7 @@ fn collect<T: Real>(
             for (constant, row) in constants.iter_mut().zip(rows) {
                 *constant = row.iter().fold(T::ZERO, |sum, &value| sum + value);
             }
-            activations = rest;
+            activations = remaining;
         }
     }
 }
@@ -241,7 +244,8 @@ mod tests {
         let mut gradients = vec![0.0; weights.len()];
         let mut workspace = Workspace::new(&spec, n_rows, 2);
         log_likelihood(&spec, &batch, &weights, &mut gradients, &mut workspace);
-        // the third derivative, and with it the error of a difference, grows with the number of trees
+        // the third derivative, and so the error of a central difference, grows with the number of
+        // trees
         let tolerance = if stack.n_added == 0 { 2e-8 } else { 1e-7 };
         close(&gradients, &central_difference(value, &weights), tolerance);
     }
@@ -285,9 +289,9 @@ mod tests {
         }
     }
 
-    /// The depth-1 tree of the fact sheet, value 2.
+    /// Golden value 2 of the fact sheet: a tree of depth 1.
     #[test]
-    fn golden_tree() {
+    fn a_tree_of_depth_one_has_the_golden_likelihood_and_gradient() {
         let layout = Layout {
             n_inputs: 2,
             depth: 1,
@@ -317,15 +321,16 @@ mod tests {
         let mut workspace = Workspace::new(&spec, LANES, 1);
         let value = log_likelihood(&spec, &batch, &weights, &mut gradients, &mut workspace);
         close(&[value], &[-2.350_372_075_0], 1e-10);
-        let slope = |s: f64| -(-s).exp_m1();
+        // derivative of softplus at the raw scale of a standard deviation `s`
+        let d_soft = |s: f64| -(-s).exp_m1();
         let expected = [
             0.877_057_831_9,
             -1.754_115_663_7,
             0.877_057_831_9,
             0.079_132_189_9,
             -1.284_871_787_2,
-            0.245_775_272_2 * slope(0.5),
-            0.681_970_410_1 * slope(1.0),
+            0.245_775_272_2 * d_soft(0.5),
+            0.681_970_410_1 * d_soft(1.0),
         ];
         close(&gradients, &expected, 1e-9);
     }

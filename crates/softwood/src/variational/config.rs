@@ -1,4 +1,4 @@
-//! What a fit of soft trees is told, whatever its family.
+//! Configuration of a fit of soft trees, independent of the family.
 
 use crate::data::dataset::Dataset;
 use crate::data::encoding::{Rotation, Scaling};
@@ -8,16 +8,18 @@ use crate::inference::schedule::{ScheduleOptions, TrainingSchedule};
 use crate::rng::Key;
 use crate::variational::options::{Leaf, LeafMixing, Prior};
 
-/// Shape, prior, length of training and encoding; what is `None` is chosen.
+/// Tree structure, prior, schedule and encoding. `None` means automatic.
 #[derive(Debug, Clone)]
 pub(crate) struct SoftTreeConfig {
     pub(crate) depth: Option<usize>,
     pub(crate) leaf: Option<Leaf>,
     pub(crate) leaf_mixing: Option<LeafMixing>,
     pub(crate) mixing_levels: Option<usize>,
-    /// Whether a blend is taken where held-out rows cannot tell it from the best.
+    /// Whether a blend is preferred if its validation score is not clearly below the best one.
     pub(crate) prefers_blend: bool,
+    /// Inverse temperature of the gates.
     pub(crate) beta: f64,
+    /// Rank of the low-rank part of the posterior covariance.
     pub(crate) rank: usize,
     pub(crate) prior: Prior,
     pub(crate) prior_scale: f64,
@@ -34,12 +36,13 @@ pub(crate) struct SoftTreeConfig {
     pub(crate) max_categories: usize,
     pub(crate) min_scale: Option<f64>,
     pub(crate) noise: NoiseSpec,
-    /// Whether a noise that depends on the inputs begins as one for all rows.
+    /// Whether a noise scale that depends on the inputs starts as one scale for all rows.
     pub(crate) homoscedastic_warmup: bool,
 }
 
 impl SoftTreeConfig {
-    /// Splits off a validation set; none where nothing is chosen or stopped by it, or there are too few rows.
+    /// Training and validation rows; `None` if nothing is selected or stopped on a validation set,
+    /// or if there are too few rows.
     pub(crate) fn validation_split(&self, data: &Dataset, key: Key) -> Option<(Dataset, Dataset)> {
         let is_needed = self.early_stopping
             || self.depth.is_none()
@@ -52,7 +55,7 @@ impl SoftTreeConfig {
             .flatten()
     }
 
-    /// The schedule of a full run on these rows.
+    /// The schedule of a full training run on these rows.
     pub(crate) fn schedule(&self, data: &Dataset) -> TrainingSchedule {
         let learning_rate = match data.target() {
             Target::Numeric(_) => 0.01,
@@ -68,13 +71,13 @@ impl SoftTreeConfig {
     }
 }
 
-/// What is said of the noise of a number.
+/// Noise model of a regression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum NoiseSpec {
-    /// Its scale is an output of the trees.
+    /// The noise scale is an output of the trees.
     Varying,
-    /// Its standard deviation is known, in the target's units.
+    /// The standard deviation of the noise is known, in the units of the target.
     Known(f64),
-    /// One unknown variance, with an inverse-Gamma prior of this shape and scale in standard units.
+    /// One unknown variance with an inverse-Gamma prior of this shape and scale, in standard units.
     Constant { shape: f64, scale: f64 },
 }

@@ -1,9 +1,9 @@
-//! A data set made ready for training: encoded inputs, standardised targets, and the likelihood of the leaves.
+//! A dataset that is encoded for training: dense inputs, standardised targets, and the likelihood
+//! of the leaves.
 
 use crate::data::dataset::Dataset;
 use crate::data::encoding::{Encoder, Encoding};
-use crate::data::target::Target;
-use crate::data::target::{TargetStandard, TargetUnits};
+use crate::data::target::{Target, TargetStandard, TargetUnits};
 use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 
@@ -14,7 +14,7 @@ pub(crate) struct EncodedRows {
     pub(crate) target: Vec<f32>,
     pub(crate) weight: Vec<f32>,
     pub(crate) total_weight: f64,
-    /// What earlier trees say of each row, row by row; empty where there are none.
+    /// Output of the earlier trees for each row, row by row; empty without earlier trees.
     pub(crate) offset: Vec<f32>,
 }
 
@@ -23,7 +23,7 @@ impl EncodedRows {
         self.target.len()
     }
 
-    /// Weighted mean over the rows.
+    /// Weighted mean of one value per row.
     pub(crate) fn mean(&self, values: &[f64]) -> f64 {
         let terms = self.weight.iter().zip(values);
         let sum: f64 = terms
@@ -33,16 +33,18 @@ impl EncodedRows {
     }
 }
 
-/// Targets that do not depend on how inputs are encoded.
+/// Standardisation of the target and likelihood of the leaves; both are independent of the encoding
+/// of the inputs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TargetScale {
     pub(crate) standard: TargetUnits,
     pub(crate) likelihood: SoftLikelihood,
+    /// Channels per leaf.
     pub(crate) n_channels: usize,
 }
 
 impl TargetScale {
-    /// Standard units of the training target and the likelihood that suits it.
+    /// Standardises the target of the training rows and chooses the likelihood.
     pub(crate) fn of(data: &Dataset, config: &SoftTreeConfig) -> Self {
         match data.target() {
             Target::Classes(_) => Self {
@@ -70,12 +72,12 @@ impl TargetScale {
         }
     }
 
-    /// Standard deviation of the training target; none for classes.
+    /// Standard deviation of the training target; `None` for classification.
     pub(crate) fn target_sd(&self) -> Option<f64> {
         (self.likelihood != SoftLikelihood::Categorical).then_some(self.standard.scale)
     }
 
-    fn encode_target(&self, data: &Dataset, encoder: &Encoder) -> EncodedRows {
+    fn encode(&self, data: &Dataset, encoder: &Encoder) -> EncodedRows {
         let target = self.standard.encode(data.target(), 0..data.n_rows());
         let weight: Vec<f32> = match data.weights() {
             Some(weights) => weights.iter().map(|&weight| weight as f32).collect(),
@@ -92,43 +94,42 @@ impl TargetScale {
     }
 }
 
-/// Training and held-out rows in one encoding.
+/// Training and validation rows in one encoding.
 #[derive(Debug, Clone)]
 pub(crate) struct EncodedSplit {
     pub(crate) encoder: Encoder,
     pub(crate) scale: TargetScale,
     pub(crate) train: EncodedRows,
-    /// Empty where nothing is held out.
-    pub(crate) held_out: Option<EncodedRows>,
+    pub(crate) validation: Option<EncodedRows>,
 }
 
 impl EncodedSplit {
-    /// Rows in an encoding that is fitted to those of training.
+    /// Encodes rows with an encoder that is fitted to the training rows.
     pub(crate) fn new(
         data: &Dataset,
-        held_out: Option<&Dataset>,
+        validation: Option<&Dataset>,
         scale: TargetScale,
         encoding: Encoding,
     ) -> Self {
         let ones = vec![1.0; data.n_rows()];
         let encoder = Encoder::fit(data.features(), data.weights().unwrap_or(&ones), encoding);
-        Self::encoded(data, held_out, scale, encoder)
+        Self::encoded(data, validation, scale, encoder)
     }
 
-    /// Rows in an encoding that is there already.
+    /// Encodes rows with a fitted encoder.
     pub(crate) fn encoded(
         data: &Dataset,
-        held_out: Option<&Dataset>,
+        validation: Option<&Dataset>,
         scale: TargetScale,
         encoder: Encoder,
     ) -> Self {
-        let train = scale.encode_target(data, &encoder);
-        let held_out = held_out.map(|rows| scale.encode_target(rows, &encoder));
+        let train = scale.encode(data, &encoder);
+        let validation = validation.map(|rows| scale.encode(rows, &encoder));
         Self {
             encoder,
             scale,
             train,
-            held_out,
+            validation,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Weights that share a prior variance.
+//! Assignment of the weights of a sum of soft trees to groups that share a prior variance.
 
 use crate::inference::prior::Groups;
 use crate::soft::additive::AdditiveLayout;
@@ -7,8 +7,9 @@ use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::options::Prior;
 
-/// Groups of weights that share a prior variance: kind of weight, for relevance determination also the input, and the tree: the first
-/// one carries more than those that are added to it.
+/// Groups of weights that share a prior variance. Weights are grouped by role (gate or leaf
+/// channel) and by tree, because the first tree has larger weights than the added ones. Automatic
+/// relevance determination also groups by input.
 pub(crate) fn groups(
     config: &SoftTreeConfig,
     stack: &AdditiveLayout,
@@ -29,16 +30,17 @@ pub(crate) fn groups(
     Some(Groups::new(of_weight, config.prior_scale))
 }
 
+/// Groups of the weights of one tree.
 fn group_tree(layout: &Layout, likelihood: SoftLikelihood, by_input: bool, of_weight: &mut [u32]) {
     let width = layout.width();
-    // the bias is a group of its own: it carries levels, not gradient
-    let group = |kind: usize, input: usize| {
-        let place = if by_input {
+    // the bias has its own group: its scale is that of levels, not of linear effects
+    let group = |role: usize, input: usize| {
+        let column = if by_input {
             input
         } else {
             usize::from(input == layout.n_inputs)
         };
-        (kind * width + place) as u32
+        (role * width + column) as u32
     };
     for gate in 0..layout.n_gates() {
         for (input, at) in layout.gate(gate).enumerate() {
@@ -46,8 +48,8 @@ fn group_tree(layout: &Layout, likelihood: SoftLikelihood, by_input: bool, of_we
         }
     }
     for channel in 0..layout.n_channels {
-        // mean and scale are different kinds; logits are all of one
-        let kind = if likelihood == SoftLikelihood::Categorical {
+        // mean and scale have different roles; all logits have one role
+        let role = if likelihood == SoftLikelihood::Categorical {
             1
         } else {
             1 + channel
@@ -55,8 +57,8 @@ fn group_tree(layout: &Layout, likelihood: SoftLikelihood, by_input: bool, of_we
         for leaf in 0..layout.n_leaves() {
             let range = layout.leaf(channel, leaf);
             let first_input = width - range.len();
-            for (offset, at) in range.enumerate() {
-                of_weight[at] = group(kind, first_input + offset);
+            for (input, at) in (first_input..).zip(range) {
+                of_weight[at] = group(role, input);
             }
         }
     }

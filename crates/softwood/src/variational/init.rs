@@ -1,4 +1,5 @@
-//! Where training starts: gates from a greedy hard tree, leaves from ridge fits shrunk to the global one.
+//! Initial weights of a soft tree: gates from a greedy hard tree, leaves from ridge regressions
+//! that are shrunk towards the regression on all rows.
 
 use crate::numerics::cholesky;
 use crate::numerics::real::inverse_softplus;
@@ -8,68 +9,81 @@ use crate::soft::likelihood::SoftLikelihood;
 use crate::trees::dense::best_split::DenseSample;
 use crate::trees::dense::complete_tree::{CompleteTree, complete};
 use crate::variational::encoded_rows::EncodedRows;
+use crate::variational::streams::initial_weights as streams;
 
-/// Rows the hard tree and the ridge fits look at.
+/// Maximum number of rows of the hard tree and the ridge regressions.
 const MAX_ROWS: usize = 8192;
-/// Sharpness of a gate at the start: t = SHARPNESS (x - threshold).
+/// Initial sharpness of a gate: `t = SHARPNESS (x - threshold)`.
 const SHARPNESS: f32 = 3.0;
-/// Spread of the gate weights that the hard tree leaves at zero.
+/// Scale of the random gate weights of inputs that the hard tree does not split on.
 const GATE_NOISE: f32 = 0.05;
-/// Rows' worth of pull of a leaf towards the global fit.
-const LEAF_PULL: f64 = 5.0;
+/// Number of pseudo-rows by which a leaf is shrunk towards the fit on all rows.
+const LEAF_SHRINKAGE: f64 = 5.0;
+/// Floor of the initial scale above its lower bound.
+const MIN_INITIAL_SCALE: f64 = 0.02;
 
-/// Weights of a tree at the start: the means of its posterior. `rest` is what the tree is to add to earlier ones, rows x outputs (the
-/// target's mean, or the logits of classes); none where it is the first.
-pub(crate) fn weights(
-    train: &EncodedRows,
-    likelihood: SoftLikelihood,
-    rest: Option<&[f64]>,
-    layout: &Layout,
-    beta: f64,
-    key: Key,
-) -> Vec<f32> {
-    let mut part = InitRows::draw(train, layout, key.child(1));
-    let outputs = match rest {
-        Some(rest) => part.rest(rest, train.n_rows()),
-        None => part.outputs(likelihood, layout),
-    };
-    let sample = DenseSample {
-        inputs: &part.inputs,
-        width: layout.width(),
-        n_inputs: layout.n_inputs,
-        outputs: &outputs,
-        n_outputs: outputs.len() / part.n_rows().max(1),
-        weights: &part.weights,
-    };
-    let min_rows = (layout.width() / 2).max(5);
-    let grown = complete(&sample, layout.depth, min_rows);
-    let mut out = vec![0.0; layout.n_weights()];
-    gates(&grown, layout, beta as f32, key.child(2), &mut out);
-    match (likelihood, rest) {
-        (SoftLikelihood::Categorical, Some(_)) => {
-            added_classes(&part, &outputs, &grown, layout, &mut out)
-        }
-        (SoftLikelihood::Categorical, None) => class_leaves(&part, &grown, layout, &mut out),
-        (likelihood, rest) => {
-            if rest.is_some() {
-                part.target.clone_from(&outputs);
-            }
-            normal_leaves(
-                &part,
-                &grown,
-                layout,
-                (likelihood, rest.is_none()),
-                &mut out,
-            );
-        }
-    }
-    out
+/// Training rows, likelihood and gate temperature that the initial weights of a tree depend on.
+pub(crate) struct WeightInitializer<'a> {
+    pub(crate) train: &'a EncodedRows,
+    pub(crate) likelihood: SoftLikelihood,
+    /// Residuals of the earlier trees, rows x outputs (of the mean, or of class probabilities);
+    /// `None` for the first tree.
+    pub(crate) residuals: Option<&'a [f64]>,
+    /// Inverse temperature of the gates.
+    pub(crate) beta: f64,
 }
 
-/// A part of the training rows, small enough for exact searches.
+impl WeightInitializer<'_> {
+    /// Weights of a tree with this layout, the means of its initial posterior.
+    pub(crate) fn weights(&self, layout: &Layout, key: Key) -> Vec<f32> {
+        let mut subset = InitRows::draw(self.train, layout, key.child(streams::ROWS));
+        let outputs = match self.residuals {
+            Some(residuals) => subset.take(residuals, self.train.n_rows()),
+            None => subset.outputs(self.likelihood, layout),
+        };
+        let sample = DenseSample {
+            inputs: &subset.inputs,
+            width: layout.width(),
+            n_inputs: layout.n_inputs,
+            outputs: &outputs,
+            n_outputs: outputs.len() / subset.n_rows().max(1),
+            weights: &subset.weights,
+        };
+        let min_rows = (layout.width() / 2).max(5);
+        let hard_tree = complete(&sample, layout.depth, min_rows);
+        let mut out = vec![0.0; layout.n_weights()];
+        let gates_key = key.child(streams::GATES);
+        gates(&hard_tree, layout, self.beta as f32, gates_key, &mut out);
+        let is_first = self.residuals.is_none();
+        match self.likelihood {
+            SoftLikelihood::Categorical if is_first => {
+                class_leaves(&subset, &hard_tree, layout, &mut out);
+            }
+            SoftLikelihood::Categorical => {
+                added_class_leaves(&subset, &outputs, &hard_tree, layout, &mut out);
+            }
+            SoftLikelihood::Normal { .. } | SoftLikelihood::KnownNoise { .. } => {
+                let floor = match self.likelihood {
+                    SoftLikelihood::Normal { floor } => floor,
+                    _ => 0.0,
+                };
+                let scale_floor = (is_first && layout.n_channels > 1).then_some(floor);
+                subset.target = outputs;
+                normal_leaves(&subset, &hard_tree, layout, scale_floor, &mut out);
+            }
+        }
+        out
+    }
+}
+
+/// A random subset of the training rows, small enough for an exact split search.
 struct InitRows {
+    /// Indices of the rows in the training set.
     rows: Vec<usize>,
+    /// Number of inputs, with the bias.
+    width: usize,
     inputs: Vec<f32>,
+    /// Target in standard units, or class; replaced by the residuals for an added tree.
     target: Vec<f64>,
     weights: Vec<f64>,
 }
@@ -97,6 +111,7 @@ impl InitRows {
             target: rows.iter().map(|&row| f64::from(target[row])).collect(),
             weights: rows.iter().map(|&row| f64::from(weight[row])).collect(),
             rows,
+            width,
         }
     }
 
@@ -104,16 +119,16 @@ impl InitRows {
         self.target.len()
     }
 
-    /// Its rows of what earlier trees left of all rows.
-    fn rest(&self, rest: &[f64], n_rows: usize) -> Vec<f64> {
-        let n_outputs = rest.len() / n_rows.max(1);
+    /// The values of these rows out of those of all `n_rows` training rows.
+    fn take(&self, values: &[f64], n_rows: usize) -> Vec<f64> {
+        let n_outputs = values.len() / n_rows.max(1);
         let rows = self.rows.iter();
-        rows.flat_map(|&row| &rest[row * n_outputs..(row + 1) * n_outputs])
+        rows.flat_map(|&row| &values[row * n_outputs..(row + 1) * n_outputs])
             .copied()
             .collect()
     }
 
-    /// What the hard tree fits: the target, or class indicators.
+    /// Outputs that the hard tree fits: the target, or class indicators.
     fn outputs(&self, likelihood: SoftLikelihood, layout: &Layout) -> Vec<f64> {
         if likelihood != SoftLikelihood::Categorical {
             return self.target.clone();
@@ -126,9 +141,10 @@ impl InitRows {
     }
 }
 
-fn gates(grown: &CompleteTree, layout: &Layout, beta: f32, key: Key, out: &mut [f32]) {
+/// Gates that split where the hard tree splits.
+fn gates(hard_tree: &CompleteTree, layout: &Layout, beta: f32, key: Key, out: &mut [f32]) {
     let mut rng = key.rng();
-    for (gate, split) in grown.splits.iter().enumerate() {
+    for (gate, split) in hard_tree.splits.iter().enumerate() {
         let weights = &mut out[layout.gate(gate)];
         for weight in weights.iter_mut() {
             *weight = GATE_NOISE / beta * (2.0 * uniform(&mut rng) as f32 - 1.0);
@@ -140,19 +156,20 @@ fn gates(grown: &CompleteTree, layout: &Layout, beta: f32, key: Key, out: &mut [
     }
 }
 
-fn class_leaves(part: &InitRows, grown: &CompleteTree, layout: &Layout, out: &mut [f32]) {
+/// Centred log probabilities of the classes in each leaf.
+fn class_leaves(subset: &InitRows, hard_tree: &CompleteTree, layout: &Layout, out: &mut [f32]) {
     let (n_leaves, n_classes) = (layout.n_leaves(), layout.n_channels);
     let mut overall = vec![1.0; n_classes];
     let mut counts = vec![0.0; n_leaves * n_classes];
-    for (row, &class) in part.target.iter().enumerate() {
-        overall[class as usize] += part.weights[row];
-        counts[grown.leaf_of_row[row] * n_classes + class as usize] += part.weights[row];
+    for (row, &class) in subset.target.iter().enumerate() {
+        overall[class as usize] += subset.weights[row];
+        counts[hard_tree.leaf_of_row[row] * n_classes + class as usize] += subset.weights[row];
     }
     let total: f64 = overall.iter().sum();
     for leaf in 0..n_leaves {
         let logs: Vec<f64> = (0..n_classes)
             .map(|class| {
-                (counts[leaf * n_classes + class] + LEAF_PULL * overall[class] / total).ln()
+                (counts[leaf * n_classes + class] + LEAF_SHRINKAGE * overall[class] / total).ln()
             })
             .collect();
         let mean = logs.iter().sum::<f64>() / n_classes as f64;
@@ -163,92 +180,85 @@ fn class_leaves(part: &InitRows, grown: &CompleteTree, layout: &Layout, out: &mu
     }
 }
 
-/// Logits that a tree adds: the mean of what is left, in units of the steepest slope of a probability.
-fn added_classes(
-    part: &InitRows,
-    rest: &[f64],
-    grown: &CompleteTree,
+/// Logits of an added tree: the mean residual of each leaf, divided by the largest derivative of a
+/// probability with respect to its logit.
+fn added_class_leaves(
+    subset: &InitRows,
+    residuals: &[f64],
+    hard_tree: &CompleteTree,
     layout: &Layout,
     out: &mut [f32],
 ) {
-    const STEEPEST: f64 = 0.25;
+    const MAX_DERIVATIVE: f64 = 0.25;
     let n_classes = layout.n_channels;
     let mut sums = vec![0.0; layout.n_leaves() * n_classes];
-    let mut totals = vec![LEAF_PULL; layout.n_leaves()];
-    for (row, rest) in rest.chunks_exact(n_classes).enumerate() {
-        let leaf = grown.leaf_of_row[row];
-        totals[leaf] += part.weights[row];
-        for (sum, rest) in sums[leaf * n_classes..].iter_mut().zip(rest) {
-            *sum += part.weights[row] * rest;
+    let mut totals = vec![LEAF_SHRINKAGE; layout.n_leaves()];
+    for (row, residuals) in residuals.chunks_exact(n_classes).enumerate() {
+        let leaf = hard_tree.leaf_of_row[row];
+        totals[leaf] += subset.weights[row];
+        for (sum, residual) in sums[leaf * n_classes..].iter_mut().zip(residuals) {
+            *sum += subset.weights[row] * residual;
         }
     }
     for leaf in 0..layout.n_leaves() {
         for class in 0..n_classes {
             let bias = layout.leaf(class, leaf).end - 1;
-            let step = sums[leaf * n_classes + class] / (STEEPEST * totals[leaf]);
+            let step = sums[leaf * n_classes + class] / (MAX_DERIVATIVE * totals[leaf]);
             out[bias] = step as f32;
         }
     }
 }
 
-/// Leaves from ridge fits; the scale of what a tree adds starts at zero, that of the first at the spread of its residuals.
+/// Mean leaves from ridge regressions, and scale leaves from the residuals of each leaf. Without a
+/// `scale_floor` the scale channel, if there is one, stays zero: an added tree starts with no
+/// effect on the scale.
 fn normal_leaves(
-    part: &InitRows,
-    grown: &CompleteTree,
+    subset: &InitRows,
+    hard_tree: &CompleteTree,
     layout: &Layout,
-    (likelihood, is_first): (SoftLikelihood, bool),
+    scale_floor: Option<f64>,
     out: &mut [f32],
 ) {
-    let floor = if let SoftLikelihood::Normal { floor } = likelihood {
-        floor
-    } else {
-        0.0
-    };
-    let all: Vec<usize> = (0..part.n_rows()).collect();
-    let width = layout.width();
-    let n_used = layout.leaf_width();
-    let nothing = vec![0.0; n_used];
-    let global = ridge(part, &all, (width, n_used), &nothing);
-    let global_variance = variance(part, &all, width, &global, (0.0, 0.0));
+    let all: Vec<usize> = (0..subset.n_rows()).collect();
+    let zero = vec![0.0; layout.leaf_width()];
+    let global = ridge(subset, &all, &zero);
+    let global_variance = variance(subset, &all, &global, 0.0, 0.0);
     let mut rows_of_leaf = vec![Vec::new(); layout.n_leaves()];
-    for (row, &leaf) in grown.leaf_of_row.iter().enumerate() {
+    for (row, &leaf) in hard_tree.leaf_of_row.iter().enumerate() {
         rows_of_leaf[leaf].push(row);
     }
     for (leaf, rows) in rows_of_leaf.iter().enumerate() {
-        let fit = ridge(part, rows, (width, n_used), &global);
+        let fit = ridge(subset, rows, &global);
         for (out, &value) in out[layout.leaf(0, leaf)].iter_mut().zip(&fit) {
             *out = value as f32;
         }
-        if !is_first || layout.n_channels == 1 {
+        let Some(floor) = scale_floor else {
             continue;
-        }
-        let sd = variance(part, rows, width, &fit, (LEAF_PULL, global_variance)).sqrt();
+        };
+        let sd = variance(subset, rows, &fit, LEAF_SHRINKAGE, global_variance).sqrt();
         let bias = layout.leaf(1, leaf).end - 1;
-        out[bias] = inverse_softplus((sd - floor).max(0.02)) as f32;
+        out[bias] = inverse_softplus((sd - floor).max(MIN_INITIAL_SCALE)) as f32;
     }
 }
 
-/// Weighted ridge fit of the last `n_used` inputs of each row (all of them, or the bias alone), shrunk towards `start`.
-fn ridge(
-    part: &InitRows,
-    rows: &[usize],
-    (width, n_used): (usize, usize),
-    start: &[f64],
-) -> Vec<f64> {
+/// Weighted ridge regression on the last `center.len()` inputs of each row (all of them, or the
+/// bias alone), shrunk towards the coefficients `center`.
+fn ridge(subset: &InitRows, rows: &[usize], center: &[f64]) -> Vec<f64> {
+    let (width, n_used) = (subset.width, center.len());
     let mut gram = vec![0.0; n_used * n_used];
     let mut moment = vec![0.0; n_used];
     for i in 0..n_used {
-        gram[i * n_used + i] = LEAF_PULL;
+        gram[i * n_used + i] = LEAF_SHRINKAGE;
     }
     for &row in rows {
-        let x = &part.inputs[(row + 1) * width - n_used..(row + 1) * width];
-        let rest = part.weights[row] * (part.target[row] - dot(x, start));
+        let x = &subset.inputs[(row + 1) * width - n_used..(row + 1) * width];
+        let residual = subset.weights[row] * (subset.target[row] - dot(x, center));
         for i in 0..n_used {
-            let scaled = part.weights[row] * f64::from(x[i]);
+            let scaled = subset.weights[row] * f64::from(x[i]);
             for j in 0..=i {
                 gram[i * n_used + j] += scaled * f64::from(x[j]);
             }
-            moment[i] += rest * f64::from(x[i]);
+            moment[i] += residual * f64::from(x[i]);
         }
     }
     for i in 0..n_used {
@@ -263,8 +273,8 @@ fn ridge(
     }
     moment
         .iter()
-        .zip(start)
-        .map(|(change, start)| start + change)
+        .zip(center)
+        .map(|(change, center)| center + change)
         .collect()
 }
 
@@ -272,20 +282,15 @@ fn dot(x: &[f32], weights: &[f64]) -> f64 {
     x.iter().zip(weights).map(|(&x, w)| f64::from(x) * w).sum()
 }
 
-/// Mean squared residual, leaning to `prior` by as many rows as `pull`.
-fn variance(
-    part: &InitRows,
-    rows: &[usize],
-    width: usize,
-    fit: &[f64],
-    (pull, prior): (f64, f64),
-) -> f64 {
-    let mut sum = pull * prior;
-    let mut total = pull;
+/// Mean squared residual, shrunk towards `prior` by a number of pseudo-rows.
+fn variance(subset: &InitRows, rows: &[usize], fit: &[f64], pseudo_rows: f64, prior: f64) -> f64 {
+    let width = subset.width;
+    let mut sum = pseudo_rows * prior;
+    let mut total = pseudo_rows;
     for &row in rows {
-        let x = &part.inputs[(row + 1) * width - fit.len()..(row + 1) * width];
-        sum += part.weights[row] * (part.target[row] - dot(x, fit)).powi(2);
-        total += part.weights[row];
+        let x = &subset.inputs[(row + 1) * width - fit.len()..(row + 1) * width];
+        sum += subset.weights[row] * (subset.target[row] - dot(x, fit)).powi(2);
+        total += subset.weights[row];
     }
     if total > 0.0 { sum / total } else { 1.0 }
 }

@@ -1,4 +1,4 @@
-//! Rows side by side for the kernel, and their scores.
+//! Minibatches for the kernel, and log-likelihood scores of encoded rows.
 
 use crate::numerics::logspace::log_mean_exp;
 use crate::numerics::real::LANES;
@@ -7,12 +7,12 @@ use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::tree::{Batch, Workspace, row_scores};
 use crate::variational::encoded_rows::EncodedRows;
 
-/// Least log-likelihood of a held-out row.
-const WORST_SCORE: f64 = -1e30;
-/// Rows scored at once.
+/// Floor of the log-likelihood of a row.
+const MIN_SCORE: f64 = -1e30;
+/// Number of rows per batch when rows are scored.
 const SCORE_ROWS: usize = 256;
 
-/// Log-likelihood of each row under draws of the weights, in standard units.
+/// Log-likelihood of each row under the mixture of the draws, in standard units.
 pub(crate) fn score_rows(spec: &SoftTreeSpec, draws: &[f32], rows: &EncodedRows) -> Vec<f64> {
     let n_draws = draws.len() / spec.stack.n_weights();
     let mut gathered = Minibatch::new(SCORE_ROWS, &spec.stack);
@@ -24,16 +24,16 @@ pub(crate) fn score_rows(spec: &SoftTreeSpec, draws: &[f32], rows: &EncodedRows)
         row_scores(spec, &batch, draws, &mut workspace);
         let stride = batch.target.len();
         for at in 0..chunk.len() {
-            // a row far beyond every draw overflows single precision: the worst score, but a number
+            // a row far outside the predictions of all draws overflows single precision
             let score =
-                |draw: usize| f64::from(workspace.scores[draw * stride + at]).max(WORST_SCORE);
+                |draw: usize| f64::from(workspace.scores[draw * stride + at]).max(MIN_SCORE);
             scores.push(log_mean_exp((0..n_draws).map(score)));
         }
     }
     scores
 }
 
-/// Rows of a batch, copied side by side; padding rows have weight 0.
+/// Buffers for the rows of a batch; padding rows have weight 0.
 pub(crate) struct Minibatch {
     inputs: Vec<f32>,
     target: Vec<f32>,
@@ -57,7 +57,7 @@ impl Minibatch {
         }
     }
 
-    /// The rows of these numbers; `offset` is what earlier trees say of all rows, row by row.
+    /// Copies the rows with these indices; `offset` holds the offset of all rows, row by row.
     pub(crate) fn gather(
         &mut self,
         from: &EncodedRows,
@@ -72,8 +72,8 @@ impl Minibatch {
             self.weight[at] = from.weight[row];
             if self.n_offset > 0 {
                 let source = &offset[row * self.n_offset..(row + 1) * self.n_offset];
-                for (place, value) in self.offset[at..].iter_mut().step_by(padded).zip(source) {
-                    *place = *value;
+                for (out, value) in self.offset[at..].iter_mut().step_by(padded).zip(source) {
+                    *out = *value;
                 }
             }
         }

@@ -1,13 +1,19 @@
-//! Soft trees with a Gaussian posterior over their weights, fitted by maximising the ELBO: what the families of such trees share.
+//! Soft trees with a Gaussian posterior over their weights, fitted by maximising the ELBO: the part
+//! that the families `vst` and `vsgbm` share.
 
+pub(crate) mod candidate;
 pub(crate) mod config;
 pub(crate) mod encoded_rows;
+pub(crate) mod ensemble;
+pub(crate) mod fit_rows;
 pub(crate) mod fitted;
 pub(crate) mod groups;
 pub(crate) mod init;
 pub(crate) mod minibatch;
 pub(crate) mod optimizer_state;
 pub(crate) mod options;
+#[cfg(feature = "bench")]
 pub(crate) mod probe;
 pub(crate) mod selection;
+pub(crate) mod streams;
 pub(crate) mod train;

@@ -1,37 +1,57 @@
-//! Choices that the parameters of several families offer.
+//! Parameter values that the families `vst` and `vsgbm` share.
 
 use crate::params::choices;
 
 choices! {
-    /// What stands in a leaf.
+    /// Leaf model of a soft tree.
     Leaf {
-        /// A constant.
+        /// Leaf values are constants.
         Constant = "constant",
-        /// A linear function of the inputs.
+        /// Leaf values are linear functions of the inputs.
         Linear = "linear",
     }
 }
 
 choices! {
-    /// How the leaves of a tree become one distribution.
+    /// How the leaves of a soft tree combine into one distribution.
     LeafMixing {
         /// Each leaf is a component of a mixture.
         Mixture = "mixture",
-        /// One distribution whose parameters are the gate-weighted averages of the leaves'.
+        /// One distribution; its parameters are averages of the leaf values, weighted by the path
+        /// probabilities.
         Blend = "blend",
-        /// The top levels choose a component, the levels below blend.
+        /// The top levels choose a component of a mixture; the levels below blend.
         Hybrid = "hybrid",
     }
 }
 
 choices! {
-    /// Where the prior variances come from.
+    /// Prior variances of the weights.
     Prior {
-        /// Learned for each kind of weight and each input (automatic relevance determination).
+        /// One learned variance per kind of weight and input (automatic relevance determination).
         Ard = "ard",
-        /// Learned for each kind of weight.
+        /// One learned variance per kind of weight.
         Group = "group" ("kind"),
-        /// `prior_scale` squared for every weight.
+        /// The square of `prior_scale` for every weight.
         Fixed = "fixed",
+    }
+}
+
+/// The problem with `mixing_levels`, if there is one: it needs a hybrid tree of a given depth.
+pub(crate) fn check_mixing_levels(
+    mixing_levels: Option<usize>,
+    leaf_mixing: Option<LeafMixing>,
+    max_depth: Option<usize>,
+) -> Option<String> {
+    let levels = mixing_levels?;
+    match (leaf_mixing, max_depth) {
+        (Some(LeafMixing::Hybrid), Some(depth)) if levels > depth => Some(format!(
+            "`mixing_levels` = {levels} exceeds `max_depth` = {depth}"
+        )),
+        (Some(LeafMixing::Hybrid), Some(_)) => None,
+        _ => Some(
+            "`mixing_levels` is only used with `leaf_mixing` = hybrid and a given `max_depth`"
+                .to_owned(),
+        ),
     }
 }

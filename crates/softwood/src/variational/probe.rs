@@ -1,4 +1,5 @@
-//! One training step and the bare matrix products inside it, for the benches; not part of the library's interface.
+//! One training step and its matrix products alone, for `benches/vst.rs`. The cargo feature `bench`
+//! enables this module; it is not part of the public interface.
 
 use crate::data::column::Column;
 use crate::data::dataset::Dataset;
@@ -15,35 +16,36 @@ use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::Layout;
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
-use crate::variational::optimizer_state::{OptimizerState, start_posterior};
+use crate::variational::optimizer_state::{OptimizerState, initial_posterior};
 use crate::variational::options::Prior;
+use crate::variational::streams::initial_posterior as streams;
 use crate::variational::train::TrainingRun;
 
-/// Which trees a step moves.
+/// Trees of a timed step; all have linear leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeTrees {
-    /// One, read as a mixture.
+    /// One tree with the leaf mixing `mixture`.
     One,
-    /// One that is added to others, which stay.
+    /// One blended tree that is added to an offset.
     Added,
-    /// So many together, all read as blends.
+    /// This number of blended trees, trained jointly.
     Together(usize),
 }
 
-/// What is timed.
+/// Sizes of a timed step.
 #[derive(Debug, Clone, Copy)]
 pub struct ProbeShape {
-    /// Trees, with linear leaves.
+    /// Trees that the step trains.
     pub trees: ProbeTrees,
-    /// Inputs.
+    /// Number of inputs.
     pub n_inputs: usize,
-    /// Rows per step.
+    /// Number of rows of the minibatch.
     pub batch: usize,
-    /// Levels of each tree.
+    /// Depth of each tree.
     pub depth: usize,
-    /// Rank of the posterior.
+    /// Rank of the low-rank part of the posterior covariance.
     pub rank: usize,
-    /// Draws per step.
+    /// Number of posterior draws.
     pub n_draws: usize,
 }
 
@@ -98,7 +100,7 @@ impl ProbeShape {
     }
 }
 
-/// A model ready for one more step.
+/// A model and its data before a training step.
 pub struct StepProbe {
     split: EncodedSplit,
     state: OptimizerState,
@@ -118,10 +120,10 @@ impl std::fmt::Debug for StepProbe {
 }
 
 impl StepProbe {
-    /// Makes data of the shape and a model at its start.
+    /// Generates data and an initial model.
     ///
     /// # Errors
-    /// When the shape makes no table.
+    /// When the shape has no rows or no inputs.
     pub fn new(shape: ProbeShape) -> Result<Self> {
         let data = generated(shape)?;
         let (config, stack) = (shape.config(), shape.stack());
@@ -134,7 +136,7 @@ impl StepProbe {
         let mut split = EncodedSplit::new(&data, None, TargetScale::of(&data, &config), encoding);
         split.train.offset = vec![0.0; stack.n_offset() * shape.batch];
         let key = Key::from_seed(1);
-        let weights = key.child(1).uniforms(stack.n_weights());
+        let weights = key.child(streams::WEIGHTS).uniforms(stack.n_weights());
         let weights = weights.iter().map(|&u| u as f32 - 0.5).collect();
         let training_run = TrainingRun {
             config: &config,
@@ -144,16 +146,16 @@ impl StepProbe {
                 beta: config.beta,
             },
             train: &split.train,
-            held_out: None,
-            start: start_posterior(&config, weights, key.child(2)),
+            validation: None,
+            start: initial_posterior(&config, weights, key.child(streams::FACTORS)),
             schedule: TrainingSchedule {
                 n_epochs: 1,
                 batch_size: shape.batch,
                 n_draws: shape.n_draws,
                 learning_rate: 0.001,
             },
-            is_warm: false,
-            keeps_scale: false,
+            is_warm_start: false,
+            freezes_scale: false,
             redraw_offset: None,
         };
         let state = OptimizerState::new(&training_run, key);
@@ -169,12 +171,13 @@ impl StepProbe {
         })
     }
 
-    /// One training step: draws, products, fused spec, products, posterior, optimiser.
+    /// One training step: posterior draws, matrix products, fused kernel, gradients of the
+    /// variational parameters, Adam. Returns the log-likelihood.
     pub fn step(&mut self) -> f64 {
         self.state.step(&self.split.train, &self.rows, 1e-3)
     }
 
-    /// The two products of a step and nothing else.
+    /// The two matrix products of a step alone.
     pub fn products(&mut self) -> f32 {
         let (n_rows, width) = (self.rows.len(), self.stack.width());
         let inputs = Matrix::new(&self.split.train.inputs, n_rows, width);
@@ -193,6 +196,7 @@ impl StepProbe {
     }
 }
 
+/// Uniform inputs and targets.
 fn generated(shape: ProbeShape) -> Result<Dataset> {
     let mut rng = Key::from_seed(0).rng();
     let mut column = |name: String| {

@@ -1,10 +1,10 @@
-//! The fitted sum of soft trees: one posterior or several averaged, whose draws are its members.
+//! The fitted sum of soft trees: one posterior or an average of several; its members are posterior
+//! draws.
 
 use serde_json::json;
 
 use crate::data::schema::Schema;
 use crate::data::table::Rows;
-use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
 use crate::likelihood::NoiseModel;
 use crate::model::{Model, Training};
@@ -12,107 +12,94 @@ use crate::models::vsgbm::noise_calibration;
 use crate::models::vsgbm::params::VsgbmParams;
 use crate::params;
 use crate::predictive::block::{Block, Head};
-use crate::rng::Key;
 use crate::store::record::{Array, Record};
-use crate::variational::fitted::{FittedHeader, FittedTrees, draws_key, members_of};
+use crate::variational::ensemble::{FittedEnsemble, StoredNames};
 
-/// A fitted sum of variational soft trees: one posterior, or several averaged.
+const STORED_NAMES: StoredNames = StoredNames {
+    headers: "fits",
+    array: "fit",
+};
+
+/// A fitted sum of variational soft trees: one posterior, or an average of several.
 #[derive(Debug, Clone)]
 pub struct Vsgbm {
-    pub(super) schema: Schema,
     pub(super) params: VsgbmParams,
-    pub(super) training: Training,
-    pub(super) standard: TargetUnits,
-    pub(super) key: Key,
-    pub(super) fits: Vec<FittedTrees>,
-    /// Standard deviation of a constant noise under each member, in standard units; empty where the noise varies.
+    pub(super) ensemble: FittedEnsemble,
+    /// Standard deviation of a constant noise under each member, in standard units; empty if the
+    /// noise varies.
     pub(super) noise: Vec<f64>,
-    /// Factor of the standard deviations of a varying noise, besides what averaging takes from each row.
-    pub(super) spread: f64,
+    /// Calibration factor of the standard deviations of a varying noise; stored as `spread`.
+    pub(super) noise_factor: f64,
 }
 
 impl Vsgbm {
-    /// Parameters it was fitted with.
+    /// The parameters of the fit.
     pub fn params(&self) -> &VsgbmParams {
         &self.params
     }
 
-    /// Trees of each of its fits.
+    /// Number of trees of each fit of the ensemble.
     pub fn n_trees(&self) -> Vec<usize> {
-        let fits = self.fits.iter();
+        let fits = self.ensemble.fits.iter();
         fits.map(|fit| 1 + fit.spec.stack.n_added).collect()
     }
 
-    /// Standard deviation of a constant noise under each member, in the target's units; empty where the noise varies.
+    /// Standard deviation of a constant noise under each member, in the units of the target; empty
+    /// if the noise varies.
     pub fn noise(&self) -> Vec<f64> {
-        let scale = self.standard.scale;
+        let scale = self.ensemble.standard.scale;
         self.noise.iter().map(|sd| sd * scale).collect()
     }
 
-    /// Whether the widths of its noise are made to fit the average of its fits.
-    fn is_recalibrated(&self) -> bool {
-        let is_varying = self.schema.classes().is_none() && self.noise.is_empty();
+    /// Whether the noise scale is calibrated.
+    fn is_calibrated(&self) -> bool {
+        let is_varying = self.ensemble.schema.classes().is_none() && self.noise.is_empty();
         is_varying && self.params.calibrate_noise
     }
 
-    /// Builds the model from its record.
+    /// Restores the model from its record.
     pub(crate) fn from_record(record: &Record) -> Result<Self> {
-        let headers: Vec<FittedHeader> = record.part("fits")?;
-        let schema: Schema = record.part("schema")?;
         let params: VsgbmParams = params::from_record(&record.part("params")?)?;
-        let key: Key = record.part("key")?;
-        let n_fits = headers.len();
-        if n_fits == 0 || n_fits > params.n_members {
+        let ensemble = FittedEnsemble::restore(record, STORED_NAMES, params.n_members)?;
+        let has_constant_noise = has_constant_noise(&params, &ensemble.schema);
+        let n_noise = if has_constant_noise {
+            params.n_members
+        } else {
+            0
+        };
+        let noise = record.f64s("noise", n_noise)?.to_vec();
+        if let Some(sd) = noise.iter().find(|sd| !sd.is_finite() || **sd <= 0.0) {
             return Err(Error::Format(format!(
-                "{n_fits} fits for {} members",
-                params.n_members
+                "the array `noise` has {sd}; expected positive standard deviations"
             )));
         }
-        let mut fits = Vec::with_capacity(n_fits);
-        for (at, header) in headers.into_iter().enumerate() {
-            let draws = (draws_key(key, at), members_of(params.n_members, n_fits, at));
-            let name = format!("fit{at}");
-            fits.push(FittedTrees::restore(header, record, &schema, &name, draws)?);
-        }
-        let is_constant = params.noise == NoiseModel::Constant && schema.classes().is_none();
-        let n_noise = if is_constant { params.n_members } else { 0 };
-        let noise = record.f64s("noise", n_noise)?.to_vec();
-        if noise.iter().any(|sd| !sd.is_finite() || *sd <= 0.0) {
-            return Err(Error::Format("a noise is no positive number".to_owned()));
-        }
-        let standard = TargetUnits::from_record(record)?;
-        let spread: f64 = record.part("spread")?;
-        if !(spread.is_finite() && spread > 0.0) {
-            return Err(Error::Format(format!("an impossible spread: {spread}")));
+        let noise_factor: f64 = record.part("spread")?;
+        if !(noise_factor.is_finite() && noise_factor > 0.0) {
+            return Err(Error::Format(format!(
+                "`spread` is {noise_factor}; expected a positive number"
+            )));
         }
         Ok(Self {
-            schema,
             params,
-            training: record.part("training")?,
-            standard,
-            key,
-            fits,
+            ensemble,
             noise,
-            spread,
+            noise_factor,
         })
     }
 }
 
+/// Whether a model has one noise variance for all rows.
+pub(super) fn has_constant_noise(params: &VsgbmParams, schema: &Schema) -> bool {
+    params.noise == NoiseModel::Constant && schema.classes().is_none()
+}
+
 impl Model for Vsgbm {
     fn schema(&self) -> &Schema {
-        &self.schema
+        &self.ensemble.schema
     }
 
     fn head(&self) -> Head {
-        if let Some(classes) = self.schema.classes() {
-            return Head::Categorical {
-                classes: classes.len(),
-            };
-        }
-        let components = self.fits.iter().map(FittedTrees::n_components);
-        Head::Normal {
-            components: components.max().unwrap_or(1),
-        }
+        self.ensemble.head()
     }
 
     fn n_members(&self) -> usize {
@@ -120,15 +107,9 @@ impl Model for Vsgbm {
     }
 
     fn members(&self, rows: &Rows<'_>, out: &mut Block) -> Result<()> {
-        out.shift = self.standard.shift;
-        out.scale = self.standard.scale;
-        let mut first = 0;
-        for fit in &self.fits {
-            fit.fill(rows, first, out);
-            first += fit.n_draws();
-        }
-        if self.is_recalibrated() {
-            noise_calibration::apply(&self.fits, self.spread, out);
+        self.ensemble.members(rows, out);
+        if self.is_calibrated() {
+            noise_calibration::apply(&self.ensemble.fits, self.noise_factor, out);
         }
         for (member, &sd) in self.noise.iter().enumerate() {
             let range = out.at(member, 0)..out.at(member + 1, 0);
@@ -138,19 +119,13 @@ impl Model for Vsgbm {
     }
 
     fn training(&self) -> &Training {
-        &self.training
+        &self.ensemble.training
     }
 
     fn record(&self) -> Record {
-        let headers: Vec<FittedHeader> = self.fits.iter().map(FittedTrees::header).collect();
-        let meta = json!({
-            "schema": self.schema, "params": self.params, "training": self.training,
-            "standard": self.standard, "key": self.key, "fits": headers, "spread": self.spread,
-        });
-        let fits = self.fits.iter().enumerate();
-        let mut arrays: Vec<(String, Array)> = fits
-            .map(|(at, fit)| (format!("fit{at}"), fit.array()))
-            .collect();
+        let mut meta = self.ensemble.meta(STORED_NAMES, &self.params);
+        meta["spread"] = json!(self.noise_factor);
+        let mut arrays = self.ensemble.arrays(STORED_NAMES);
         arrays.push(("noise".to_owned(), Array::F64(self.noise.clone())));
         Record {
             family: "vsgbm".to_owned(),

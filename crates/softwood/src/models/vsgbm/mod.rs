@@ -1,4 +1,5 @@
-//! Boosted variational soft trees. What they are, in formulas, stands in `vsgbm.md`, where users find it too: on [`VsgbmParams`].
+//! Boosted variational soft trees. `vsgbm.md` has the model in formulas; it is also the
+//! documentation of [`VsgbmParams`].
 
 mod fitted;
 mod noise;
@@ -7,6 +8,7 @@ mod offset;
 mod params;
 mod stages;
 mod train;
+mod warm_start;
 
 pub use fitted::Vsgbm;
 pub use params::{NoiseUpdate, Residuals, VsgbmParams};

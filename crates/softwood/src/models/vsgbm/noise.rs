@@ -1,13 +1,15 @@
-//! A constant noise: draws of its variance, one for each draw of the trees.
+//! Constant noise: one posterior draw of its variance for each draw of the trees.
 
-use crate::models::vsgbm::offset::{predict_raw, residuals};
+use crate::models::vsgbm::offset::{predict_offset, residuals};
 use crate::models::vsgbm::params::{NoiseUpdate, VsgbmParams};
 use crate::models::vsgbm::stages::AdditiveModel;
 use crate::numerics::gamma::gamma;
 use crate::rng::Key;
 use crate::soft::kernel::SoftTreeSpec;
 use crate::variational::encoded_rows::EncodedRows;
+use crate::variational::ensemble::FitDraws;
 use crate::variational::fitted::draw_weights;
+use crate::variational::streams::posterior_draws as streams;
 
 /// An inverse-Gamma distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,19 +19,19 @@ pub(super) struct InverseGamma {
 }
 
 impl InverseGamma {
-    /// The posterior of a variance after residuals of this number and sum of squares.
-    pub(super) fn after(self, n: f64, squares: f64, update: NoiseUpdate) -> Self {
-        let part = match update {
+    /// The posterior of a variance after `n` residuals with this sum of squares.
+    pub(super) fn update(self, n: f64, sum_of_squares: f64, update: NoiseUpdate) -> Self {
+        let factor = match update {
             NoiseUpdate::Exact => 0.5,
             NoiseUpdate::Paper => 1.0,
         };
         Self {
-            shape: self.shape + part * n,
-            scale: self.scale + part * squares,
+            shape: self.shape + factor * n,
+            scale: self.scale + factor * sum_of_squares,
         }
     }
 
-    /// That of a constant noise before any rows, in standard units.
+    /// Prior on a constant noise variance, in standard units.
     pub(super) fn prior(params: &VsgbmParams) -> Self {
         Self {
             shape: params.noise_shape_prior,
@@ -47,29 +49,30 @@ impl InverseGamma {
     }
 }
 
-/// Standard deviations of the noise under draws of the trees, in standard units; `key` is that of the draws.
+/// Standard deviations of the noise under the draws of the trees, in standard units.
 pub(super) fn draw(
     params: &VsgbmParams,
-    sum: &AdditiveModel,
+    model: &AdditiveModel,
     rows: &EncodedRows,
-    n_draws: usize,
-    key: Key,
+    draws: FitDraws,
 ) -> Vec<f64> {
     let prior = InverseGamma::prior(params);
-    let draws = draw_weights(&sum.blocks, n_draws, key);
-    let draws = draws.chunks_exact(sum.spec.stack.n_weights()).enumerate();
-    draws
+    let noise_key = draws.key.child(streams::NOISE_VARIANCES);
+    let weights = draw_weights(&model.blocks, draws.n_draws, draws.key);
+    let weights = weights.chunks_exact(model.spec.stack.n_weights());
+    weights
+        .enumerate()
         .map(|(at, weights)| {
-            let squares = squares(&sum.spec, weights, rows);
-            let posterior = prior.after(rows.total_weight, squares, params.noise_update);
-            posterior.draw(key.child(2).child(at as u64)).sqrt()
+            let squares = sum_of_squares(&model.spec, weights, rows);
+            let posterior = prior.update(rows.total_weight, squares, params.noise_update);
+            posterior.draw(noise_key.child(at as u64)).sqrt()
         })
         .collect()
 }
 
-/// Weighted sum of the squares that trees of these weights leave.
-pub(super) fn squares(spec: &SoftTreeSpec, weights: &[f32], rows: &EncodedRows) -> f64 {
-    let residuals = residuals(spec, &predict_raw(spec, weights, rows), rows);
+/// Weighted sum of the squared residuals of trees with these weights.
+pub(super) fn sum_of_squares(spec: &SoftTreeSpec, weights: &[f32], rows: &EncodedRows) -> f64 {
+    let residuals = residuals(spec, &predict_offset(spec, weights, rows), rows);
     let squares = residuals.iter().zip(&rows.weight);
     squares.map(|(r, &w)| f64::from(w) * r * r).sum()
 }
@@ -79,12 +82,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_update_is_that_of_bayes_or_the_one_in_print() {
+    fn the_update_follows_bayes_rule_or_the_paper() {
         let prior = InverseGamma {
             shape: 3.0,
             scale: 0.5,
         };
-        let exact = prior.after(10.0, 4.0, NoiseUpdate::Exact);
+        let exact = prior.update(10.0, 4.0, NoiseUpdate::Exact);
         assert_eq!(
             exact,
             InverseGamma {
@@ -92,9 +95,9 @@ mod tests {
                 scale: 2.5
             }
         );
-        let printed = prior.after(10.0, 4.0, NoiseUpdate::Paper);
+        let paper = prior.update(10.0, 4.0, NoiseUpdate::Paper);
         assert_eq!(
-            printed,
+            paper,
             InverseGamma {
                 shape: 13.0,
                 scale: 4.5
@@ -102,18 +105,22 @@ mod tests {
         );
     }
 
-    /// The mean of an inverse-Gamma distribution is `scale / (shape - 1)`, its variance that squared over `shape - 2`.
+    /// The mean of an inverse-Gamma distribution is `scale / (shape - 1)`; its variance is the
+    /// squared mean divided by `shape - 2`. The test allows five standard errors.
     #[test]
-    fn draws_follow_the_closed_form() {
-        let likelihood = InverseGamma {
+    fn draws_have_the_mean_of_the_distribution() {
+        let distribution = InverseGamma {
             shape: 12.0,
             scale: 5.0,
         };
         let n = 20_000;
         let key = Key::from_seed(3);
-        let mean = (0..n).map(|at| likelihood.draw(key.child(at))).sum::<f64>() / n as f64;
-        let expected = likelihood.scale / (likelihood.shape - 1.0);
-        let error = expected / (likelihood.shape - 2.0).sqrt() / (n as f64).sqrt();
+        let mean = (0..n)
+            .map(|at| distribution.draw(key.child(at)))
+            .sum::<f64>()
+            / n as f64;
+        let expected = distribution.scale / (distribution.shape - 1.0);
+        let error = expected / (distribution.shape - 2.0).sqrt() / (n as f64).sqrt();
         assert!((mean - expected).abs() < 5.0 * error, "{mean} {expected}");
     }
 }

@@ -4,26 +4,26 @@ use crate::data::encoding::{Rotation, Scaling};
 use crate::likelihood::NoiseModel;
 use crate::params::{choices, params};
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
-use crate::variational::options::{Leaf, LeafMixing, Prior};
+use crate::variational::options::{Leaf, LeafMixing, Prior, check_mixing_levels};
 
 choices! {
-    /// What of the earlier trees a tree is fitted to.
+    /// How the residuals for an added tree are computed from the earlier trees.
     Residuals {
-        /// Their mean weights.
+        /// From the posterior means of their weights.
         Mean = "mean",
-        /// One draw of their weights, the same for the whole run.
+        /// From one posterior draw of their weights.
         Draw = "draw",
-        /// A draw of their weights, anew for every pass over the rows.
+        /// From a new posterior draw of their weights in every epoch.
         Redrawn = "redrawn" ("refreshed"),
     }
 }
 
 choices! {
-    /// How the squared residuals of `n` rows count in the posterior of a constant noise variance.
+    /// Posterior of a constant noise variance with prior `IG(a, b)` after `n` residuals `r`.
     NoiseUpdate {
-        /// `IG(a + n/2, b + r'r/2)`, which Bayes' rule gives.
+        /// `IG(a + n/2, b + r'r/2)`, which follows from Bayes' rule.
         Exact = "exact",
-        /// `IG(a + n, b + r'r)`, as printed.
+        /// `IG(a + n, b + r'r)`, the formula of the paper.
         Paper = "paper" ("printed"),
     }
 }
@@ -38,85 +38,119 @@ params! {
         {
             return Some("`noise` = constant needs `leaf_mixing` = blend".to_owned());
         }
-        let levels = params.mixing_levels?;
-        match (params.leaf_mixing, params.max_depth) {
-            (Some(LeafMixing::Hybrid), Some(depth)) if levels > depth => {
-                Some(format!("`mixing_levels` = {levels} exceeds `max_depth` = {depth}"))
-            }
-            (Some(LeafMixing::Hybrid), Some(_)) => None,
-            _ => Some("`mixing_levels` is only used with `leaf_mixing` = hybrid and a given `max_depth`".to_owned()),
-        }
+        check_mixing_levels(params.mixing_levels, params.leaf_mixing, params.max_depth)
     }, {
-        /// Trees; auto: as many as held-out rows ask for, at most 10 (3 where none are held out).
+        /// Number of trees; auto: chosen on the validation set, at most 10 (3 without a validation
+        /// set).
         n_estimators ("n_trees"): Option<usize> = None, [1, 1000];
-        /// Levels of gates; auto: of the first tree chosen on held-out rows, of the others 3.
+        /// Depth of the trees, which have 2^`max_depth` leaves. Deeper trees fit more complex
+        /// functions and take longer; auto: that of the first tree is chosen on the validation set,
+        /// that of the others is 3.
         max_depth ("depth"): Option<usize> = None, [0, 8];
-        /// What stands in a leaf; auto: linear where `max_depth` or `leaf_mixing` is given, else chosen on held-out rows.
+        /// Leaf values: `constant`, or `linear` in the inputs. Linear leaves suit smooth functions
+        /// and extrapolate linearly; auto: linear if `max_depth` or `leaf_mixing` is given, else
+        /// chosen on the validation set.
         leaf_model ("leaf"): Option<Leaf> = None, [0, 0];
-        /// How the leaves of the first tree become one distribution; auto: chosen on held-out rows.
+        /// How the leaves of the first tree combine into one distribution: `mixture` (each leaf is
+        /// a component), `blend` (one distribution with averaged parameters) or `hybrid` (the top
+        /// levels mix, the lower levels blend). Mixtures can have several modes and heavy tails;
+        /// auto: chosen on the validation set.
         leaf_mixing: Option<LeafMixing> = None, [0, 0];
-        /// Levels of a hybrid first tree that choose a component; auto: half of `max_depth`, rounded up.
+        /// Number of top levels of a hybrid first tree that mix; auto: half of `max_depth`, rounded
+        /// up.
         mixing_levels: Option<usize> = None, [0, 8];
-        /// What is said of the noise of a number.
+        /// Noise model for regression: `varying` depends on the inputs, `constant` is one variance
+        /// for all rows.
         noise: NoiseModel = NoiseModel::Varying, [0, 0];
-        /// Whether a varying noise begins as one for all rows and is set free when the mean is there (where the first tree is a blend).
+        /// Whether training with varying noise starts with one variance for all rows, so that the
+        /// mean is fitted first (only if the first tree is a blend).
         homoscedastic_warmup ("calm_start"): bool = true, [0, 0];
-        /// Whether a varying noise is made as wide as held-out rows show it, less what averaging the fits takes away.
+        /// Whether the scale of varying noise is corrected after training, on the validation set
+        /// and for the averaging of `n_fits` fits.
         calibrate_noise ("recalibrate"): bool = true, [0, 0];
-        /// How squared residuals count in the posterior of a constant noise.
+        /// Posterior of a constant noise variance: `exact` follows from Bayes' rule, `paper` is the
+        /// formula of the paper, which counts every residual twice.
         noise_update: NoiseUpdate = NoiseUpdate::Exact, [0, 0];
-        /// Shape of the inverse-Gamma prior of a constant noise variance.
+        /// Shape of the inverse-Gamma prior on a constant noise variance. Larger values give the
+        /// prior more weight.
         noise_shape_prior ("noise_shape"): f64 = 3.0, [0.01, 1e6];
-        /// Scale of that prior, in units of the target's variance.
+        /// Scale of the inverse-Gamma prior on a constant noise variance, in units of the variance
+        /// of the target.
         noise_scale_prior ("noise_rate"): f64 = 0.1, [1e-9, 1e6];
-        /// Factor of every tree that is added (with a constant noise, of the first tree too).
+        /// Factor on the output of every added tree (with constant noise, of the first tree too).
+        /// Smaller values overfit less and need more trees.
         shrinkage: f64 = 0.5, [0.01, 1.0];
-        /// What of the earlier trees a tree is fitted to.
+        /// How the residuals for an added tree are computed from the earlier trees: `mean` uses
+        /// their posterior means, `draw` one posterior draw, `redrawn` a new draw in every epoch.
         residuals: Residuals = Residuals::Mean, [0, 0];
-        /// Whether the posteriors of all trees are improved together, where held-out rows can judge it.
+        /// Whether the posteriors of all trees are also trained jointly, if there is a validation
+        /// set. It improves predictions and takes longer.
         joint_training ("joint"): bool = true, [0, 0];
-        /// Inverse temperature of the gates.
+        /// Inverse temperature of the gates. Larger values give sharper splits under the same prior
+        /// on the weights.
         beta: f64 = 1.0, [0.01, 100.0];
-        /// Rank of the posterior covariance besides its diagonal (at most the number of weights).
+        /// Rank of the low-rank part of the posterior covariance, besides its diagonal (at most the
+        /// number of weights). 0 means independent weights; larger values model more correlations
+        /// and take longer.
         rank: usize = 5, [0, 100_000];
-        /// Where the prior variances come from.
+        /// Prior variances of the weights: `ard` learns one per input and kind of weight and so
+        /// shrinks irrelevant inputs, `group` learns one per kind of weight, `fixed` uses
+        /// `prior_scale` for all weights.
         prior: Prior = Prior::Ard, [0, 0];
-        /// Prior standard deviation of every weight: fixed, or where learning starts.
+        /// Prior standard deviation of the weights; the initial value if `prior` is `ard` or
+        /// `group`. Smaller values regularise more.
         prior_scale: f64 = 0.5, [1e-3, 100.0];
-        /// Weight of the KL term of the ELBO; 1 is Bayes.
+        /// Weight of the KL term in the ELBO. 1 is the Bayesian posterior; smaller values fit the
+        /// data more closely.
         kl_weight: f64 = 1.0, [0.0, 10.0];
-        /// Peak step size of Adam, decayed to zero by a cosine; auto: 0.01, for classes 0.02.
+        /// Peak learning rate of Adam, which falls to zero by a cosine schedule. Reduce it if
+        /// training diverges; auto: 0.01 for regression, 0.02 for classification.
         learning_rate: Option<f64> = None, [1e-6, 1.0];
-        /// Rows per step; auto: by the number of rows.
+        /// Number of rows per optimiser step; auto: 64, 128 or 256, depending on the number of
+        /// rows.
         batch_size: Option<usize> = None, [1, 1_000_000];
-        /// Passes over the training rows in the last run of all trees; auto: by the number of rows. The first tree has half of them,
-        /// each tree that is added 0.15 of them by itself and (with `joint_training`) a tenth with the others.
+        /// Number of passes over the training rows in the final joint run; auto: about 12000
+        /// optimiser steps, but 40 to 1500 epochs. The first tree is trained for half as many, each
+        /// added tree for 0.15 times as many, and each joint run after an added tree for a tenth.
         n_epochs: Option<usize> = None, [1, 1_000_000];
-        /// Parameter draws per step, antithetic pairs from 2 on; auto: by the number of rows.
+        /// Number of posterior draws per optimiser step, in antithetic pairs if more than one. More
+        /// draws give gradients with less variance and take longer; auto: 4 below 3000 rows, else
+        /// 2.
         n_draws: Option<usize> = None, [1, 64];
-        /// Fits whose posteriors are averaged: of the shapes that come near the best, in transpose.
+        /// Number of fits whose posteriors are averaged: of the candidates near the best on the
+        /// validation set, in turn. More fits predict better and take longer in proportion.
         n_fits: usize = 4, [1, 100];
-        /// Posterior draws kept for prediction.
+        /// Number of posterior draws kept for prediction. More draws give smoother predictive
+        /// distributions and slower predictions.
         n_members: usize = 100, [1, 10_000];
-        /// Whether to keep the epoch of a run that was best on held-out rows.
+        /// Whether a training run keeps the epoch with the best validation score instead of the
+        /// last one.
         early_stopping: bool = true, [0, 0];
-        /// Part of the training rows held out where none are given.
+        /// Fraction of the training rows in the validation set, if no validation set is given.
         validation_fraction: f64 = 0.1, [0.01, 0.5];
-        /// Scaling of numeric inputs; auto: chosen on held-out rows.
+        /// Scaling of numeric inputs: `standard` (mean 0, standard deviation 1), or `quantile`
+        /// (ranks mapped to a standard Normal), which suits skewed columns; auto: chosen on the
+        /// validation set.
         scaling: Option<Scaling> = None, [0, 0];
-        /// Rotation of numeric inputs; auto: chosen on held-out rows.
+        /// Rotation of numeric inputs: `none`, `pca` (whitened principal components) or `both`
+        /// (original and rotated inputs). Rotation suits correlated columns; auto: chosen on the
+        /// validation set.
         rotation: Option<Rotation> = None, [0, 0];
-        /// Whether the squares of numeric inputs are inputs too; auto: chosen on held-out rows.
+        /// Whether squares of the numeric inputs are added as inputs, which suits quadratic
+        /// effects; auto: chosen on the validation set.
         squares: Option<bool> = None, [0, 0];
-        /// Categories per column that get an input of their own; rarer ones share one.
+        /// Maximum number of categories per column with an input of their own; rarer categories
+        /// share one input.
         max_categories: usize = 32, [1, 10_000];
-        /// Least standard deviation of a leaf, in units of the target's; auto: 0.001, or half the target's resolution.
+        /// Lower bound on the predicted noise standard deviation, in units of the standard
+        /// deviation of the target. Increase it if predictions are overconfident; auto: 0.001, or
+        /// half the step of a target with few distinct values.
         min_scale: Option<f64> = None, [0.0, 10.0];
     }
 }
 
 impl VsgbmParams {
-    /// What it tells the fit of its trees.
+    /// The configuration of the trees.
     pub(super) fn config(&self) -> SoftTreeConfig {
         let is_constant = self.noise == NoiseModel::Constant;
         SoftTreeConfig {
@@ -128,7 +162,7 @@ impl VsgbmParams {
                 self.leaf_mixing
             },
             mixing_levels: self.mixing_levels,
-            // what is smooth the added trees can follow; components are for noise that is not Normal
+            // added trees can fit any smooth mean; a mixture pays only for noise that is not Normal
             prefers_blend: true,
             beta: self.beta,
             rank: self.rank,

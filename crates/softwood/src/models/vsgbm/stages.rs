@@ -1,4 +1,5 @@
-//! Trees fitted one after the other to what the earlier ones leave, then improved together.
+//! Boosting stages: trees are fitted one after the other to the residuals of the earlier trees,
+//! then all trees are trained jointly.
 
 use std::ops::ControlFlow;
 
@@ -8,7 +9,7 @@ use crate::inference::schedule::TrainingSchedule;
 use crate::likelihood::NoiseModel;
 use crate::model::{CurvePoint, Trial};
 use crate::models::vsgbm::noise::{self, InverseGamma};
-use crate::models::vsgbm::offset::{predict_raw, residuals};
+use crate::models::vsgbm::offset::{predict_offset, residuals};
 use crate::models::vsgbm::params::{NoiseUpdate, Residuals, VsgbmParams};
 use crate::rng::Key;
 use crate::soft::additive::AdditiveLayout;
@@ -18,73 +19,79 @@ use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedRows, EncodedSplit};
 use crate::variational::fitted::draw_weights;
-use crate::variational::init;
+use crate::variational::init::WeightInitializer;
 use crate::variational::minibatch::score_rows;
-use crate::variational::optimizer_state::start_posterior;
+use crate::variational::optimizer_state::initial_posterior;
+use crate::variational::streams;
 use crate::variational::train::{Trained, TrainingRun, train};
 
-/// Most trees where their number is left open.
+/// Maximum number of trees if `n_estimators` is automatic.
 const MAX_TREES: usize = 10;
-/// Trees without a better held-out score after which no more are added.
+/// Number of added trees if `n_estimators` is automatic and there is no validation set.
+const ADDED_WITHOUT_VALIDATION: usize = 2;
+/// Number of trees without a better validation score after which no more are added.
 const PATIENCE: usize = 3;
-/// Levels of the trees that are added, where that is left open.
+/// Depth of an added tree if `max_depth` is automatic.
 const ADDED_DEPTH: usize = 3;
-/// Length of the run of an added tree, in parts of a full run.
+/// Length of the training run of an added tree, as a fraction of a full run.
 const ADDED_RUN: f64 = 0.15;
-/// Length and step size of the joint run after each tree, in parts of those of a full run of one tree: trees are counted by
-/// what they are worth together.
+/// Length of the joint run after each added tree, as a fraction of a full run. The number of trees
+/// is selected by the scores after these runs.
 const CORRECTIVE_RUN: f64 = 0.1;
+/// Learning rate of that run, as a fraction of that of a single tree.
 const CORRECTIVE_RATE: f64 = 0.5;
-/// Draws by which held-out rows are scored.
+/// Number of posterior draws that score the validation rows.
 const SCORE_DRAWS: usize = 32;
 
-/// What trees are added to.
+/// A sum of trees with a posterior over their weights.
 #[derive(Debug, Clone)]
 pub(super) struct AdditiveModel {
     pub(super) spec: SoftTreeSpec,
-    /// Posteriors of the trees in their order, each of one tree or more.
+    /// Independent blocks of the posterior, each over the weights of one or more consecutive trees.
     pub(super) blocks: Vec<LowRank>,
-    /// Mean held-out log-likelihood; NaN where nothing is held out.
-    pub(super) held_out: f64,
+    /// Mean validation log-likelihood; NaN without a validation set.
+    pub(super) validation_score: f64,
     pub(super) curve: Vec<CurvePoint>,
 }
 
-/// Where a model grows.
-pub(super) struct Stage<'a> {
+/// Parameters, data and schedule of the stages.
+pub(super) struct Stages<'a> {
     pub(super) params: &'a VsgbmParams,
     pub(super) config: &'a SoftTreeConfig,
     pub(super) split: &'a EncodedSplit,
+    /// Schedule of a full training run.
     pub(super) schedule: TrainingSchedule,
-    /// Hears of every epoch: what is done, of how much.
+    /// Callback after every epoch: stage, epochs done, epochs in total, latest evaluation.
     pub(super) on_epoch: &'a dyn Fn(&str, usize, usize, &CurvePoint) -> ControlFlow<()>,
 }
 
 impl AdditiveModel {
-    /// A model of one tree.
-    pub(super) fn of(first: Trained, stage_fit: &Stage<'_>, key: Key) -> Self {
-        let is_shrunk = stage_fit.params.noise == NoiseModel::Constant && stage_fit.n_trees() > 1;
+    /// A model of one tree. With constant noise the first tree is shrunk if others follow.
+    pub(super) fn new(first: Trained, stages: &Stages<'_>, key: Key) -> Self {
+        let is_shrunk = stages.params.noise == NoiseModel::Constant && stages.max_trees() > 1;
         let layout = first.spec.stack.first;
         let mut model = Self {
             spec: first.spec,
             blocks: vec![first.posterior],
-            held_out: first.held_out,
+            validation_score: first.validation_score,
             curve: first.curve,
         };
         if is_shrunk {
-            shrink(&layout, stage_fit.params.shrinkage, &mut model.blocks[0]);
-            model.settle_noise(stage_fit);
-            model = model.with_validation_score(stage_fit.split, key);
+            shrink(&layout, stages.params.shrinkage, &mut model.blocks[0]);
+            model.update_noise(stages);
+            model = model.with_validation_score(stages.split, key);
         }
         model
     }
 
-    /// Sets a constant noise to what the trees leave as they are now: a tree that was shrunk leaves more than it did in training.
-    fn settle_noise(&mut self, stage_fit: &Stage<'_>) {
+    /// Sets a constant noise variance to its posterior mode given the residuals of all trees: the
+    /// residuals of a shrunk tree are larger than those during its training.
+    fn update_noise(&mut self, stages: &Stages<'_>) {
         if let SoftLikelihood::KnownNoise { .. } = self.spec.likelihood {
-            let rows = &stage_fit.split.train;
-            let squares = noise::squares(&self.spec, &self.means(), rows);
-            let prior = InverseGamma::prior(stage_fit.params);
-            let posterior = prior.after(rows.total_weight, squares, NoiseUpdate::Exact);
+            let rows = &stages.split.train;
+            let squares = noise::sum_of_squares(&self.spec, &self.means(), rows);
+            let prior = InverseGamma::prior(stages.params);
+            let posterior = prior.update(rows.total_weight, squares, NoiseUpdate::Exact);
             let sd = posterior.mode().sqrt();
             self.spec.likelihood = SoftLikelihood::KnownNoise { sd };
         }
@@ -94,7 +101,7 @@ impl AdditiveModel {
         1 + self.spec.stack.n_added
     }
 
-    /// Means of all weights.
+    /// Posterior means of all weights.
     fn means(&self) -> Vec<f32> {
         let blocks = self.blocks.iter();
         blocks
@@ -102,8 +109,8 @@ impl AdditiveModel {
             .collect()
     }
 
-    /// The same with one tree more.
-    fn with(&self, added: &Layout, fit: Trained) -> Self {
+    /// This model with one more tree.
+    fn with_tree(&self, added: &Layout, fit: Trained) -> Self {
         let mut model = self.clone();
         model.spec.likelihood = fit.spec.likelihood;
         model.spec.stack.added = *added;
@@ -112,61 +119,61 @@ impl AdditiveModel {
         model
     }
 
-    /// The same with what it says of held-out rows, if there are any.
+    /// This model with its score on the validation set, if there is one.
     pub(super) fn with_validation_score(self, split: &EncodedSplit, key: Key) -> Self {
-        let held_out = split.held_out.as_ref();
-        let held_out = held_out.map_or(f64::NAN, |rows| self.score(rows, key));
-        Self { held_out, ..self }
+        let validation = split.validation.as_ref();
+        Self {
+            validation_score: validation.map_or(f64::NAN, |rows| self.score(rows, key)),
+            ..self
+        }
     }
 
-    /// Mean log-likelihood of rows under draws of the posterior.
+    /// Mean log-likelihood of rows under the mixture of posterior draws.
     fn score(&self, rows: &EncodedRows, key: Key) -> f64 {
         let draws = draw_weights(&self.blocks, SCORE_DRAWS, key);
         rows.mean(&score_rows(&self.spec, &draws, rows))
     }
 }
 
-impl Stage<'_> {
-    fn n_trees(&self) -> usize {
+impl Stages<'_> {
+    /// Maximum number of trees.
+    fn max_trees(&self) -> usize {
         self.params.n_estimators.unwrap_or(MAX_TREES)
     }
 
-    /// Adds trees: as many as asked for, or as long as held-out rows gain.
-    pub(super) fn grow(
+    /// Adds trees up to `n_estimators`, or while the validation score improves.
+    pub(super) fn add_trees(
         &self,
         start: AdditiveModel,
         key: Key,
         trials: &mut Vec<Trial>,
     ) -> Result<AdditiveModel> {
-        let held_out = self.split.held_out.as_ref();
-        let is_open = self.params.n_estimators.is_none();
-        if is_open && held_out.is_none() {
-            return self.grow_blindly(start, key);
+        let validation = self.split.validation.as_ref();
+        let is_automatic = self.params.n_estimators.is_none();
+        if is_automatic && validation.is_none() {
+            return self.add_default_number(start, key);
         }
+        let score_key = key.child(streams::added_trees::SCORE);
         let mut best = start.clone();
         let mut model = start;
-        while model.n_trees() < self.n_trees() {
+        while model.n_trees() < self.max_trees() {
             let at = model.n_trees();
-            model = self.add(&model, at, key.child(at as u64))?;
-            if let (true, Some(rows)) = (self.params.joint_training, held_out) {
-                model.held_out = model.score(rows, key.child(1000));
-                model = self.train_jointly(
-                    model,
-                    CORRECTIVE_RUN,
-                    CORRECTIVE_RATE,
-                    key.child(2000 + at as u64),
-                )?;
+            model = self.add_tree(&model, at, key.child(at as u64))?;
+            if let (true, Some(rows)) = (self.params.joint_training, validation) {
+                model.validation_score = model.score(rows, score_key);
+                let key = key.child(streams::added_trees::CORRECTIVE_RUNS + at as u64);
+                model = self.train_jointly(model, CORRECTIVE_RUN, CORRECTIVE_RATE, key)?;
             }
-            let Some(rows) = held_out else {
+            let Some(rows) = validation else {
                 best = model.clone();
                 continue;
             };
-            model.held_out = model.score(rows, key.child(1000));
+            model.validation_score = model.score(rows, score_key);
             trials.push(Trial {
                 what: format!("{} trees", model.n_trees()),
-                held_out: model.held_out,
+                held_out: model.validation_score,
             });
-            if !is_open || model.held_out > best.held_out {
+            if !is_automatic || model.validation_score > best.validation_score {
                 best = model.clone();
             } else if model.n_trees() >= best.n_trees() + PATIENCE {
                 break;
@@ -175,22 +182,19 @@ impl Stage<'_> {
         Ok(best)
     }
 
-    /// Adds a few trees where no rows can judge them.
-    fn grow_blindly(&self, start: AdditiveModel, key: Key) -> Result<AdditiveModel> {
+    /// Adds [`ADDED_WITHOUT_VALIDATION`] trees.
+    fn add_default_number(&self, start: AdditiveModel, key: Key) -> Result<AdditiveModel> {
         let mut model = start;
-        for at in 1..=2 {
-            model = self.add(&model, at, key.child(at as u64))?;
+        for at in 1..=ADDED_WITHOUT_VALIDATION {
+            model = self.add_tree(&model, at, key.child(at as u64))?;
         }
         Ok(model)
     }
 
-    /// One tree more, fitted to what the others leave.
-    fn add(&self, model: &AdditiveModel, at: usize, key: Key) -> Result<AdditiveModel> {
-        let EncodedSplit {
-            train: rows,
-            held_out,
-            ..
-        } = self.split;
+    /// The model with one more tree, which is fitted to the residuals of the others. `at` is the
+    /// index of the new tree.
+    fn add_tree(&self, model: &AdditiveModel, at: usize, key: Key) -> Result<AdditiveModel> {
+        let rows = &self.split.train;
         let first = model.spec.stack.first;
         let added = if model.spec.stack.n_added > 0 {
             model.spec.stack.added
@@ -201,32 +205,30 @@ impl Stage<'_> {
                 ..first
             }
         };
-        let drawn = |epoch: usize| {
-            let weights = draw_weights(&model.blocks, 1, key.child(2).child(epoch as u64));
-            predict_raw(&model.spec, &weights, rows)
+        let offset_key = key.child(streams::added_tree::OFFSET_DRAWS);
+        let drawn_offset = |epoch: usize| {
+            let weights = draw_weights(&model.blocks, 1, offset_key.child(epoch as u64));
+            predict_offset(&model.spec, &weights, rows)
         };
         let means = model.means();
         let offset = match self.params.residuals {
-            Residuals::Mean => predict_raw(&model.spec, &means, rows),
-            Residuals::Draw | Residuals::Redrawn => drawn(0),
+            Residuals::Mean => predict_offset(&model.spec, &means, rows),
+            Residuals::Draw | Residuals::Redrawn => drawn_offset(0),
         };
-        let residuals = residuals(&model.spec, &offset, rows);
-        let weights = init::weights(
-            rows,
-            model.spec.likelihood,
-            Some(&residuals),
-            &added,
-            model.spec.beta,
-            key.child(1),
-        );
-        let with = |rows: &EncodedRows, offset: Vec<f32>| EncodedRows {
+        let initializer = WeightInitializer {
+            train: rows,
+            likelihood: model.spec.likelihood,
+            residuals: Some(&residuals(&model.spec, &offset, rows)),
+            beta: model.spec.beta,
+        };
+        let weights = initializer.weights(&added, key.child(streams::added_tree::INITIAL_WEIGHTS));
+        let with_offset = |rows: &EncodedRows, offset: Vec<f32>| EncodedRows {
             offset,
             ..rows.clone()
         };
-        let train_rows = with(rows, offset);
-        let spare = held_out
-            .as_ref()
-            .map(|rows| with(rows, predict_raw(&model.spec, &means, rows)));
+        let train_rows = with_offset(rows, offset);
+        let validation_rows = (self.split.validation.as_ref())
+            .map(|rows| with_offset(rows, predict_offset(&model.spec, &means, rows)));
         let schedule = self.schedule.part(ADDED_RUN);
         let training_run = TrainingRun {
             config: self.config,
@@ -235,61 +237,68 @@ impl Stage<'_> {
                 ..model.spec
             },
             train: &train_rows,
-            held_out: spare.as_ref(),
-            start: start_posterior(self.config, weights, key.child(3)),
+            validation: validation_rows.as_ref(),
+            start: initial_posterior(
+                self.config,
+                weights,
+                key.child(streams::added_tree::INITIAL_FACTORS),
+            ),
             schedule,
-            is_warm: false,
-            keeps_scale: false,
-            redraw_offset: (self.params.residuals == Residuals::Redrawn).then_some(&drawn),
+            is_warm_start: false,
+            freezes_scale: false,
+            redraw_offset: (self.params.residuals == Residuals::Redrawn).then_some(&drawn_offset),
         };
         let stage = format!("tree {}", at + 1);
-        let mut fit = train(&training_run, key.child(4), &mut |epoch, point| {
+        let training_key = key.child(streams::added_tree::TRAINING);
+        let mut fit = train(&training_run, training_key, &mut |epoch, point| {
             (self.on_epoch)(&stage, epoch, schedule.n_epochs, point)
         })?;
         shrink(&added, self.params.shrinkage, &mut fit.posterior);
-        let mut model = model.with(&added, fit);
-        model.settle_noise(self);
+        let mut model = model.with_tree(&added, fit);
+        model.update_noise(self);
         Ok(model)
     }
 
-    /// Improves the posteriors of all trees together. Of the start and the end the better one on held-out rows is kept; where there are
-    /// none, scales stay as they are: nothing would tell that they take for noise what the KL term keeps from the mean.
+    /// Trains the posteriors of all trees jointly, with a fraction of the epochs and of the
+    /// learning rate of a full run. Returns the input model if its validation score is better.
+    /// Without a validation set the scale channel is not trained: it would fit as noise the part of
+    /// the mean that the KL term shrinks away, and no score would show it.
     pub(super) fn train_jointly(
         &self,
         model: AdditiveModel,
-        share: f64,
+        fraction: f64,
         rate: f64,
         key: Key,
     ) -> Result<AdditiveModel> {
-        let mut schedule = self.schedule.part(share);
+        let mut schedule = self.schedule.part(fraction);
         schedule.learning_rate *= rate;
         let training_run = TrainingRun {
             config: self.config,
             spec: model.spec,
             train: &self.split.train,
-            held_out: self.split.held_out.as_ref(),
-            start: concatenated(&model.blocks),
+            validation: self.split.validation.as_ref(),
+            start: concatenate(&model.blocks),
             schedule,
-            is_warm: true,
-            keeps_scale: self.split.held_out.is_none(),
+            is_warm_start: true,
+            freezes_scale: self.split.validation.is_none(),
             redraw_offset: None,
         };
         let fit = train(&training_run, key, &mut |epoch, point| {
             (self.on_epoch)("all trees together", epoch, schedule.n_epochs, point)
         })?;
-        if model.held_out > fit.held_out {
+        if model.validation_score > fit.validation_score {
             return Ok(model);
         }
         Ok(AdditiveModel {
             spec: fit.spec,
             blocks: vec![fit.posterior],
-            held_out: fit.held_out,
+            validation_score: fit.validation_score,
             curve: fit.curve,
         })
     }
 }
 
-/// Multiplies what a tree says by a factor.
+/// Multiplies the output of a tree by a factor.
 fn shrink(layout: &Layout, factor: f64, posterior: &mut LowRank) {
     let n = posterior.n_weights;
     let leaves = layout.n_gates() * layout.width()..n;
@@ -301,8 +310,9 @@ fn shrink(layout: &Layout, factor: f64, posterior: &mut LowRank) {
     }
 }
 
-/// One posterior over the weights of several; those that were independent share their low-rank directions from then on.
-fn concatenated(blocks: &[LowRank]) -> LowRank {
+/// One posterior over the weights of several independent blocks. The blocks share the columns of
+/// the low-rank part from then on.
+fn concatenate(blocks: &[LowRank]) -> LowRank {
     let rank = blocks.iter().map(|block| block.rank).max().unwrap_or(0);
     let n_weights = blocks.iter().map(|block| block.n_weights).sum();
     let mut values = Vec::with_capacity(n_weights * (rank + 2));
@@ -316,7 +326,7 @@ fn concatenated(blocks: &[LowRank]) -> LowRank {
         for block in blocks {
             let n = block.n_weights;
             match block.factors().get(column * n..(column + 1) * n) {
-                Some(own) => values.extend_from_slice(own),
+                Some(factor) => values.extend_from_slice(factor),
                 None => values.extend(std::iter::repeat_n(0.0, n)),
             }
         }

@@ -1,98 +1,60 @@
-//! The fitted variational soft tree: one posterior or several averaged, whose draws are its members.
-
-use serde_json::json;
+//! The fitted variational soft tree: one posterior or an average of several; its members are
+//! posterior draws.
 
 use crate::data::schema::Schema;
 use crate::data::table::Rows;
-use crate::data::target::TargetUnits;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::{Model, Training};
 use crate::models::vst::params::VstParams;
 use crate::params;
 use crate::predictive::block::{Block, Head};
-use crate::rng::Key;
 use crate::store::record::Record;
-use crate::variational::fitted::{FittedHeader, FittedTrees, draws_key, members_of};
+use crate::variational::ensemble::{FittedEnsemble, StoredNames};
 
-/// A fitted variational soft tree: one posterior, or several averaged.
+const STORED_NAMES: StoredNames = StoredNames {
+    headers: "trees",
+    array: "tree",
+};
+
+/// A fitted variational soft tree: one posterior, or an average of several.
 #[derive(Debug, Clone)]
 pub struct Vst {
-    pub(super) schema: Schema,
     pub(super) params: VstParams,
-    pub(super) training: Training,
-    pub(super) standard: TargetUnits,
-    pub(super) key: Key,
-    pub(super) trees: Vec<FittedTrees>,
+    pub(super) ensemble: FittedEnsemble,
 }
 
 impl Vst {
-    /// Parameters it was fitted with.
+    /// The parameters of the fit.
     pub fn params(&self) -> &VstParams {
         &self.params
     }
 
-    /// Mean and covariance (row-major) of the weights of tree `tree`, leaf by leaf after the gates; inputs are encoded
-    /// and standardised, the bias is the last weight of each row.
+    /// Posterior mean and covariance (row-major) of the weights of tree `tree`; `None` if there is
+    /// no such tree. Gates come first, then the leaves, channel by channel; each gate or leaf has
+    /// one weight per encoded input and the bias last.
     pub fn weights(&self, tree: usize) -> Option<(Vec<f64>, Vec<f64>)> {
-        let posterior = self.trees.get(tree)?.blocks.first()?;
-        Some((
-            posterior
-                .mean()
-                .iter()
-                .map(|&mean| f64::from(mean))
-                .collect(),
-            posterior.covariance(),
-        ))
+        let posterior = self.ensemble.fits.get(tree)?.blocks.first()?;
+        let mean = posterior.mean().iter().map(|&mean| f64::from(mean));
+        Some((mean.collect(), posterior.covariance()))
     }
 
-    /// Builds the model from its record.
+    /// Restores the model from its record.
     pub(crate) fn from_record(record: &Record) -> Result<Self> {
-        let headers: Vec<FittedHeader> = record.part("trees")?;
-        let schema: Schema = record.part("schema")?;
         let params: VstParams = params::from_record(&record.part("params")?)?;
-        let key: Key = record.part("key")?;
-        let n_trees = headers.len();
-        if n_trees == 0 || n_trees > params.n_members {
-            return Err(Error::Format(format!(
-                "{n_trees} trees for {} members",
-                params.n_members
-            )));
-        }
-        let mut trees = Vec::with_capacity(n_trees);
-        for (at, header) in headers.into_iter().enumerate() {
-            let draws = (
-                draws_key(key, at),
-                members_of(params.n_members, n_trees, at),
-            );
-            let name = format!("tree{at}");
-            trees.push(FittedTrees::restore(header, record, &schema, &name, draws)?);
-        }
         Ok(Self {
-            schema,
+            ensemble: FittedEnsemble::restore(record, STORED_NAMES, params.n_members)?,
             params,
-            training: record.part("training")?,
-            standard: TargetUnits::from_record(record)?,
-            key,
-            trees,
         })
     }
 }
 
 impl Model for Vst {
     fn schema(&self) -> &Schema {
-        &self.schema
+        &self.ensemble.schema
     }
 
     fn head(&self) -> Head {
-        if let Some(classes) = self.schema.classes() {
-            return Head::Categorical {
-                classes: classes.len(),
-            };
-        }
-        let components = self.trees.iter().map(FittedTrees::n_components);
-        Head::Normal {
-            components: components.max().unwrap_or(1),
-        }
+        self.ensemble.head()
     }
 
     fn n_members(&self) -> usize {
@@ -100,32 +62,19 @@ impl Model for Vst {
     }
 
     fn members(&self, rows: &Rows<'_>, out: &mut Block) -> Result<()> {
-        out.shift = self.standard.shift;
-        out.scale = self.standard.scale;
-        let mut first = 0;
-        for tree in &self.trees {
-            tree.fill(rows, first, out);
-            first += tree.n_draws();
-        }
+        self.ensemble.members(rows, out);
         Ok(())
     }
 
     fn training(&self) -> &Training {
-        &self.training
+        &self.ensemble.training
     }
 
     fn record(&self) -> Record {
-        let headers: Vec<FittedHeader> = self.trees.iter().map(FittedTrees::header).collect();
-        let meta = json!({
-            "schema": self.schema, "params": self.params, "training": self.training,
-            "standard": self.standard, "key": self.key, "trees": headers,
-        });
-        let arrays = self.trees.iter().enumerate();
-        let arrays = arrays.map(|(at, tree)| (format!("tree{at}"), tree.array()));
         Record {
             family: "vst".to_owned(),
-            meta,
-            arrays: arrays.collect(),
+            meta: self.ensemble.meta(STORED_NAMES, &self.params),
+            arrays: self.ensemble.arrays(STORED_NAMES),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Variational soft tree. What it is, in formulas, stands in `vst.md`, where users find it too: on [`VstParams`].
+//! Variational soft tree. `vst.md` has the model in formulas; it is also the documentation of
+//! [`VstParams`].
 
 mod fitted;
 mod params;

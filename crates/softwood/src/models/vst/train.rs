@@ -1,21 +1,20 @@
-//! Fitting: merge equal rows, set rows aside, choose a shape, train the winner.
+//! Training: deduplicate rows, split off a validation set, select tree shapes and encodings, train
+//! the selected candidates.
 
 use crate::data::dataset::Dataset;
-use crate::data::encoding::Encoder;
-use crate::data::split::n_raw_rows;
 use crate::error::Result;
 use crate::fit::{Fit, Run};
 use crate::model::Training;
 use crate::models::vst::fitted::Vst;
 use crate::models::vst::params::VstParams;
-use crate::observer::Progress;
 use crate::params::Checked;
 use crate::store::record::Record;
 use crate::variational::config::SoftTreeConfig;
-use crate::variational::encoded_rows::TargetScale;
-use crate::variational::fitted::{FittedTrees, draws_key, members_of};
-use crate::variational::selection::{RankedCandidate, SelectionContext, choose, train_one};
-use crate::variational::train::{Trained, converged};
+use crate::variational::ensemble::{FitPosterior, FittedEnsemble};
+use crate::variational::fit_rows::FitRows;
+use crate::variational::selection::{RankedCandidate, SelectionContext, select, train_candidate};
+use crate::variational::streams::run as streams;
+use crate::variational::train::{converged, report_epoch};
 
 impl Fit for VstParams {
     type Fitted = Vst;
@@ -26,96 +25,73 @@ impl Fit for VstParams {
     }
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vst> {
-        let whole = data.deduplicated();
+        let deduplicated = data.deduplicated();
         let config = SoftTreeConfig::from(&**params);
-        let split = if run.held_out.is_none() {
-            config.validation_split(&whole, run.key.child(1))
-        } else {
-            None
-        };
-        let (train_rows, validation) = match &split {
-            Some((train_rows, validation)) => (train_rows, Some(validation)),
-            None => (&whole, run.held_out),
-        };
-        let context = SelectionContext {
-            config: &config,
-            data: train_rows,
-            held_out: validation,
-            n_rows: n_raw_rows(train_rows),
-            scale: TargetScale::of(train_rows, &config),
-            schedule: config.schedule(train_rows),
-            run,
-        };
+        let split_key = run.key.child(streams::VALIDATION_SPLIT);
+        let rows = FitRows::new(&config, &deduplicated, run, split_key);
+        let context = SelectionContext::new(&config, &rows, run);
         fit(params, &context, data)
     }
 }
 
+/// Selects candidates and fits `n_fits` of them.
 fn fit(params: &VstParams, context: &SelectionContext<'_>, data: &Dataset) -> Result<Vst> {
     let run = context.run;
-    let (ranking, trials) = choose(context)?;
+    let (ranking, trials) = select(context)?;
     let n_fits = params.n_fits.min(params.n_members);
     let fits = run.pool.map(n_fits, |at| {
         let ranked = &ranking[at % ranking.len()];
         let candidate = &ranked.candidate;
-        let split = context.split(candidate.encoding);
+        let split = context.encode(candidate.encoding);
         let schedule = context.schedule;
-        let trained = train_one(
+        let full_run = train_candidate(
             context,
             &split,
             candidate,
             schedule,
-            run.key.child(20).child(at as u64),
+            run.key.child(streams::FITS).child(at as u64),
             &mut |epoch, point| {
                 let (done, total) = (at * schedule.n_epochs + epoch, n_fits * schedule.n_epochs);
-                run.observer.step(&Progress {
-                    stage: "fitting",
-                    done,
-                    total,
-                    elbo: Some(point.elbo).filter(|elbo| elbo.is_finite()),
-                    held_out: point.held_out,
-                })
+                report_epoch(run.observer, "fitting", done, total, point)
             },
         )?;
-        // a given number of epochs is kept to; repeats of one candidate must differ
+        // the short run is no alternative if the user chose the number of epochs, nor for a second
+        // fit of the same candidate, which must differ from the first
         let may_be_short = params.early_stopping && params.n_epochs.is_none() && at < ranking.len();
         let trained = if may_be_short {
-            ranked.better(trained)
+            ranked.better(full_run)
         } else {
-            trained
+            full_run
         };
         Ok((split.encoder, trained))
     });
     let fits = converged(fits)?;
-    let n_fits = fits.len();
     let training = Training {
         curve: fits[0].1.curve.clone(),
         trials,
-        chosen: describe(&ranking, n_fits),
+        chosen: describe(&ranking, fits.len()),
         target_sd: context.scale.target_sd(),
         ..Training::default()
     };
-    let key = run.key.child(30);
-    let tree = |(at, (encoder, fit)): (usize, (Encoder, Trained))| {
-        let n_draws = members_of(params.n_members, n_fits, at);
-        FittedTrees::new(
-            encoder,
-            fit.spec,
-            vec![fit.posterior],
-            n_draws,
-            draws_key(key, at),
-        )
-    };
+    let posteriors = fits.into_iter().map(|(encoder, trained)| FitPosterior {
+        encoder,
+        spec: trained.spec,
+        blocks: vec![trained.posterior],
+    });
     Ok(Vst {
-        schema: data.schema().clone(),
         params: params.clone(),
-        training,
-        standard: context.scale.standard,
-        key,
-        trees: fits.into_iter().enumerate().map(tree).collect(),
+        ensemble: FittedEnsemble::new(
+            data.schema().clone(),
+            training,
+            context.scale.standard,
+            posteriors.collect(),
+            params.n_members,
+            run.key.child(streams::POSTERIOR_DRAWS),
+        ),
     })
 }
 
-/// The candidates that are fitted, as a user reads them.
+/// Description of the fitted candidates for users.
 fn describe(ranking: &[RankedCandidate], n_fits: usize) -> String {
     let names: Vec<String> = ranking
         .iter()

@@ -1,0 +1,156 @@
+//! Warm start: adds trees to a fitted model if `n_estimators` has grown, then trains all trees
+//! jointly in a short run.
+
+use serde_json::json;
+
+use crate::data::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::fit::{Run, check_fixed_params, check_same_family, check_same_schema};
+use crate::model::{CurvePoint, Model, Training};
+use crate::models::vsgbm::fitted::Vsgbm;
+use crate::models::vsgbm::params::VsgbmParams;
+use crate::models::vsgbm::stages::{AdditiveModel, Stages};
+use crate::models::vsgbm::train::{FitOutcome, JOINT_RATE, assemble};
+use crate::rng::Key;
+use crate::store::record::Record;
+use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
+use crate::variational::fitted::FittedTrees;
+use crate::variational::streams;
+use crate::variational::train::{converged, report_epoch};
+
+/// Length of the joint run of a warm start without new trees, as a fraction of a full run.
+const WARM_RUN: f64 = 0.05;
+/// Learning rate of that run, as a fraction of that of a full run.
+const WARM_RATE: f64 = 0.1;
+
+/// Parameters that a warm start cannot change.
+const FIXED: &[&str] = &[
+    "max_depth",
+    "leaf_model",
+    "leaf_mixing",
+    "mixing_levels",
+    "noise",
+    "homoscedastic_warmup",
+    "calibrate_noise",
+    "beta",
+    "rank",
+    "n_fits",
+    "scaling",
+    "rotation",
+    "squares",
+    "max_categories",
+    "min_scale",
+];
+
+/// Continues training from a fitted model on deduplicated rows.
+///
+/// # Errors
+/// When the model, the data or the parameters do not allow a warm start, or when training fails.
+pub(super) fn warm_start(
+    params: &VsgbmParams,
+    record: &Record,
+    data: &Dataset,
+    run: &Run<'_>,
+) -> Result<Vsgbm> {
+    let fitted = fitted_model(params, record, data)?;
+    let outcomes = run.pool.map(fitted.ensemble.fits.len(), |at| {
+        let key = run.key.child(streams::run::FITS).child(at as u64);
+        continue_fit(params, &fitted, &fitted.ensemble.fits[at], data, run, key)
+    });
+    let outcomes = converged(outcomes)?;
+    let training = Training {
+        curve: outcomes[0].model.curve.clone(),
+        chosen: outcomes[0].description.clone(),
+        target_sd: fitted.ensemble.training.target_sd,
+        ..Training::default()
+    };
+    let model = assemble(params, outcomes, training, data, run.key);
+    Ok(Vsgbm {
+        noise_factor: fitted.noise_factor,
+        ..model
+    })
+}
+
+/// Continues the training of one fit of the ensemble.
+fn continue_fit(
+    params: &VsgbmParams,
+    fitted: &Vsgbm,
+    fit: &FittedTrees,
+    data: &Dataset,
+    run: &Run<'_>,
+    key: Key,
+) -> Result<FitOutcome> {
+    let config = params.config();
+    let scale = TargetScale {
+        standard: fitted.ensemble.standard,
+        likelihood: fit.spec.likelihood,
+        n_channels: fit.spec.stack.first.n_channels,
+    };
+    let split = EncodedSplit::encoded(data, run.held_out, scale, fit.encoder.clone());
+    let stages = Stages {
+        params,
+        config: &config,
+        split: &split,
+        schedule: config.schedule(data),
+        on_epoch: &|stage: &str, done: usize, total: usize, point: &CurvePoint| {
+            report_epoch(run.observer, stage, done, total, point)
+        },
+    };
+    let start = AdditiveModel {
+        spec: fit.spec,
+        blocks: fit.blocks.clone(),
+        validation_score: f64::NAN,
+        curve: Vec::new(),
+    };
+    let start = start.with_validation_score(&split, key.child(streams::fit::WARM_START_SCORE));
+    let n_before = start.n_trees();
+    let mut model = match params.n_estimators {
+        Some(n) if n > n_before => {
+            let key = key.child(streams::fit::ADDED_TREES);
+            stages.add_trees(start, key, &mut Vec::new())?
+        }
+        _ => start,
+    };
+    let has_new_trees = model.n_trees() > n_before;
+    let (fraction, rate) = if has_new_trees && run.held_out.is_some() {
+        (1.0, JOINT_RATE)
+    } else {
+        (WARM_RUN, WARM_RATE)
+    };
+    if params.joint_training || !has_new_trees {
+        let key = key.child(streams::fit::JOINT_TRAINING);
+        model = stages.train_jointly(model, fraction, rate, key)?;
+    }
+    Ok(FitOutcome {
+        description: format!("{} trees, warm start", model.n_trees()),
+        split,
+        model,
+        trials: Vec::new(),
+    })
+}
+
+/// The fitted model of a warm start.
+///
+/// # Errors
+/// When the model, the data or the parameters do not allow a warm start.
+fn fitted_model(params: &VsgbmParams, record: &Record, data: &Dataset) -> Result<Vsgbm> {
+    check_same_family("vsgbm", record)?;
+    let fitted = Vsgbm::from_record(record)?;
+    check_same_schema(fitted.schema(), data)?;
+    check_fixed_params(&json!(fitted.params), &json!(params), FIXED)?;
+    let refuse = |problem: String| Err(Error::Parameters(vec![problem]));
+    let n_fits = fitted.ensemble.fits.len();
+    if params.n_members < n_fits {
+        return refuse(format!(
+            "`n_members` = {} is less than the {n_fits} fits of the fitted model",
+            params.n_members
+        ));
+    }
+    let n_trees = fitted.n_trees().into_iter().max().unwrap_or(0);
+    if let Some(n) = params.n_estimators.filter(|&n| n < n_trees) {
+        return refuse(format!(
+            "`n_estimators` = {n} is less than the {n_trees} trees of the fitted model"
+        ));
+    }
+    Ok(fitted)
+}
