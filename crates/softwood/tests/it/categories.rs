@@ -106,7 +106,7 @@ fn levels_that_tell_only_together_are_used_where_they_help() {
     let auto = serde_json::json!({ "n_members": 1, "learning_rate": 0.1, "n_estimators": 60 });
     let model = fit(Family::Sgb, &auto, &data, 2);
     assert!(
-        model.training().chosen.contains("together"),
+        model.training().chosen.contains("category cross"),
         "{}",
         model.training().chosen
     );

@@ -109,7 +109,8 @@ impl CategoryPlan {
     pub(super) fn describe(&self) -> String {
         match self.0.iter().filter(|set| set.len() > 1).count() {
             0 => String::new(),
-            n => format!(", {n} sets of categories together"),
+            1 => ", 1 category cross".to_owned(),
+            n => format!(", {n} category crosses"),
         }
     }
 

@@ -227,31 +227,31 @@ impl MemberDiagnostics<'_> {
         let sampling = self.config.sampling;
         let has_repeated = |at| self.snapshots(at).windows(2).any(|pair| pair[0] == pair[1]);
         let n_trees = self.chains.first().map_or(0, |chain| chain.trees.len());
-        let mut remedy = "take more trees, more chains or virtual = false";
+        let mut remedy = "use more trees, more chains or `virtual_ensemble` = false";
         let problem = if total == 1 {
             return None;
         } else if (0..chains).any(has_repeated) {
             format!(
-                "chains of {n_trees} trees are too short for {total} virtual members, so that some are the same"
+                "chains of {n_trees} trees are too short for {total} virtual members, so some members are identical"
             )
         } else if effective < MIN_EFFECTIVE.min(0.5 * total as f64) {
             format!(
-                "the {total} members are so alike that they count as {effective:.1} independent ones, too few to tell \
-                 knowledge uncertainty"
+                "the {total} members are correlated and count as {effective:.1} independent ones, too few to \
+                 estimate knowledge uncertainty"
             )
         } else if sampling == Sampling::Off {
             if self.config.has_subsampling() && variance > 0.0 {
                 return None;
             }
-            remedy = "give a `subsample` or a `colsample` below 1";
-            "nothing but rounding tells the members apart, so that knowledge uncertainty is next to nothing".to_owned()
+            remedy = "set `subsample` or `colsample_bytree` below 1";
+            "the members differ by rounding errors only, so their knowledge uncertainty is close to zero".to_owned()
         } else if spread < variance_ratio_quantile(effective) {
             if sampling != Sampling::Posterior {
-                remedy = "take sampling = posterior";
+                remedy = "use `langevin_noise` = posterior";
             }
             format!(
-                "the members are more alike than if a constant alone were unknown ({spread:.1e} of its variance), so that \
-                 knowledge uncertainty is too small"
+                "the members are too similar: their variance is {spread:.1e} of the posterior variance of a constant \
+                 model, so their knowledge uncertainty is too small"
             )
         } else {
             return None;

@@ -81,7 +81,7 @@ impl Fit for ForestParams {
         let n_leaves: usize = trees.iter().map(|tree| tree.structure.n_leaves()).sum();
         let training = Training {
             chosen: format!(
-                "{} trees of {} leaves in the mean{error}",
+                "{} trees with {} leaves on average{error}",
                 trees.len(),
                 n_leaves / trees.len()
             ),
@@ -290,7 +290,7 @@ impl OutOfBag {
             String::new()
         } else {
             format!(
-                ", error out of bag {:.4} of the target's deviation",
+                ", out-of-bag RMSE {:.4} standard deviations of the target",
                 square.sqrt()
             )
         };
@@ -315,7 +315,7 @@ impl OutOfBag {
         let error = if rows.is_empty() {
             String::new()
         } else {
-            format!(", error out of bag {:.4}", wrong / total)
+            format!(", out-of-bag error rate {:.4}", wrong / total)
         };
         Calibration {
             noise: ForestNoise::plain_classes(&weights).fit_classes(&rows),

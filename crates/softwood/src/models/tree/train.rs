@@ -59,7 +59,7 @@ impl Fit for TreeParams {
         let (structure, leaves) = nodes.pruned(&full.structure, &path, chosen.alpha);
         let training = Training {
             chosen: format!(
-                "{} leaves of {n_full}, ccp_alpha {:.3e}",
+                "{} of {n_full} leaves, ccp_alpha {:.3e}",
                 structure.n_leaves(),
                 chosen.alpha
             ),
