@@ -1,4 +1,5 @@
-//! Memory of a fit beyond the table it is given. A process of its own: the peak of one process is one number.
+//! Memory of a fit besides its table. A test binary of its own, since the peak is measured per
+//! process.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
@@ -13,7 +14,7 @@ use softwood::{Column, Dataset, Family, Key, Roles, Table};
 const N_ROWS: usize = 1_000_000;
 const N_COLUMNS: usize = 28;
 
-/// A line of the kernel's account of this process, in bytes.
+/// A field of `/proc/self/status`, in bytes.
 fn status(name: &str) -> f64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = text.lines().find(|line| line.starts_with(name)).unwrap();
@@ -42,21 +43,21 @@ fn dataset() -> Dataset {
 #[test]
 fn a_fit_needs_little_more_than_its_bins_and_gradients() {
     let data = dataset();
-    // the peak from here on
+    // resets the peak
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = status("VmRSS");
-    // memory does not grow with trees: those of depth 6 are small
+    // few trees are enough: trees of depth 6 are small next to the rows
     let params = json!({
         "n_estimators": 10, "n_members": 1, "learning_rate": 0.1, "max_depth": 6,
     });
     fit(Family::Sglb, &params, &data, 0);
-    let beyond = status("VmHWM") - before;
-    // one byte a cell; two gradients and two curvatures a row in single precision
+    let extra = status("VmHWM") - before;
+    // one byte per cell; two gradients and two hessians per row in single precision
     let needed = (N_ROWS * (N_COLUMNS + 4 * 4)) as f64;
     assert!(
-        beyond <= 2.5 * needed,
-        "{:.0} MB beyond the table, {:.2} times bins and gradients",
-        beyond / 1e6,
-        beyond / needed
+        extra <= 2.5 * needed,
+        "{:.0} MB besides the table, {:.2} times bins and gradients",
+        extra / 1e6,
+        extra / needed
     );
 }

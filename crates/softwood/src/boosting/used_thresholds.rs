@@ -1,4 +1,5 @@
-//! What the trees of a chain ask of a table: of most columns far fewer edges than were cut, of some nothing.
+//! The thresholds that the trees of a chain use: usually far fewer than there are bin edges, and
+//! none for some columns. Binning new rows by these alone is faster.
 
 use crate::boosting::chain::Chain;
 use crate::boosting::predict::BinSource;
@@ -9,15 +10,17 @@ use crate::data::table::Rows;
 use crate::data::unseen::UnseenSubstitutes;
 use crate::trees::condition::RightBins;
 
-/// The questions of a chain, by column. Cells get bins that answer them as the bins that they were cut into would.
+/// Thresholds that a chain uses, by column. Cells get bins for which every condition of the chain
+/// has the same result as for the bins of the training edges.
 #[derive(Debug, Clone)]
 pub(crate) struct UsedThresholds(Vec<ColumnThresholds>);
 
 #[derive(Debug, Clone)]
 enum ColumnThresholds {
-    Nothing,
+    /// No condition uses the column.
+    Unused,
     Number(BinLookup),
-    /// Bins of the levels, and of a category that training never saw.
+    /// Bins of the levels, and of an unseen category.
     Category {
         bins: Vec<u8>,
         unseen: u8,
@@ -25,54 +28,52 @@ enum ColumnThresholds {
 }
 
 impl UsedThresholds {
-    /// The questions of one of several chains, each of which guesses in its own way what a category is that training never saw.
+    /// Thresholds of chain number `number`. Each chain replaces an unseen category by a known one
+    /// of its own.
     pub(crate) fn new(
         chain: &Chain,
         cuts: &Cuts,
         substitutes: UnseenSubstitutes,
         number: usize,
     ) -> Self {
-        let mut edges = vec![None; cuts.columns.len()];
+        let mut edges_used = vec![None; cuts.columns.len()];
         for condition in chain
             .trees
             .iter()
             .flat_map(|tree| tree.structure.conditions())
         {
-            let of_column = edges[condition.column].get_or_insert([false; MAX_BINS]);
-            // bins above `bin` begin at this edge; that of missing cells is told apart by having no edge below
+            let edges = edges_used[condition.column].get_or_insert([false; MAX_BINS]);
+            // the bins above `bin` start at edge `bin - 1`; bin 0 holds the missing cells, and no
+            // edge is needed to separate them
             if let RightBins::Above { bin, .. } = condition.right_bins
                 && let Some(edge) = usize::from(bin).checked_sub(1)
             {
-                of_column[edge] = true;
+                edges[edge] = true;
             }
         }
-        let columns = cuts.columns.iter().zip(edges).enumerate();
-        let question = |(column, (cut, used_thresholds)): (
-            usize,
-            (&Cut, Option<[bool; MAX_BINS]>),
-        )| match (cut, used_thresholds) {
-            (_, None) => ColumnThresholds::Nothing,
-            (Cut::Number { edges, .. }, Some(used_thresholds)) => {
-                let which: Vec<usize> = (0..edges.len())
-                    .filter(|&edge| used_thresholds[edge])
-                    .collect();
-                ColumnThresholds::Number(BinLookup::of_some(edges, &which))
-            }
-            (Cut::Category { bins }, Some(_)) => {
-                let unseen = substitutes
-                    .code(number, column, &(1..cut.n_bins()))
-                    .map_or(MISSING_BIN, |bin| bin as u8);
-                let told = |&bin: &u8| if bin == MISSING_BIN { unseen } else { bin };
-                ColumnThresholds::Category {
-                    bins: bins.iter().map(told).collect(),
-                    unseen,
+        let columns = cuts.columns.iter().zip(edges_used).enumerate();
+        let thresholds =
+            |(column, (cut, used)): (usize, (&Cut, Option<[bool; MAX_BINS]>))| match (cut, used) {
+                (_, None) => ColumnThresholds::Unused,
+                (Cut::Number { edges, .. }, Some(used)) => {
+                    let which: Vec<usize> = (0..edges.len()).filter(|&edge| used[edge]).collect();
+                    ColumnThresholds::Number(BinLookup::of_some(edges, &which))
                 }
-            }
-        };
-        Self(columns.map(question).collect())
+                (Cut::Category { bins }, Some(_)) => {
+                    let unseen = substitutes
+                        .code(number, column, &(1..cut.n_bins()))
+                        .map_or(MISSING_BIN, |bin| bin as u8);
+                    let substitute = |&bin: &u8| if bin == MISSING_BIN { unseen } else { bin };
+                    ColumnThresholds::Category {
+                        bins: bins.iter().map(substitute).collect(),
+                        unseen,
+                    }
+                }
+            };
+        Self(columns.map(thresholds).collect())
     }
 
-    /// The answers of some rows.
+    /// The bins of some rows.
     pub(crate) fn of<'a>(&'a self, rows: &'a Rows<'a>) -> UsedBins<'a> {
         UsedBins {
             used_thresholds: self,
@@ -81,7 +82,7 @@ impl UsedThresholds {
     }
 }
 
-/// Rows of a table, in bins as a chain asks for them.
+/// Rows of a table in the bins between the thresholds that a chain uses.
 #[derive(Debug)]
 pub(crate) struct UsedBins<'a> {
     used_thresholds: &'a UsedThresholds,
@@ -104,7 +105,7 @@ impl BinSource for UsedBins<'_> {
             &self.used_thresholds.0[column],
             &self.rows.table.columns()[column].values,
         ) {
-            (ColumnThresholds::Nothing, _) => {}
+            (ColumnThresholds::Unused, _) => {}
             (ColumnThresholds::Number(lookup), Values::Numeric(values)) => {
                 lookup.bins(&values[cells], bins);
             }
@@ -116,9 +117,9 @@ impl BinSource for UsedBins<'_> {
                 Values::Categorical { codes, .. },
             ) => {
                 for (bin, &code) in bins.iter_mut().zip(&codes[cells]) {
-                    let found = known.get(code as usize).copied();
-                    let other = if code == UNSEEN { *unseen } else { MISSING_BIN };
-                    *bin = found.unwrap_or(other);
+                    let known_bin = known.get(code as usize).copied();
+                    let other_bin = if code == UNSEEN { *unseen } else { MISSING_BIN };
+                    *bin = known_bin.unwrap_or(other_bin);
                 }
             }
             _ => unreachable!("tables are aligned to the schema that the cuts were fitted with"),
@@ -139,17 +140,18 @@ mod tests {
 
     const N: usize = 700;
 
-    /// Two numbers, one of them with missing cells, and categories of which training sees all but the last.
+    /// Two numeric columns, one with missing cells, and a categorical column; the training rows
+    /// have all levels but the last.
     fn table() -> Table {
         let numbers = |column| Key::from_seed(column).uniforms(N);
-        let gappy = numbers(2).into_iter().enumerate();
-        let gappy = gappy.map(|(row, x)| if row % 9 == 0 { f64::NAN } else { x });
+        let with_missing = numbers(2).into_iter().enumerate();
+        let with_missing = with_missing.map(|(row, x)| if row % 9 == 0 { f64::NAN } else { x });
         let codes: Vec<Option<String>> = (0..N)
             .map(|row| (row % 11 > 0).then(|| format!("{:02}", row * 7 % 20)))
             .collect();
         Table::new(vec![
             Column::numeric("a", numbers(1)),
-            Column::numeric("b", gappy.collect()),
+            Column::numeric("b", with_missing.collect()),
             Column::categorical("c", &codes),
         ])
         .unwrap()
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_those_of_the_bins_that_cells_were_cut_into() {
+    fn conditions_have_the_results_of_the_training_bins() {
         let table = table();
         let Values::Categorical { codes, levels } = &table.columns()[2].values else {
             unreachable!()
@@ -188,7 +190,7 @@ mod tests {
             .map(|bin| above(0, bin, bin % 2 == 0))
             .into();
         let many = (1..=200).map(|bin| above(1, bin, bin % 2 == 0));
-        let alone = [above(1, 255, true), above(1, 0, false)];
+        let missing_only = [above(1, 255, true), above(1, 0, false)];
         let set = BinCondition {
             column: 2,
             right_bins: RightBins::In([0x2b5d5, 0, 0, 0]),
@@ -197,7 +199,7 @@ mod tests {
         for conditions in [
             few.clone(),
             many.collect(),
-            alone.to_vec(),
+            missing_only.to_vec(),
             vec![set],
             [&few[..], &[set]].concat(),
         ] {
@@ -207,15 +209,15 @@ mod tests {
                 substitute_unseen(&cuts.unseen(&rows), substitutes, number, &mut binned);
                 let used_thresholds =
                     UsedThresholds::new(&chain(&conditions), &cuts, substitutes, number);
-                let answers = used_thresholds.of(&rows);
+                let used_bins = used_thresholds.of(&rows);
                 let mut bins = vec![0; 300];
                 for condition in &conditions {
-                    answers.fill(condition.column, 40, &mut bins);
+                    used_bins.fill(condition.column, 40, &mut bins);
                     for (at, &bin) in bins.iter().enumerate() {
-                        let own = binned.bin(40 + at, condition.column);
+                        let training_bin = binned.bin(40 + at, condition.column);
                         assert_eq!(
                             condition.goes_right(bin),
-                            condition.goes_right(own),
+                            condition.goes_right(training_bin),
                             "{condition:?}"
                         );
                     }

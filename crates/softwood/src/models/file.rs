@@ -1,4 +1,4 @@
-//! Fitted models to and from files and bytes.
+//! Saving and loading of fitted models.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use crate::models::registry::Family;
 use crate::store::record::Record;
 use crate::store::{container, file};
 
-/// Writes a model file, whole or not at all.
+/// Writes a model file; after an error no partial file is left.
 ///
 /// # Errors
-/// When the folder is absent or the file cannot be written.
+/// When the folder does not exist or the file cannot be written.
 pub fn write_model(path: &Path, record: &Record) -> Result<()> {
     file::write(path, &model_to_bytes(record))
 }
@@ -25,12 +25,12 @@ pub fn read_model(path: &Path) -> Result<Box<dyn Model>> {
     model_from_bytes(&bytes).map_err(|error| error.within(path))
 }
 
-/// The bytes of a model file.
+/// The content of a model file.
 pub fn model_to_bytes(record: &Record) -> Vec<u8> {
     container::to_bytes(record)
 }
 
-/// A model from the bytes of its file.
+/// Reads a model from the content of its file.
 ///
 /// # Errors
 /// When the bytes are not a model that this version can read.

@@ -1,4 +1,4 @@
-//! The families, one room each.
+//! The model families, one module each; the registry that lists them; model files.
 
 pub(crate) mod boosting;
 pub(crate) mod file;

@@ -1,4 +1,4 @@
-//! The list of families; the only place that enumerates them.
+//! The list of model families, and dispatch by family. No other module enumerates the families.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -23,7 +23,7 @@ macro_rules! families {
         #[non_exhaustive]
         pub enum Family { $($(#[$meta])* $variant),+ }
 
-        /// A family and the parameters of one of its models, checked.
+        /// A model family with checked parameters.
         #[derive(Debug, Clone, PartialEq)]
         pub struct ModelSpec(AnyParams);
 
@@ -31,20 +31,20 @@ macro_rules! families {
         enum AnyParams { $($variant($params)),+ }
 
         impl Family {
-            /// All families, in the order they are listed.
+            /// All families, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// Name on the command line and in model files.
+            /// Name of the family on the command line and in model files.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => <$params as Fit>::FAMILY),+ }
             }
 
-            /// One line of description.
+            /// One-line description.
             pub fn summary(self) -> &'static str {
                 match self { $(Self::$variant => $summary),+ }
             }
 
-            /// Its parameters.
+            /// Specifications of its parameters.
             pub fn table(self) -> Vec<ParamSpec> {
                 match self { $(Self::$variant => <$params as Params>::table()),+ }
             }
@@ -54,10 +54,12 @@ macro_rules! families {
                 match self { $(Self::$variant => <$params as Fit>::SUPPORTS_WARM_START),+ }
             }
 
-            /// The parameters that `KEY=VALUE` texts give; absent names keep their defaults.
+            /// Parameters from `KEY=VALUE` pairs; parameters that are not given have their
+            /// defaults.
             ///
             /// # Errors
-            /// When a name is unknown, a value unreadable, or a rule broken; the message lists them all.
+            /// When a name is unknown, a value cannot be read or is out of range; the message lists
+            /// all problems.
             pub fn params(self, pairs: &[(String, String)]) -> Result<ModelSpec> {
                 Ok(ModelSpec(match self {
                     $(Self::$variant => AnyParams::$variant(params::from_texts(pairs)?)),+
@@ -70,7 +72,7 @@ macro_rules! families {
                 }))
             }
 
-            /// Notes on former parameter names and values among the pairs given, with those that replace them.
+            /// A note for each former parameter name or value in `pairs`, with its replacement.
             pub fn former_names(self, pairs: &[(String, String)]) -> Vec<String> {
                 match self { $(Self::$variant => params::former_names::<$params>(pairs)),+ }
             }
@@ -78,7 +80,7 @@ macro_rules! families {
             /// Builds a fitted model from its record.
             ///
             /// # Errors
-            /// When the record is not one of a known family or is incomplete.
+            /// When the family is unknown or the record is incomplete.
             pub fn restore(record: &Record) -> Result<Box<dyn Model>> {
                 let family = Self::from_name(&record.family)
                     .map_err(|error| Error::Format(error.to_string()))?;
@@ -94,7 +96,7 @@ macro_rules! families {
                 match &self.0 { $(AnyParams::$variant(_) => Family::$variant),+ }
             }
 
-            /// The same parameters with those that `KEY=VALUE` texts give in their place.
+            /// A copy with the parameters of `KEY=VALUE` pairs replaced.
             ///
             /// # Errors
             /// As [`Family::params`].
@@ -107,7 +109,7 @@ macro_rules! families {
             /// Fits a model of the family.
             ///
             /// # Errors
-            /// When the data cannot be used, the observer asks to stop, or training diverges.
+            /// When the data cannot be used, the observer stops the fit, or training diverges.
             pub fn fit(&self, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Model>> {
                 match &self.0 { $(AnyParams::$variant(params) => Ok(Box::new(params.fit(data, run)?))),+ }
             }
@@ -146,7 +148,7 @@ impl Family {
     /// The family of this name.
     ///
     /// # Errors
-    /// When there is none; the message lists the names there are.
+    /// When no family has this name; the message lists the names.
     pub fn from_name(name: &str) -> Result<Self> {
         let found = Self::ALL.iter().find(|family| family.name() == name);
         found.copied().ok_or_else(|| {
@@ -158,20 +160,21 @@ impl Family {
         })
     }
 
-    /// The parameters that a JSON object gives; absent names keep their defaults.
+    /// Parameters from a JSON object; parameters that are not given have their defaults.
     ///
     /// # Errors
-    /// When the text is no JSON object, a name is unknown, a value unreadable, or a rule broken.
+    /// When the text is not a JSON object, a name is unknown, or a value cannot be read or is out of
+    /// range.
     pub fn params_from_json(self, object: &str) -> Result<ModelSpec> {
         let object: Value = serde_json::from_str(object)
             .map_err(|error| Error::Parameters(vec![format!("parameters as JSON: {error}")]))?;
         self.params_from_value(&object)
     }
 
-    /// Refuses a family whose fitted models cannot be trained further, before any data are read.
+    /// Checks that fitted models of the family can be trained further, before any data are read.
     ///
     /// # Errors
-    /// When they cannot.
+    /// When the family does not support a warm start.
     pub fn check_warm_start(self) -> Result<()> {
         if self.supports_warm_start() {
             return Ok(());

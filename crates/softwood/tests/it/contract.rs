@@ -1,19 +1,20 @@
-//! What every family owes its users, one suite over all of them.
+//! Behaviour that every model family has: one suite over all families.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::problems::FitJson as _;
 use crate::problems::{
-    TARGETS, answers, categories, fit, mixed, normals, numbers, quick, replaced, with_target,
+    TARGETS, categories, fit, mixed, normals, numbers, prediction_bits, quick, replaced,
+    with_target,
 };
 use softwood::{
     Column, Dataset, Distribution, Error, Family, Key, Model, NoObserver, Observer, Pool, Progress,
     Roles, Run, Table, read_model, write_model,
 };
 
-/// The behaviour of each family on each target of the mixed table.
-fn each(check: impl Fn(Family, &str)) {
+/// Checks each family on each target of the mixed table.
+fn for_each_family_and_target(check: impl Fn(Family, &str)) {
     for &family in Family::ALL {
         for target in TARGETS {
             check(family, target);
@@ -25,7 +26,7 @@ fn quick_fit(family: Family, data: &Dataset) -> Box<dyn Model> {
     fit(family, &quick(family), data, 0)
 }
 
-/// As [`quick_fit`], with the error.
+/// As [`quick_fit`], but returns the error.
 fn try_fit(family: Family, data: &Dataset, observer: &dyn Observer) -> Result<(), Error> {
     let pool = Pool::new(2).unwrap();
     let run = Run {
@@ -46,23 +47,26 @@ fn roles(target: &str) -> Roles {
 }
 
 #[test]
-fn a_model_read_from_its_file_says_the_same_bits() {
+fn a_model_read_from_its_file_predicts_the_same_bits() {
     let folder = tempfile::tempdir().unwrap();
-    each(|family, target| {
+    for_each_family_and_target(|family, target| {
         let table = mixed(1, 120);
         let model = quick_fit(family, &with_target(&table, target));
         let path = folder.path().join(format!("{target}.softwood"));
         write_model(&path, &model.record()).unwrap();
         let read = read_model(&path).unwrap();
-        assert_eq!(answers(&*read, &table), answers(&*model, &table));
+        assert_eq!(
+            prediction_bits(&*read, &table),
+            prediction_bits(&*model, &table)
+        );
         assert_eq!(read.schema(), model.schema());
         assert_eq!(read.training(), model.training());
     });
 }
 
 #[test]
-fn missing_cells_are_taken_in_training_and_in_prediction() {
-    each(|family, target| {
+fn missing_cells_are_accepted_in_training_and_prediction() {
+    for_each_family_and_target(|family, target| {
         let full = mixed(2, 120);
         let mut a = numbers(&full, "a");
         let mut c = categories(Key::from_seed(3), a.len(), &["oak", "pine", "yew"]);
@@ -72,54 +76,54 @@ fn missing_cells_are_taken_in_training_and_in_prediction() {
         }
         let holes = replaced(&full, Column::numeric("a", a));
         let holes = replaced(&holes, Column::categorical("c", &c));
-        // whether or not training had missing cells, `answers` finds finite numbers everywhere
+        // `prediction_bits` checks that all predictions are finite
         for training in [&full, &holes] {
             let model = quick_fit(family, &with_target(training, target));
-            answers(&*model, &full);
-            answers(&*model, &holes);
+            prediction_bits(&*model, &full);
+            prediction_bits(&*model, &holes);
         }
     });
 }
 
 #[test]
-fn a_column_without_a_single_cell_is_taken() {
-    each(|family, target| {
+fn a_column_without_any_cell_is_accepted() {
+    for_each_family_and_target(|family, target| {
         let table = mixed(4, 80);
         let empty = Column::numeric("empty", vec![f64::NAN; table.n_rows()]);
         let nameless = Column::categorical("nameless", &vec![None::<&str>; table.n_rows()]);
         let wide = replaced(&replaced(&table, empty), nameless);
         let model = quick_fit(family, &with_target(&wide, target));
-        answers(&*model, &wide);
-        // a cell where training had none
+        prediction_bits(&*model, &wide);
+        // cells in a column that was empty in training
         let filled = Column::numeric("empty", vec![7.0; table.n_rows()]);
-        answers(&*model, &replaced(&wide, filled));
-        // nothing but missing cells: the marginal law is left
+        prediction_bits(&*model, &replaced(&wide, filled));
+        // only missing cells: the model predicts the marginal distribution
         let bare = wide.without(&["a", "b", "c"]);
         let model = quick_fit(family, &with_target(&bare, target));
-        answers(&*model, &bare);
+        prediction_bits(&*model, &bare);
     });
 }
 
 #[test]
-fn constant_columns_are_taken() {
-    each(|family, target| {
+fn constant_columns_are_accepted() {
+    for_each_family_and_target(|family, target| {
         let table = mixed(5, 80);
         let table = replaced(&table, Column::numeric("a", vec![3.0; 80]));
         let table = replaced(&table, Column::categorical("c", &[Some("oak"); 80]));
-        answers(&*quick_fit(family, &with_target(&table, target)), &table);
+        prediction_bits(&*quick_fit(family, &with_target(&table, target)), &table);
     });
 }
 
 #[test]
-fn text_alone_is_enough() {
-    each(|family, target| {
+fn categorical_columns_alone_are_enough() {
+    for_each_family_and_target(|family, target| {
         let table = mixed(6, 80).without(&["a", "b"]);
-        answers(&*quick_fit(family, &with_target(&table, target)), &table);
+        prediction_bits(&*quick_fit(family, &with_target(&table, target)), &table);
     });
 }
 
-/// Rows of each of four trees whose heights differ by five times the noise.
-fn forest(n: usize) -> Table {
+/// Rows of four kinds of tree, whose heights differ by five times the noise.
+fn tree_heights(n: usize) -> Table {
     let key = Key::from_seed(7);
     let names = ["ash", "elm", "oak", "yew"];
     let tree = categories(key.child(1), n, &names);
@@ -140,7 +144,7 @@ fn forest(n: usize) -> Table {
     .unwrap()
 }
 
-/// Mean knowledge uncertainty of the rows of `table`, all of them said to be of one kind of tree.
+/// Mean knowledge uncertainty of the rows of `table` with the category `kind` in every row.
 fn knowledge(model: &dyn Model, table: &Table, kind: &str) -> f64 {
     let kinds = vec![Some(kind); table.n_rows()];
     let rows = replaced(table, Column::categorical("tree", &kinds));
@@ -152,7 +156,7 @@ fn knowledge(model: &dyn Model, table: &Table, kind: &str) -> f64 {
 #[test]
 fn an_unseen_category_raises_knowledge_uncertainty() {
     for &family in Family::ALL {
-        let table = forest(400);
+        let table = tree_heights(400);
         let heights = numbers(&table, "height").into_iter();
         let tall: Vec<_> = heights
             .map(|h| Some(if h > 4.0 { "yes" } else { "no" }))
@@ -174,13 +178,13 @@ fn an_unseen_category_raises_knowledge_uncertainty() {
 }
 
 #[test]
-fn one_row_gets_the_answer_it_gets_among_others() {
-    each(|family, target| {
+fn the_prediction_of_a_row_does_not_depend_on_other_rows() {
+    for_each_family_and_target(|family, target| {
         let table = mixed(8, 120);
         let model = quick_fit(family, &with_target(&table, target));
-        let all = answers(&*model, &table);
+        let all = prediction_bits(&*model, &table);
         for row in [0, 17, 119] {
-            let one = answers(&*model, &table.take(&[row]));
+            let one = prediction_bits(&*model, &table.take(&[row]));
             // the mean, or the probability of the first class
             let width = model.schema().classes().map_or(1, <[String]>::len);
             assert_eq!(one[0], all[row * width]);
@@ -190,7 +194,7 @@ fn one_row_gets_the_answer_it_gets_among_others() {
 
 #[test]
 fn two_rows_are_enough_and_one_is_not() {
-    each(|family, target| {
+    for_each_family_and_target(|family, target| {
         let table = mixed(9, 60);
         let data = with_target(&table, target);
         let other = (1..60).find(|&row| {
@@ -198,7 +202,7 @@ fn two_rows_are_enough_and_one_is_not() {
             pair.check_fit().is_ok()
         });
         let pair = with_target(&table.take(&[0, other.unwrap()]), target);
-        answers(&*quick_fit(family, &pair), &table);
+        prediction_bits(&*quick_fit(family, &pair), &table);
         let one = with_target(&table.take(&[0]), target);
         assert!(matches!(
             try_fit(family, &one, &NoObserver),
@@ -219,7 +223,7 @@ fn a_constant_target_is_refused_by_name() {
     }
 }
 
-/// The table with `weights` as weights, for `target`.
+/// The dataset with target `target` and row weights.
 fn weighted(table: &Table, weights: Vec<f64>, target: &str) -> Dataset {
     let data = with_target(table, target);
     Dataset::new(
@@ -232,8 +236,8 @@ fn weighted(table: &Table, weights: Vec<f64>, target: &str) -> Dataset {
 }
 
 #[test]
-fn a_weight_is_a_repetition() {
-    each(|family, target| {
+fn a_weight_equals_a_repetition() {
+    for_each_family_and_target(|family, target| {
         let table = mixed(11, 90);
         let count = |row: usize| 1 + row % 3;
         let rows: Vec<usize> = (0..90).flat_map(|row| vec![row; count(row)]).collect();
@@ -241,15 +245,15 @@ fn a_weight_is_a_repetition() {
         let weights = (0..90).map(|row| count(row) as f64).collect();
         let weighted = weighted(&table, weights, target);
         assert_eq!(
-            answers(&*quick_fit(family, &repeated), &table),
-            answers(&*quick_fit(family, &weighted), &table)
+            prediction_bits(&*quick_fit(family, &repeated), &table),
+            prediction_bits(&*quick_fit(family, &weighted), &table)
         );
     });
 }
 
 #[test]
-fn rows_of_weight_zero_are_not_there() {
-    each(|family, target| {
+fn rows_of_weight_zero_are_ignored() {
+    for_each_family_and_target(|family, target| {
         let table = mixed(12, 90);
         let weights = (0..90).map(|row| f64::from(u8::from(row < 60))).collect();
         let kept: Vec<usize> = (0..60).collect();
@@ -258,14 +262,14 @@ fn rows_of_weight_zero_are_not_there() {
             with_target(&table, target).take(&kept),
         );
         assert_eq!(
-            answers(&*quick_fit(family, &weighted), &table),
-            answers(&*quick_fit(family, &kept), &table)
+            prediction_bits(&*quick_fit(family, &weighted), &table),
+            prediction_bits(&*quick_fit(family, &kept), &table)
         );
     });
 }
 
 #[test]
-fn what_only_rows_of_weight_zero_say_does_not_count() {
+fn target_values_of_rows_with_weight_zero_are_ignored() {
     for &family in Family::ALL {
         let table = mixed(13, 50);
         let mut y = vec![1.0; 50];
@@ -282,13 +286,13 @@ fn what_only_rows_of_weight_zero_say_does_not_count() {
     }
 }
 
-/// Asks to stop at its n-th call.
-struct Stop {
+/// Stops the fit after some calls.
+struct StopAfter {
     after: usize,
     calls: AtomicUsize,
 }
 
-impl Observer for Stop {
+impl Observer for StopAfter {
     fn step(&self, _: &Progress<'_>) -> ControlFlow<()> {
         if self.calls.fetch_add(1, Ordering::Relaxed) < self.after {
             ControlFlow::Continue(())
@@ -299,11 +303,11 @@ impl Observer for Stop {
 }
 
 #[test]
-fn a_fit_stops_when_it_is_asked_to() {
-    each(|family, target| {
+fn an_observer_can_stop_a_fit() {
+    for_each_family_and_target(|family, target| {
         let data = with_target(&mixed(14, 80), target);
         for after in [0, 1, 30] {
-            let observer = Stop {
+            let observer = StopAfter {
                 after,
                 calls: AtomicUsize::new(0),
             };
@@ -336,7 +340,7 @@ fn class_probabilities_sum_to_one_and_the_label_is_the_largest() {
 }
 
 #[test]
-fn a_class_of_one_row_is_kept() {
+fn a_class_with_one_row_is_kept() {
     for &family in Family::ALL {
         let table = mixed(16, 100);
         let mut classes: Vec<_> = (0..100).map(|row| Some(["no", "yes"][row % 2])).collect();
@@ -344,7 +348,7 @@ fn a_class_of_one_row_is_kept() {
         let table = replaced(&table, Column::categorical("three", &classes));
         let model = quick_fit(family, &with_target(&table, "three"));
         assert_eq!(model.schema().classes().unwrap(), ["no", "rare", "yes"]);
-        answers(&*model, &table);
+        prediction_bits(&*model, &table);
     }
 }
 
@@ -360,12 +364,12 @@ fn numbers_can_be_classes() {
         };
         let model = quick_fit(family, &Dataset::from_table(&table, &roles).unwrap());
         assert_eq!(model.schema().classes().unwrap(), ["0", "1", "2"]);
-        answers(&*model, &table);
+        prediction_bits(&*model, &table);
     }
 }
 
 #[test]
-fn targets_of_any_size_and_offset_are_taken() {
+fn targets_of_any_scale_and_offset_are_accepted() {
     for &family in Family::ALL {
         let table = mixed(18, 100);
         let y = numbers(&table, "y");
@@ -387,13 +391,13 @@ fn targets_of_any_size_and_offset_are_taken() {
             for pair in dist.interval(0.9).unwrap().chunks_exact(2) {
                 assert!(low - width < pair[0] && pair[0] < pair[1] && pair[1] < high + width);
             }
-            let of_targets = [
+            let scores = [
                 dist.log_density(&moved).unwrap(),
                 dist.crps(&moved).unwrap(),
                 dist.cdf(&moved).unwrap(),
             ];
             assert!(
-                of_targets.iter().flatten().all(|number| number.is_finite()),
+                scores.iter().flatten().all(|number| number.is_finite()),
                 "{scale}"
             );
         }
@@ -401,8 +405,8 @@ fn targets_of_any_size_and_offset_are_taken() {
 }
 
 #[test]
-fn features_of_any_size_are_taken() {
-    each(|family, target| {
+fn features_of_any_scale_are_accepted() {
+    for_each_family_and_target(|family, target| {
         let table = mixed(19, 80);
         let stretched = |scale: f64| {
             let a = numbers(&table, "a").iter().map(|a| scale * a).collect();
@@ -410,16 +414,16 @@ fn features_of_any_size_are_taken() {
         };
         for scale in [1e300, 1e-300] {
             let table = stretched(scale);
-            answers(&*quick_fit(family, &with_target(&table, target)), &table);
+            prediction_bits(&*quick_fit(family, &with_target(&table, target)), &table);
         }
-        // far outside of what training saw
+        // far outside the range of the training rows
         let model = quick_fit(family, &with_target(&table, target));
-        answers(&*model, &stretched(1e300));
+        prediction_bits(&*model, &stretched(1e300));
     });
 }
 
 #[test]
-fn a_held_out_row_beyond_all_others_leaves_a_model_that_can_be_read() {
+fn an_extreme_validation_set_leaves_a_model_that_can_be_read() {
     let table = mixed(9, 120);
     let data = with_target(&table, "y");
     let far = replaced(&table, Column::numeric("y", vec![1e25; 120]));
@@ -436,23 +440,26 @@ fn a_held_out_row_beyond_all_others_leaves_a_model_that_can_be_read() {
         let model = family.fit(&quick(family), &data, &run).unwrap();
         let bytes = softwood::model_to_bytes(&model.record());
         let read = softwood::model_from_bytes(&bytes).unwrap();
-        assert_eq!(answers(&*read, &table), answers(&*model, &table));
+        assert_eq!(
+            prediction_bits(&*read, &table),
+            prediction_bits(&*model, &table)
+        );
     }
 }
 
 #[test]
-fn weights_beyond_any_number_of_rows_are_refused() {
+fn weights_with_an_extreme_total_are_refused() {
     let table = mixed(10, 60);
     for weight in [1e-30, 1e30] {
         let column = Column::numeric("w", vec![weight; 60]);
         let mut columns = table.columns().to_vec();
         columns.push(column);
-        let weighed = Table::new(columns).unwrap();
+        let weighted = Table::new(columns).unwrap();
         let roles = Roles {
             weight: Some("w".to_owned()),
             ..roles("y")
         };
-        let message = Dataset::from_table(&weighed, &roles)
+        let message = Dataset::from_table(&weighted, &roles)
             .unwrap_err()
             .to_string();
         assert!(message.contains("add up to"), "{message}");
@@ -460,8 +467,8 @@ fn weights_beyond_any_number_of_rows_are_refused() {
 }
 
 #[test]
-fn a_class_for_every_row_is_refused_and_says_what_would_be_right() {
-    each(|family, target| {
+fn a_class_for_every_row_is_refused_with_a_remedy() {
+    for_each_family_and_target(|family, target| {
         if target != "two" {
             return;
         }
@@ -477,7 +484,7 @@ fn a_class_for_every_row_is_refused_and_says_what_would_be_right() {
 }
 
 #[test]
-fn a_few_rows_that_repeat_often_are_chosen_on() {
+fn repeated_rows_count_towards_the_size_of_the_validation_set() {
     let x: Vec<f64> = (0..400).map(|row| f64::from(row % 8)).collect();
     let y = x
         .iter()
@@ -490,6 +497,6 @@ fn a_few_rows_that_repeat_often_are_chosen_on() {
     .unwrap();
     let data = Dataset::from_table(&table, &roles("y")).unwrap();
     let model = quick_fit(Family::Vst, &data);
-    // sixteen distinct rows, but four hundred to choose a shape on
+    // sixteen distinct rows, but four hundred rows for the selection of the tree shape
     assert!(model.training().trials.len() > 5);
 }

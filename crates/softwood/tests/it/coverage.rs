@@ -21,10 +21,11 @@ fn seeds(family: Family) -> std::ops::RangeInclusive<u64> {
     }
 }
 
-/// A target from the inputs of a row, uniform between 0 and 1, and one Normal number.
-type Law = fn(&[f64], f64) -> f64;
+/// The target of a row as a function of its inputs, uniform between 0 and 1, and a standard Normal
+/// number.
+type TargetFunction = fn(&[f64], f64) -> f64;
 
-fn table(law: Law, key: Key, n: usize) -> Table {
+fn table(function: TargetFunction, key: Key, n: usize) -> Table {
     let inputs: Vec<Vec<f64>> = (0..N_INPUTS)
         .map(|input| uniforms(key.child(input as u64), n))
         .collect();
@@ -32,7 +33,7 @@ fn table(law: Law, key: Key, n: usize) -> Table {
     let y = (0..n)
         .map(|row| {
             let x: Vec<f64> = inputs.iter().map(|input| input[row]).collect();
-            law(&x, noise[row])
+            function(&x, noise[row])
         })
         .collect();
     let columns = inputs.into_iter().enumerate();
@@ -43,8 +44,8 @@ fn table(law: Law, key: Key, n: usize) -> Table {
     Table::new(columns).unwrap()
 }
 
-/// Share of new rows inside their 90% intervals, over the seeds.
-fn coverage(family: Family, law: Law) -> f64 {
+/// Fraction of new rows inside their 90% intervals, over all seeds.
+fn coverage(family: Family, function: TargetFunction) -> f64 {
     let pool = Pool::new(2).unwrap();
     let roles = Roles {
         target: "y".to_owned(),
@@ -53,9 +54,9 @@ fn coverage(family: Family, law: Law) -> f64 {
     let mut inside = 0;
     for seed in seeds(family) {
         let key = Key::from_seed(seed);
-        let train = Dataset::from_table(&table(law, key.child(1), N_TRAIN), &roles).unwrap();
+        let train = Dataset::from_table(&table(function, key.child(1), N_TRAIN), &roles).unwrap();
         let model = fit(family, &json!({}), &train, seed);
-        let test = table(law, key.child(2), N_TEST);
+        let test = table(function, key.child(2), N_TEST);
         let dist = Distribution::new(&*model, &test, &pool).unwrap();
         let intervals = dist.interval(0.9).unwrap();
         let y = numbers(&test, "y");
@@ -70,53 +71,53 @@ fn coverage(family: Family, law: Law) -> f64 {
     inside as f64 / (seeds(family).count() * N_TEST) as f64
 }
 
-/// The family whose fits take long; it is asked among the slow checks.
+/// The family with long fits, which has a slow test of its own.
 const SLOW: Family = Family::Vsgbm;
 
-const GROWING: Law = |x, noise| 3.0 * x[0] - 2.0 * x[1] + (0.2 + x[0]) * noise;
+const GROWING_NOISE: TargetFunction = |x, noise| 3.0 * x[0] - 2.0 * x[1] + (0.2 + x[0]) * noise;
 
-const FRIEDMAN: Law = |x, noise| {
+const FRIEDMAN: TargetFunction = |x, noise| {
     let waves = 10.0 * (std::f64::consts::PI * x[0] * x[1]).sin();
     waves + 20.0 * (x[2] - 0.5).powi(2) + 10.0 * x[3] + 5.0 * x[4] + noise
 };
 
-/// Laplace's law of scale 1, made of the Normal number by its probability.
-const HEAVY: Law = |x, noise| {
+/// Laplace noise of scale 1, computed from the Normal number by its tail probability.
+const HEAVY_TAILS: TargetFunction = |x, noise| {
     let tail = statrs::function::erf::erfc(noise.abs() / std::f64::consts::SQRT_2);
     let step = if x[0] > 0.5 { 3.0 } else { 0.0 };
     step - noise.signum() * tail.max(1e-300).ln()
 };
 
-fn assert_nominal(family: Family, law: Law) {
-    let share = coverage(family, law);
-    assert!((share - 0.9).abs() < 0.02, "{}: {share}", family.name());
+fn assert_nominal(family: Family, function: TargetFunction) {
+    let found = coverage(family, function);
+    assert!((found - 0.9).abs() < 0.02, "{}: {found}", family.name());
 }
 
-fn assert_all_nominal(law: Law) {
+fn assert_all_nominal(function: TargetFunction) {
     for &family in Family::ALL.iter().filter(|&&family| family != SLOW) {
-        assert_nominal(family, law);
+        assert_nominal(family, function);
     }
 }
 
 #[test]
-fn a_line_whose_noise_grows_is_covered() {
-    assert_all_nominal(GROWING);
+fn intervals_cover_a_line_with_growing_noise() {
+    assert_all_nominal(GROWING_NOISE);
 }
 
 #[test]
-fn friedmans_function_is_covered() {
+fn intervals_cover_the_friedman_function() {
     assert_all_nominal(FRIEDMAN);
 }
 
 #[test]
-fn a_step_with_heavy_tails_is_covered() {
-    assert_all_nominal(HEAVY);
+fn intervals_cover_a_step_with_heavy_tails() {
+    assert_all_nominal(HEAVY_TAILS);
 }
 
 #[test]
 #[ignore = "takes minutes"]
-fn all_three_are_covered_by_boosted_soft_trees() {
-    for law in [GROWING, FRIEDMAN, HEAVY] {
-        assert_nominal(SLOW, law);
+fn intervals_of_boosted_soft_trees_cover_all_three_functions() {
+    for function in [GROWING_NOISE, FRIEDMAN, HEAVY_TAILS] {
+        assert_nominal(SLOW, function);
     }
 }

@@ -1,11 +1,11 @@
-//! Same seed, same data: the same bytes, whatever the number of threads.
+//! The seed and the data determine every byte of a model, for any number of threads.
 
 use crate::problems::FitJson as _;
 use crate::problems::{TARGETS, mixed, quick, with_target};
 use softwood::{Distribution, Family, Key, NoObserver, Pool, Run, Table, model_to_bytes};
 
-/// The bytes of the model file of a quick fit, shape chosen on held-out rows.
-fn bytes(family: Family, table: &Table, target: &str, (seed, threads): (u64, usize)) -> Vec<u8> {
+/// The model file of a quick fit.
+fn bytes(family: Family, table: &Table, target: &str, seed: u64, threads: usize) -> Vec<u8> {
     let pool = Pool::new(threads).unwrap();
     let run = Run {
         key: Key::from_seed(seed),
@@ -19,13 +19,13 @@ fn bytes(family: Family, table: &Table, target: &str, (seed, threads): (u64, usi
 }
 
 #[test]
-fn the_number_of_threads_does_not_show() {
+fn models_do_not_depend_on_the_number_of_threads() {
     for &family in Family::ALL {
         for target in TARGETS {
             let table = mixed(1, 200);
-            let one = bytes(family, &table, target, (0, 1));
+            let one = bytes(family, &table, target, 0, 1);
             for threads in [2, 3, 7] {
-                let many = bytes(family, &table, target, (0, threads));
+                let many = bytes(family, &table, target, 0, threads);
                 assert!(
                     one == many,
                     "{}: {target} with {threads} threads",
@@ -37,24 +37,24 @@ fn the_number_of_threads_does_not_show() {
 }
 
 #[test]
-fn a_seed_decides_every_byte() {
+fn the_seed_determines_every_byte() {
     for &family in Family::ALL {
         for target in TARGETS {
             let table = mixed(2, 200);
-            let first = bytes(family, &table, target, (5, 2));
-            assert!(first == bytes(family, &table, target, (5, 2)));
-            assert!(first != bytes(family, &table, target, (6, 2)));
+            let first = bytes(family, &table, target, 5, 2);
+            assert!(first == bytes(family, &table, target, 5, 2));
+            assert!(first != bytes(family, &table, target, 6, 2));
         }
     }
 }
 
 #[test]
-fn the_number_of_threads_does_not_show_in_answers() {
+fn predictions_do_not_depend_on_the_number_of_threads() {
     for &family in Family::ALL {
         let table = mixed(3, 700);
         let data = with_target(&table, "y");
         let model = crate::problems::fit(family, &quick(family), &data, 0);
-        let ask = |threads: usize| {
+        let predict = |threads: usize| {
             let pool = Pool::new(threads).unwrap();
             let dist = Distribution::new(&*model, &table, &pool).unwrap();
             let mut numbers = dist.mean().unwrap();
@@ -63,10 +63,10 @@ fn the_number_of_threads_does_not_show_in_answers() {
             numbers.extend(dist.sample_functions(3, Key::from_seed(1)).unwrap());
             numbers.into_iter().map(f64::to_bits).collect::<Vec<_>>()
         };
-        let one = ask(1);
+        let one = predict(1);
         for threads in [2, 3, 7] {
             assert!(
-                one == ask(threads),
+                one == predict(threads),
                 "{} with {threads} threads",
                 family.name()
             );

@@ -1,9 +1,10 @@
-//! Posteriors that are known exactly: a tree of depth 0 with a linear leaf and known noise is Bayesian linear
+//! Exact posterior: a tree of depth 0 with a linear leaf and known noise is Bayesian linear
 //! regression.
 //!
-//! With standardised rows `x` (bias last), target `y` and noise `s` in units of the target's standard deviation and
-//! prior scale `t`, the posterior of the weights is Normal with precision `P = X'X/s^2 + I/t^2` and mean
-//! `P^-1 X'y/s^2`. The best posterior without correlations has the same mean and variances `1/P_ii`.
+//! With standardized rows `x` (bias last), standardized target `y`, noise `s` in units of the
+//! standard deviation of the target, and prior scale `t`, the posterior of the weights is Normal
+//! with precision `P = X'X/s^2 + I/t^2` and mean `P^-1 X'y/s^2`. The best diagonal approximation
+//! has the same mean and the variances `1/P_ii`.
 
 use crate::problems::normals;
 use softwood::{
@@ -14,13 +15,14 @@ use softwood::{
 const N_ROWS: usize = 80;
 const NOISE: f64 = 0.7;
 const PRIOR_SCALE: f64 = 0.5;
-/// Weights of the leaf's mean: three inputs and a bias. As many stand behind its unused scale.
+/// Number of weights of the leaf mean: three inputs and a bias. The unused scale has as many
+/// weights.
 const N: usize = 4;
-/// Draws come in antithetic pairs and the log-likelihood is quadratic: the mean has no Monte-Carlo error, only that of
-/// single precision (below 1e-6 over twelve seeds).
+/// Draws are antithetic pairs and the log-likelihood is quadratic, so the mean has no Monte Carlo
+/// error, only rounding errors of single precision (below 1e-6 over twelve seeds).
 const MEAN_TOLERANCE: f64 = 1e-4;
-/// Entries of the covariance scatter by 0.0055 or less over twelve seeds; six standard deviations, ten entries: a
-/// failure in 1e7.
+/// Entries of the covariance have a standard deviation of at most 0.0055 over twelve seeds; six
+/// standard deviations and ten entries give a failure probability of 1e-7.
 const COVARIANCE_TOLERANCE: f64 = 0.035;
 
 /// Three correlated inputs and a target.
@@ -64,8 +66,9 @@ fn dataset() -> Dataset {
     Dataset::from_table(&table.unwrap(), &roles).unwrap()
 }
 
-/// Mean to 0, standard deviation to 1; the standard deviation divides by n.
-fn standardised(values: &[f64]) -> (Vec<f64>, f64) {
+/// Values with mean 0 and standard deviation 1 (dividing by n), and their standard deviation
+/// before.
+fn standardized(values: &[f64]) -> (Vec<f64>, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let sd = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt();
@@ -75,9 +78,9 @@ fn standardised(values: &[f64]) -> (Vec<f64>, f64) {
 /// Precision (row-major, N x N) and mean of the exact posterior.
 fn exact() -> (Vec<f64>, Vec<f64>) {
     let (inputs, target) = columns();
-    let (y, sd) = standardised(&target);
+    let (y, sd) = standardized(&target);
     let noise = NOISE / sd;
-    let mut x: Vec<Vec<f64>> = inputs.iter().map(|input| standardised(input).0).collect();
+    let mut x: Vec<Vec<f64>> = inputs.iter().map(|input| standardized(input).0).collect();
     x.push(vec![1.0; N_ROWS]);
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let mut precision = vec![0.0; N * N];
@@ -95,7 +98,7 @@ fn exact() -> (Vec<f64>, Vec<f64>) {
     (precision, mean)
 }
 
-/// Gauss and Jordan's inverse of an N x N matrix that needs no pivoting.
+/// Inverse of an N x N matrix by Gauss-Jordan elimination without pivoting.
 fn inverse(matrix: &[f64]) -> Vec<f64> {
     let mut left = matrix.to_vec();
     let mut right = vec![0.0; N * N];
@@ -119,7 +122,8 @@ fn inverse(matrix: &[f64]) -> Vec<f64> {
     right
 }
 
-/// Mean and covariance (row-major, 2N x 2N) of the fitted weights: the leaf's mean, then its scale.
+/// Mean and covariance (row-major, 2N x 2N) of the fitted weights: those of the leaf mean, then
+/// those of the scale.
 fn fitted(rank: usize) -> (Vec<f64>, Vec<f64>) {
     let params = VstParams {
         max_depth: Some(0),
@@ -145,7 +149,7 @@ fn fitted(rank: usize) -> (Vec<f64>, Vec<f64>) {
         key: Key::from_seed(0),
         pool: &pool,
         observer: &NoObserver,
-        // with rows given, none is taken from the training rows; they decide nothing here
+        // with a validation set, all rows are training rows; nothing is selected on it here
         held_out: Some(&data),
         warm_start: None,
     };
@@ -154,21 +158,29 @@ fn fitted(rank: usize) -> (Vec<f64>, Vec<f64>) {
     (mean, covariance)
 }
 
-/// Largest error of the mean in posterior standard deviations, and of the covariance in `sqrt(C_ii C_jj)`, over the
-/// weights from `start` on.
-fn errors(start: usize, fit: (&[f64], &[f64]), truth: (&[f64], &[f64])) -> (f64, f64) {
-    let ((mean, covariance), (true_mean, true_covariance)) = (fit, truth);
+/// Mean and covariance of a Normal distribution.
+#[derive(Clone, Copy)]
+struct MeanCovariance<'a> {
+    mean: &'a [f64],
+    covariance: &'a [f64],
+}
+
+/// Largest error of the mean in posterior standard deviations, and of the covariance in
+/// `sqrt(C_ii C_jj)`, over the weights of `fitted` from `start` on.
+fn errors(start: usize, fitted: MeanCovariance<'_>, exact: MeanCovariance<'_>) -> (f64, f64) {
+    let MeanCovariance { mean, covariance } = fitted;
+    let (true_mean, true_covariance) = (exact.mean, exact.covariance);
     let sd = |i: usize| true_covariance[i * N + i].sqrt();
-    let (mut of_mean, mut of_covariance) = (0.0_f64, 0.0_f64);
+    let (mut mean_error, mut covariance_error) = (0.0_f64, 0.0_f64);
     for i in 0..N {
-        of_mean = of_mean.max((mean[start + i] - true_mean[i]).abs() / sd(i));
+        mean_error = mean_error.max((mean[start + i] - true_mean[i]).abs() / sd(i));
         for j in 0..N {
             let found = covariance[(start + i) * 2 * N + start + j];
             let gap = (found - true_covariance[i * N + j]).abs() / (sd(i) * sd(j));
-            of_covariance = of_covariance.max(gap);
+            covariance_error = covariance_error.max(gap);
         }
     }
-    (of_mean, of_covariance)
+    (mean_error, covariance_error)
 }
 
 fn diagonal(values: impl Fn(usize) -> f64) -> Vec<f64> {
@@ -188,9 +200,19 @@ fn full_rank_recovers_bayesian_linear_regression() {
     let (precision, true_mean) = exact();
     let (mean, covariance) = fitted(2 * N);
     let truth = inverse(&precision);
-    // correlated inputs: a posterior without correlations would be far off
+    // the inputs are correlated: a diagonal posterior would be far off
     assert!(truth[1].abs() / (truth[0] * truth[N + 1]).sqrt() > 0.5);
-    let found = errors(0, (&mean, &covariance), (&true_mean, &truth));
+    let found = errors(
+        0,
+        MeanCovariance {
+            mean: &mean,
+            covariance: &covariance,
+        },
+        MeanCovariance {
+            mean: &true_mean,
+            covariance: &truth,
+        },
+    );
     assert!(
         found.0 < MEAN_TOLERANCE && found.1 < COVARIANCE_TOLERANCE,
         "{found:?}"
@@ -198,10 +220,20 @@ fn full_rank_recovers_bayesian_linear_regression() {
 }
 
 #[test]
-fn weights_that_the_data_do_not_touch_keep_their_prior() {
+fn weights_that_the_likelihood_does_not_use_keep_their_prior() {
     let (mean, covariance) = fitted(2 * N);
     let prior = diagonal(|_| PRIOR_SCALE * PRIOR_SCALE);
-    let found = errors(N, (&mean, &covariance), (&[0.0; N], &prior));
+    let found = errors(
+        N,
+        MeanCovariance {
+            mean: &mean,
+            covariance: &covariance,
+        },
+        MeanCovariance {
+            mean: &[0.0; N],
+            covariance: &prior,
+        },
+    );
     assert!(
         found.0 < MEAN_TOLERANCE && found.1 < COVARIANCE_TOLERANCE,
         "{found:?}"
@@ -209,11 +241,21 @@ fn weights_that_the_data_do_not_touch_keep_their_prior() {
 }
 
 #[test]
-fn rank_zero_gives_the_best_posterior_without_correlations() {
+fn rank_zero_gives_the_best_diagonal_posterior() {
     let (precision, true_mean) = exact();
     let (mean, covariance) = fitted(0);
     let truth = diagonal(|i| 1.0 / precision[i * N + i]);
-    let found = errors(0, (&mean, &covariance), (&true_mean, &truth));
+    let found = errors(
+        0,
+        MeanCovariance {
+            mean: &mean,
+            covariance: &covariance,
+        },
+        MeanCovariance {
+            mean: &true_mean,
+            covariance: &truth,
+        },
+    );
     assert!(
         found.0 < MEAN_TOLERANCE && found.1 < COVARIANCE_TOLERANCE,
         "{found:?}"

@@ -1,4 +1,4 @@
-//! Model files: round trips, damage, and what is left when writing fails.
+//! Model files: round trips, damaged files, and failed writes.
 
 use std::fs;
 use std::path::Path;
@@ -62,7 +62,7 @@ fn fitted(family: Family, classify: bool) -> Box<dyn Model> {
         .unwrap()
 }
 
-/// Parameters that make a fit short.
+/// Parameters for a short fit.
 fn quick(family: Family) -> Value {
     if family == Family::Vst {
         return json!({"max_depth": 1, "leaf_mixing": "mixture", "n_epochs": 2, "n_members": 3,
@@ -78,12 +78,12 @@ fn quick(family: Family) -> Value {
     json!({})
 }
 
-fn some_bytes() -> Vec<u8> {
+fn model_bytes() -> Vec<u8> {
     model_to_bytes(&fitted(Family::Vst, false).record())
 }
 
-/// Numbers that two equal models agree on bit for bit.
-fn answers(model: &dyn Model) -> Vec<u64> {
+/// The bits of some predictions.
+fn prediction_bits(model: &dyn Model) -> Vec<u64> {
     let pool = Pool::new(1).unwrap();
     let distribution = Distribution::new(model, &features(), &pool).unwrap();
     let parts = distribution.uncertainty().unwrap();
@@ -93,7 +93,7 @@ fn answers(model: &dyn Model) -> Vec<u64> {
 }
 
 #[test]
-fn every_family_comes_back_with_the_same_answers_and_bytes() {
+fn models_of_every_family_are_restored_with_the_same_predictions_and_bytes() {
     let folder = tempfile::tempdir().unwrap();
     for &family in Family::ALL {
         for classify in [false, true] {
@@ -101,7 +101,10 @@ fn every_family_comes_back_with_the_same_answers_and_bytes() {
             let path = folder.path().join(format!("{}.softwood", family.name()));
             write_model(&path, &model.record()).unwrap();
             let back = read_model(&path).unwrap();
-            assert_eq!(answers(back.as_ref()), answers(model.as_ref()));
+            assert_eq!(
+                prediction_bits(back.as_ref()),
+                prediction_bits(model.as_ref())
+            );
             assert_eq!(back.schema(), model.schema());
             assert_eq!(back.training(), model.training());
             assert_eq!(model_to_bytes(&back.record()), fs::read(&path).unwrap());
@@ -122,16 +125,16 @@ fn names_in(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn writing_replaces_a_file_whole() {
+fn writing_replaces_an_existing_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.softwood");
     fs::write(&path, "something else").unwrap();
     write_model(&path, &fitted(Family::Vst, false).record()).unwrap();
-    assert_eq!(fs::read(&path).unwrap(), some_bytes());
+    assert_eq!(fs::read(&path).unwrap(), model_bytes());
 }
 
 #[test]
-fn a_failed_write_names_the_folder_and_leaves_nothing() {
+fn a_failed_write_names_the_folder_and_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let record = fitted(Family::Vst, false).record();
     let absent = folder.path().join("absent/model.softwood");
@@ -150,7 +153,7 @@ fn a_failed_write_names_the_folder_and_leaves_nothing() {
 fn unreadable_files_are_named_with_their_problem() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let bytes = some_bytes();
+    let bytes = model_bytes();
     fs::write(at("short"), &bytes[..bytes.len() / 2]).unwrap();
     fs::write(at("csv"), "a,b\n1,2\n").unwrap();
     fs::write(at("empty"), "").unwrap();
@@ -184,16 +187,16 @@ fn an_unknown_family_is_named() {
     );
 }
 
-/// Makes the checksum right again, as someone who means harm would.
-fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
+/// The bytes with a corrected checksum, as an attacker would write them.
+fn with_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
     let checksum = crc32fast::hash(&bytes[16..]);
     bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
     bytes
 }
 
 #[test]
-fn every_single_flipped_bit_of_a_model_is_noticed() {
-    let bytes = some_bytes();
+fn every_flipped_bit_of_a_model_is_detected() {
+    let bytes = model_bytes();
     for at in 0..bytes.len() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1 << (at % 8);
@@ -218,7 +221,7 @@ fn absent_arrays_are_errors() {
     }
 }
 
-/// Puts `value` in the place of every part of `meta`, one at a time.
+/// Copies of `meta` in which one part each is replaced by `value`.
 fn replaced_everywhere(meta: &Value, value: &Value) -> Vec<Value> {
     let mut all = vec![value.clone()];
     match meta {
@@ -261,7 +264,7 @@ fn no_part_of_the_metadata_can_make_reading_panic() {
         ] {
             for meta in replaced_everywhere(&meta_of(record), &value) {
                 let damaged = with_meta(record, &meta);
-                // some values are harmless; the others must be refused in an orderly way
+                // some values are valid; the others must give a format error
                 if let Err(error) = model_from_bytes(&model_to_bytes(&damaged)) {
                     assert!(matches!(error, Error::Format(_)), "{error:?}");
                 }
@@ -270,14 +273,14 @@ fn no_part_of_the_metadata_can_make_reading_panic() {
     }
 }
 
-/// A regression and a classification of families whose files differ in form.
+/// A regression and a classification model of families with different file contents.
 static MODELS: LazyLock<Vec<Record>> = LazyLock::new(|| {
     let families = [Family::Vst, Family::Forest, Family::Tree];
     let both = |family| [false, true].map(|classify| fitted(family, classify).record());
     families.into_iter().flat_map(both).collect()
 });
 
-/// The places of all parts of a document.
+/// JSON pointers of all parts of a document.
 fn paths_of(meta: &Value) -> Vec<String> {
     let below = |name: String, part: &Value| -> Vec<String> {
         let paths = paths_of(part).into_iter();
@@ -306,27 +309,27 @@ fn paths_of(meta: &Value) -> Vec<String> {
 proptest! {
     #[test]
     fn truncated_models_are_refused(at in any::<prop::sample::Index>()) {
-        let bytes = some_bytes();
+        let bytes = model_bytes();
         let cut = at.index(bytes.len());
         prop_assert!(matches!(model_from_bytes(&bytes[..cut]), Err(Error::Format(_))));
     }
 
     #[test]
-    fn flipped_bits_under_a_right_checksum_never_panic(
+    fn flipped_bits_with_a_correct_checksum_never_panic(
         flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8_u8), 1..6),
     ) {
-        let mut bytes = some_bytes();
+        let mut bytes = model_bytes();
         for (at, bit) in flips {
             let at = 16 + at.index(bytes.len() - 16);
             bytes[at] ^= 1 << bit;
         }
-        if let Err(error) = model_from_bytes(&resealed(bytes)) {
+        if let Err(error) = model_from_bytes(&with_checksum(bytes)) {
             prop_assert!(matches!(error, Error::Format(_)), "{error:?}");
         }
     }
 
     #[test]
-    fn damaged_models_that_are_read_can_be_asked(
+    fn predictions_of_damaged_models_never_panic(
         swaps in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..3),
         flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8_u8), 0..4),
         which in any::<prop::sample::Index>(),
@@ -345,17 +348,17 @@ proptest! {
             let at = 16 + at.index(bytes.len() - 16);
             bytes[at] ^= 1 << bit;
         }
-        match model_from_bytes(&resealed(bytes)) {
+        match model_from_bytes(&with_checksum(bytes)) {
             Err(error) => prop_assert!(matches!(error, Error::Format(_)), "{error:?}"),
-            // a model that knows other columns refuses the table; no answer may be a panic
+            // a model with other columns refuses the table; no prediction may panic
             Ok(model) => {
                 let pool = Pool::new(1).unwrap();
-                if let Ok(answer) = Distribution::new(model.as_ref(), &features(), &pool) {
-                    let _ = answer.uncertainty();
-                    let _ = answer.quantile(&[0.1, 0.9]);
-                    let _ = answer.crps(&[0.5; 40]);
-                    let _ = answer.probabilities();
-                    let _ = answer.sample(2, Key::from_seed(1));
+                if let Ok(distribution) = Distribution::new(model.as_ref(), &features(), &pool) {
+                    let _ = distribution.uncertainty();
+                    let _ = distribution.quantile(&[0.1, 0.9]);
+                    let _ = distribution.crps(&[0.5; 40]);
+                    let _ = distribution.probabilities();
+                    let _ = distribution.sample(2, Key::from_seed(1));
                     let _ = (model.gains(), model.tree_export());
                 }
             }
@@ -367,6 +370,6 @@ proptest! {
         prop_assert!(matches!(model_from_bytes(&bytes), Err(Error::Format(_))));
         let mut headed = b"SOFTWOOD\x01\0\0\0\0\0\0\0".to_vec();
         headed.extend(bytes);
-        prop_assert!(matches!(model_from_bytes(&resealed(headed)), Err(Error::Format(_))));
+        prop_assert!(matches!(model_from_bytes(&with_checksum(headed)), Err(Error::Format(_))));
     }
 }

@@ -1,7 +1,9 @@
-//! Model files of released versions, read by this one: predictions stay what they were, within a band, since bits are
-//! promised for one kind of processor only.
+//! Model files of released versions have the predictions that they had, within a tolerance, since
+//! bits are promised for one kind of processor only.
 //!
-//! A released fixture is never written again. Until format 1 is released, this writes it anew, with what it predicts:
+//! A released fixture is never written again. Until format 1 is released, this command writes the
+//! fixtures and their predictions:
+//!
 //! `SOFTWOOD_WRITE_FIXTURES=1 cargo test --release -p softwood --test it fixtures -- --ignored write`
 
 use std::fs;
@@ -14,8 +16,8 @@ use softwood::{
     read_model, write_model,
 };
 
-/// Largest difference in units of the predicted standard deviation, or of probabilities.
-const BAND: f64 = 1e-3;
+/// Largest accepted difference, in units of the predicted standard deviation, or of a probability.
+const TOLERANCE: f64 = 1e-3;
 
 fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -23,7 +25,7 @@ fn fixture(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Inputs of every kind: numbers with a gap, categories with a gap and one that training never saw.
+/// Numeric and categorical inputs with missing cells, and with an unseen category unless `seen`.
 fn rows(n: usize, seen: bool) -> Vec<Column> {
     let x = |row: usize| {
         if row % 11 == 3 {
@@ -65,18 +67,18 @@ fn training(classify: bool) -> Dataset {
     Dataset::from_table(&Table::new(columns).unwrap(), &roles).unwrap()
 }
 
-/// What a model says of the rows of the fixture.
-fn answers(model: &dyn Model) -> Value {
+/// Predictions of a model for the rows of the fixture.
+fn predictions(model: &dyn Model) -> Value {
     let pool = Pool::new(1).unwrap();
     let table = Table::new(rows(12, false)).unwrap();
-    let answer = Distribution::new(model, &table, &pool).unwrap();
+    let distribution = Distribution::new(model, &table, &pool).unwrap();
     if model.schema().classes().is_some() {
-        let parts = answer.uncertainty().unwrap();
-        return json!({"probabilities": answer.probabilities().unwrap(), "knowledge": parts.knowledge});
+        let parts = distribution.uncertainty().unwrap();
+        return json!({"probabilities": distribution.probabilities().unwrap(), "knowledge": parts.knowledge});
     }
-    let moments = answer.moments().unwrap();
+    let moments = distribution.moments().unwrap();
     json!({"sd": moments.sd, "mean": moments.mean, "knowledge_sd": moments.knowledge_sd,
-           "quantiles": answer.quantile(&[0.05, 0.95]).unwrap()})
+           "quantiles": distribution.quantile(&[0.05, 0.95]).unwrap()})
 }
 
 fn numbers(value: &Value) -> Vec<f64> {
@@ -85,11 +87,11 @@ fn numbers(value: &Value) -> Vec<f64> {
 }
 
 #[test]
-fn released_models_predict_what_they_did() {
+fn released_models_keep_their_predictions() {
     for name in ["vst-1", "vst-1-classes", "vsgbm-1"] {
         let path = fixture(&format!("{name}.softwood"));
         assert!(fs::metadata(&path).unwrap().len() < 100_000);
-        let found = answers(read_model(&path).unwrap().as_ref());
+        let found = predictions(read_model(&path).unwrap().as_ref());
         let expected: Value =
             serde_json::from_slice(&fs::read(fixture(&format!("{name}.json"))).unwrap()).unwrap();
         let unit = match expected.get("sd") {
@@ -103,7 +105,10 @@ fn released_models_predict_what_they_did() {
             assert_eq!(found.len(), expected.len(), "{name} {what}");
             for (found, expected) in found.iter().zip(&expected) {
                 let difference = (found - expected).abs() / unit;
-                assert!(difference < BAND, "{name} {what}: {found} was {expected}");
+                assert!(
+                    difference < TOLERANCE,
+                    "{name} {what}: {found} was {expected}"
+                );
             }
         }
     }
@@ -136,7 +141,7 @@ fn write() {
         };
         let model = family.fit(params, &training(classify), &run).unwrap();
         write_model(&fixture(&format!("{name}.softwood")), &model.record()).unwrap();
-        let expected = serde_json::to_string_pretty(&answers(model.as_ref())).unwrap();
+        let expected = serde_json::to_string_pretty(&predictions(model.as_ref())).unwrap();
         fs::write(fixture(&format!("{name}.json")), expected + "\n").unwrap();
     }
 }

@@ -1,10 +1,12 @@
-//! What must not matter: the order of rows and columns, and the units of the target.
+//! Models do not depend on the order of rows and columns, nor on units.
 
-use crate::problems::{TARGETS, answers, fit, mixed, numbers, quick, replaced, with_target};
+use crate::problems::{
+    TARGETS, fit, mixed, numbers, prediction_bits, quick, replaced, with_target,
+};
 use softwood::{Column, Distribution, Family, Model, Pool, Table};
 
-/// 0..n, stirred.
-fn stirred(n: usize) -> Vec<usize> {
+/// The numbers from 0 to n in another order.
+fn permuted(n: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by_key(|&row| (row * 7919 % 1013, row));
     order
@@ -15,15 +17,18 @@ fn the_order_of_training_rows_does_not_matter() {
     for &family in Family::ALL {
         for target in TARGETS {
             let table = mixed(1, 150);
-            let models = [table.clone(), table.take(&stirred(150))]
+            let models = [table.clone(), table.take(&permuted(150))]
                 .map(|table| fit(family, &quick(family), &with_target(&table, target), 0));
-            assert_eq!(answers(&*models[0], &table), answers(&*models[1], &table));
+            assert_eq!(
+                prediction_bits(&*models[0], &table),
+                prediction_bits(&*models[1], &table)
+            );
         }
     }
 }
 
 #[test]
-fn the_order_of_rows_asked_does_not_matter() {
+fn the_order_of_predicted_rows_does_not_matter() {
     for &family in Family::ALL {
         let table = mixed(2, 150);
         let model = fit(family, &quick(family), &with_target(&table, "y"), 0);
@@ -34,7 +39,7 @@ fn the_order_of_rows_asked_does_not_matter() {
                 .mean()
                 .unwrap()
         };
-        let order = stirred(150);
+        let order = permuted(150);
         let (plain, other) = (means(&table), means(&table.take(&order)));
         for (at, &row) in order.iter().enumerate() {
             assert_eq!(plain[row].to_bits(), other[at].to_bits());
@@ -52,12 +57,15 @@ fn columns_are_matched_by_name() {
             columns.reverse();
             columns.insert(1, Column::numeric("extra", vec![1e9; 120]));
             let other = Table::new(columns).unwrap();
-            assert_eq!(answers(&*model, &table), answers(&*model, &other));
+            assert_eq!(
+                prediction_bits(&*model, &table),
+                prediction_bits(&*model, &other)
+            );
         }
     }
 }
 
-/// Mean, sd and log density at the target.
+/// Mean, standard deviation, and log density at the target.
 fn moments(model: &dyn Model, table: &Table) -> [Vec<f64>; 3] {
     let pool = Pool::new(2).unwrap();
     let dist = Distribution::new(model, table, &pool).unwrap();
@@ -101,7 +109,7 @@ fn the_units_of_a_feature_do_not_matter() {
         let table = mixed(5, 150);
         let model = fit(family, &quick(family), &with_target(&table, "y"), 0);
         let [mean, sd, _] = moments(&*model, &table);
-        // a power of two keeps every bit
+        // multiplication by a power of two is exact
         let a = numbers(&table, "a").iter().map(|a| 1024.0 * a).collect();
         let table = replaced(&table, Column::numeric("a", a));
         let model = fit(family, &quick(family), &with_target(&table, "y"), 0);

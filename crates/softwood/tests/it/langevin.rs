@@ -1,4 +1,5 @@
-//! Langevin chains against laws that are known: one leaf, two leaves, sub-models, and a hole in the data.
+//! Langevin chains against known posteriors: one leaf, two leaves, truncated chains, and a hole in
+//! the data.
 
 use crate::problems::{fit, normals, uniforms};
 use serde_json::{Value, json};
@@ -12,12 +13,12 @@ fn data(columns: Vec<Column>) -> Dataset {
     Dataset::from_table(&Table::new(columns).unwrap(), &roles).unwrap()
 }
 
-/// The members' means at each row, member by member.
+/// Means of the members, members x rows.
 fn member_means(model: &dyn Model, rows: &Table) -> Vec<Vec<f64>> {
     let pool = Pool::new(2).unwrap();
     let n = model.n_members();
-    let answer = Distribution::new(model, rows, &pool).unwrap();
-    let means = answer
+    let distribution = Distribution::new(model, rows, &pool).unwrap();
+    let means = distribution
         .ask(n, |block, rows, out| {
             for (at, out) in out.chunks_exact_mut(n).enumerate().take(rows.len()) {
                 for (member, out) in out.iter_mut().enumerate() {
@@ -37,9 +38,10 @@ fn mean_and_variance(values: &[f64]) -> (f64, f64) {
     (mean, squares.sum::<f64>() / (n - 1.0))
 }
 
-/// Largest relative error of a sample variance of 1000 Normal numbers: false alarms in fewer than one of 10^6 (the
-/// sample variance has a relative sd of 4.5%, and its upper tail is a little heavier than Normal).
-const VARIANCE_BAND: f64 = 0.24;
+/// Tolerance of the relative error of a sample variance of 1000 Normal numbers, with a failure
+/// probability below 1e-6: its relative standard deviation is 4.5%, and its upper tail is slightly
+/// heavier than Normal.
+const VARIANCE_TOLERANCE: f64 = 0.24;
 
 fn chains(params: &[(&str, Value)]) -> Value {
     let mut all = json!({
@@ -52,7 +54,7 @@ fn chains(params: &[(&str, Value)]) -> Value {
 }
 
 #[test]
-fn one_leaf_has_the_exact_posterior_variance_and_eq_11_one_that_is_n_times_smaller() {
+fn one_leaf_has_the_exact_posterior_variance_and_equation_11_has_it_divided_by_n() {
     let n = 100;
     let y = normals(Key::from_seed(1), n);
     let (mean, variance) = mean_and_variance(&y);
@@ -71,7 +73,7 @@ fn one_leaf_has_the_exact_posterior_variance_and_eq_11_one_that_is_n_times_small
             .collect();
         let (found_mean, found) = mean_and_variance(&means);
         assert!(
-            (found / expected - 1.0).abs() < VARIANCE_BAND,
+            (found / expected - 1.0).abs() < VARIANCE_TOLERANCE,
             "{mode}: {found} for {expected}"
         );
         assert!(
@@ -81,7 +83,7 @@ fn one_leaf_has_the_exact_posterior_variance_and_eq_11_one_that_is_n_times_small
 }
 
 #[test]
-fn leaves_of_a_fixed_tree_have_the_posterior_of_their_means() {
+fn leaves_of_a_fixed_tree_have_the_posterior_variance_of_their_means() {
     let (small, large) = (30, 90);
     let noise = normals(Key::from_seed(3), small + large);
     let x: Vec<f64> = (0..small + large)
@@ -104,9 +106,10 @@ fn leaves_of_a_fixed_tree_have_the_posterior_of_their_means() {
         let values: Vec<f64> = means.iter().map(|member| member[at]).collect();
         let (found_mean, found) = mean_and_variance(&values);
         let expected = residual / n as f64;
-        // chains move the residual variance that their noise goes by, which widens it a little
+        // the noise depends on the residual variance of the chain, which varies and adds some
+        // variance
         assert!(
-            (found / expected - 1.0).abs() < VARIANCE_BAND + 0.05,
+            (found / expected - 1.0).abs() < VARIANCE_TOLERANCE + 0.05,
             "{found} for {expected}"
         );
         assert!(
@@ -117,7 +120,7 @@ fn leaves_of_a_fixed_tree_have_the_posterior_of_their_means() {
 }
 
 #[test]
-fn virtual_members_are_the_truncated_models() {
+fn virtual_members_are_truncated_chains() {
     let n = 300;
     let x = uniforms(Key::from_seed(4), n);
     let noise = normals(Key::from_seed(5), n);
@@ -132,10 +135,10 @@ fn virtual_members_are_the_truncated_models() {
     ]);
     let rows = Table::new(vec![Column::numeric("x", x)]).unwrap();
     let params = |n_trees: usize, n_members: usize| json!({"n_estimators": n_trees, "learning_rate": 0.1, "max_depth": 3, "virtual_ensemble": true, "n_members": n_members});
-    let whole = member_means(&*fit(Family::Sglb, &params(200, 5), &table, 7), &rows);
+    let chain = member_means(&*fit(Family::Sglb, &params(200, 5), &table, 7), &rows);
     for (member, n_trees) in [120, 140, 160, 180, 200].into_iter().enumerate() {
-        let alone = member_means(&*fit(Family::Sglb, &params(n_trees, 1), &table, 7), &rows);
-        for (virtual_mean, mean) in whole[member].iter().zip(&alone[0]) {
+        let truncated = member_means(&*fit(Family::Sglb, &params(n_trees, 1), &table, 7), &rows);
+        for (virtual_mean, mean) in chain[member].iter().zip(&truncated[0]) {
             assert!(
                 (virtual_mean - mean).abs() < 1e-6,
                 "{virtual_mean} for {mean}"
@@ -144,7 +147,8 @@ fn virtual_members_are_the_truncated_models() {
     }
 }
 
-/// Cells of the 9 x 9 heart: a grid of two categories with a hole in the shape of a heart, 17 cells.
+/// A heart of 17 cells in a 9 x 9 grid of two categorical columns; the training rows have no cell
+/// of it.
 fn is_in_heart(row: usize, column: usize) -> bool {
     const HEART: [&str; 9] = [
         ".........",
@@ -161,7 +165,7 @@ fn is_in_heart(row: usize, column: usize) -> bool {
 }
 
 #[test]
-fn a_hole_in_the_data_is_known_to_be_unknown() {
+fn knowledge_uncertainty_is_large_in_a_hole_of_the_data() {
     let key = Key::from_seed(6);
     let means = uniforms(key.child(0), 81);
     let name = |at: usize| Some(format!("c{at}"));

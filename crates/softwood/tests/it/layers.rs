@@ -1,9 +1,11 @@
-//! Imports follow the data: a module may use what stands to its left, never what stands to its right.
+//! Module layers: a module imports only from its own layer or lower ones, and a family from no
+//! other family.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Modules from left to right; those in one group may use each other. A submodule may have a place of its own.
+/// Layers from low to high; the modules of a layer may use each other. A submodule may have a layer
+/// of its own.
 const LAYERS: &[&[&str]] = &[
     &["error", "rng", "par", "params"],
     &["numerics"],
@@ -22,8 +24,8 @@ const LAYERS: &[&[&str]] = &[
     &["decide"],
 ];
 
-/// Names that say that a module's content has no home yet.
-const HOMELESS: &[&str] = &[
+/// Module names that do not say what the module holds.
+const VAGUE_NAMES: &[&str] = &[
     "utils", "util", "helpers", "helper", "common", "misc", "base", "core",
 ];
 
@@ -45,7 +47,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The file's path below `src`, as module names.
+/// The module path of a file in `src`.
 fn modules(file: &Path) -> Vec<String> {
     let below = file.strip_prefix(source()).unwrap().with_extension("");
     below
@@ -54,7 +56,7 @@ fn modules(file: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The place of a module path: that of its longest prefix in the list.
+/// The layer of a module path: that of its longest prefix in [`LAYERS`].
 fn layer(path: &[String]) -> usize {
     let named = |length: usize| {
         let name = path.get(..length)?.join("::");
@@ -62,10 +64,10 @@ fn layer(path: &[String]) -> usize {
     };
     named(2)
         .or_else(|| named(1))
-        .unwrap_or_else(|| panic!("the module `{}` has no place in LAYERS", path.join("::")))
+        .unwrap_or_else(|| panic!("the module `{}` is not in LAYERS", path.join("::")))
 }
 
-/// Paths below `crate::` that a text mentions outside comments, in `use` lines and elsewhere.
+/// Paths after `crate::` in a source text, outside comments.
 fn crate_paths(text: &str) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     for line in text.lines() {
@@ -81,7 +83,7 @@ fn crate_paths(text: &str) -> Vec<Vec<String>> {
     paths
 }
 
-/// What is wrong with one import, if anything.
+/// The problem of an import, if it breaks a rule.
 fn problem(from: &[String], to: &[String]) -> Option<String> {
     let (ours, theirs) = (from.first()?, to.first()?);
     if !theirs.starts_with(char::is_lowercase) || theirs.ends_with('!') {
@@ -89,7 +91,7 @@ fn problem(from: &[String], to: &[String]) -> Option<String> {
     }
     if layer(from) < layer(to) {
         return Some(format!(
-            "`{ours}` uses `{theirs}`, which stands to its right"
+            "`{ours}` uses `{theirs}`, which is in a higher layer"
         ));
     }
     // a family imports no other family; `registry` and `file` enumerate them all
@@ -108,7 +110,7 @@ fn problem(from: &[String], to: &[String]) -> Option<String> {
 }
 
 #[test]
-fn imports_point_left() {
+fn imports_come_from_lower_layers() {
     let mut broken = Vec::new();
     for file in rust_files(&source()) {
         let from = modules(&file);
@@ -125,11 +127,11 @@ fn imports_point_left() {
 }
 
 #[test]
-fn no_module_is_homeless() {
+fn module_names_say_what_the_module_holds() {
     for file in rust_files(&source()) {
         for module in modules(&file) {
             assert!(
-                !HOMELESS.contains(&module.as_str()),
+                !VAGUE_NAMES.contains(&module.as_str()),
                 "{}: name it after what it holds",
                 file.display()
             );
@@ -138,7 +140,7 @@ fn no_module_is_homeless() {
 }
 
 #[test]
-fn one_file_names_rayon_and_only_numerics_is_unsafe() {
+fn only_par_uses_rayon_and_only_numerics_is_unsafe() {
     for file in rust_files(&source()) {
         let from = modules(&file);
         let text = fs::read_to_string(&file).unwrap();
@@ -149,45 +151,45 @@ fn one_file_names_rayon_and_only_numerics_is_unsafe() {
         if from != ["par"] {
             assert!(
                 !code().any(|line| line.contains("rayon")),
-                "{}: threads belong to par.rs",
+                "{}: only par.rs may use rayon",
                 file.display()
             );
         }
         if from[0] != "numerics" {
             assert!(
                 !code().any(|line| line.contains("unsafe ")),
-                "{}: unsafe belongs to numerics/",
+                "{}: only numerics/ may use unsafe",
                 file.display()
             );
         }
     }
 }
 
-/// The documentation shows no private module: a page is seen where the parameters include it.
+/// Family modules are private, so their page is shown in the documentation of the parameter type.
 #[test]
-fn every_family_has_its_page_on_its_parameters() {
+fn parameter_types_include_the_page_of_their_family() {
     for entry in fs::read_dir(source().join("models")).unwrap() {
-        let room = entry.unwrap().path();
-        if !room.is_dir() {
+        let folder = entry.unwrap().path();
+        if !folder.is_dir() {
             continue;
         }
-        let name = format!("{}.md", room.file_name().unwrap().to_str().unwrap());
-        let page = fs::read_to_string(room.join(&name))
-            .unwrap_or_else(|_| panic!("{} has no page {name}", room.display()));
+        let name = format!("{}.md", folder.file_name().unwrap().to_str().unwrap());
+        let page = fs::read_to_string(folder.join(&name))
+            .unwrap_or_else(|_| panic!("{} has no page {name}", folder.display()));
         for heading in ["Model", "When to use it", "Reference", "Example"] {
             assert!(
                 page.contains(&format!("\n# {heading}\n")),
                 "{name}: {heading}"
             );
         }
-        let params = fs::read_to_string(room.join("params.rs")).unwrap();
+        let params = fs::read_to_string(folder.join("params.rs")).unwrap();
         let included = format!("#[doc = include_str!(\"{name}\")]");
-        assert!(params.contains(&included), "{name} is not shown");
+        assert!(params.contains(&included), "{name} is not included");
     }
 }
 
 #[test]
-fn a_wrong_import_would_be_found() {
+fn wrong_imports_are_found() {
     let path = |text: &str| text.split("::").map(str::to_owned).collect::<Vec<_>>();
     assert!(problem(&path("predictive::row"), &path("model::Model")).is_some());
     assert!(problem(&path("models::vst::train"), &path("models::tree::Tree")).is_some());
@@ -200,7 +202,7 @@ fn a_wrong_import_would_be_found() {
     assert_eq!(found, [path("data::table"), path("rng::Key")]);
 }
 
-/// Names of the types that a text declares outside tests and traits.
+/// Names of the types that a source text declares, outside tests and traits.
 fn type_names(text: &str) -> Vec<String> {
     let code = text.split("#[cfg(test)]").next().unwrap_or("");
     let declared = code.lines().filter(|line| !line.starts_with(' '));
@@ -219,7 +221,7 @@ fn type_names(text: &str) -> Vec<String> {
     names.collect()
 }
 
-/// A search for a type lands in one place.
+/// A search for a type finds one declaration.
 #[test]
 fn a_type_name_is_used_once_in_the_workspace() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -236,7 +238,7 @@ fn a_type_name_is_used_once_in_the_workspace() {
         }
     }
     found.sort();
-    assert!(found.len() > 100, "types are found at all");
+    assert!(found.len() > 100, "no types were found");
     let twice: Vec<_> = found
         .windows(2)
         .filter(|pair| pair[0].0 == pair[1].0)

@@ -1,6 +1,6 @@
-//! Behaviour of the library through its public interface: one test binary, one module per behaviour.
+//! Tests of the library through its public interface: one test binary, one module per behaviour.
 
-// a failed unwrap is a failed test, in helper functions too
+// a failed unwrap fails the test, in helper functions too
 #![allow(clippy::unwrap_used)]
 
 mod categories;

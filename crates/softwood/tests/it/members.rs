@@ -1,4 +1,5 @@
-//! What a boosted model tells of its own members: how many independent ones they are worth, and when they are too alike.
+//! Member diagnostics of boosted models: effective number of members, and warnings if they are too
+//! similar.
 
 use crate::problems::FitJson as _;
 use crate::problems::{TARGETS, fit, mixed, normals, uniforms, with_target};
@@ -11,7 +12,7 @@ fn report(family: Family, target: &str, params: &Value) -> MemberReport {
     model.training().members.clone().unwrap()
 }
 
-fn with(more: &Value) -> Value {
+fn params_with(more: &Value) -> Value {
     let mut params =
         json!({"n_estimators": 300, "n_members": 10, "learning_rate": 0.1, "max_depth": 3});
     for (name, value) in more.as_object().unwrap() {
@@ -21,10 +22,10 @@ fn with(more: &Value) -> Value {
 }
 
 #[test]
-fn members_fitted_by_themselves_count_in_full() {
+fn separately_trained_members_are_independent() {
     for family in [Family::Sgb, Family::Sglb] {
         for target in TARGETS {
-            let found = report(family, target, &with(&json!({})));
+            let found = report(family, target, &params_with(&json!({})));
             assert!(
                 (found.effective - 10.0).abs() < 1e-9 && found.warning.is_none(),
                 "{found:?}"
@@ -45,7 +46,12 @@ fn members_fitted_by_themselves_count_in_full() {
 #[test]
 fn outputs_are_named() {
     let names = |target: &str| -> Vec<String> {
-        let outputs = report(Family::Sgb, target, &with(&json!({"n_estimators": 5}))).outputs;
+        let outputs = report(
+            Family::Sgb,
+            target,
+            &params_with(&json!({"n_estimators": 5})),
+        )
+        .outputs;
         outputs.into_iter().map(|output| output.name).collect()
     };
     assert_eq!(names("y"), ["mean", "log scale"]);
@@ -57,24 +63,24 @@ fn outputs_are_named() {
 }
 
 #[test]
-fn virtual_members_far_apart_are_trusted_and_near_ones_are_not() {
+fn virtual_members_far_apart_are_accepted_and_close_ones_are_not() {
     let far = json!({"virtual_ensemble": true, "n_estimators": 1000});
-    let found = report(Family::Sglb, "y", &with(&far));
+    let found = report(Family::Sglb, "y", &params_with(&far));
     assert!(
         found.effective > 3.0 && found.warning.is_none(),
         "{found:?}"
     );
     let near = json!({"virtual_ensemble": true, "n_estimators": 100, "learning_rate": 0.01});
-    let found = report(Family::Sglb, "y", &with(&near));
+    let found = report(Family::Sglb, "y", &params_with(&near));
     assert!(found.effective < 2.0, "{found:?}");
     assert!(found.warning.unwrap().contains("independent ones"));
 }
 
-/// Several chains are worth one member each at least.
+/// Each chain counts as at least one independent member.
 #[test]
-fn several_chains_are_compared() {
+fn members_of_several_chains_are_compared() {
     let params = json!({"virtual_ensemble": true, "n_chains": 5, "n_estimators": 400});
-    let found = report(Family::Sglb, "y", &with(&params));
+    let found = report(Family::Sglb, "y", &params_with(&params));
     let mean = &found.outputs[0];
     assert!(
         (5.0..=10.0).contains(&found.effective) && found.warning.is_none(),
@@ -83,10 +89,11 @@ fn several_chains_are_compared() {
     assert!(mean.r_hat.unwrap() > 0.7 && mean.within_chains.unwrap() > 0.0);
 }
 
-/// A constant with known noise: members `p` trees apart have the correlation `(1 - e)^p` and the variance of the posterior.
-/// Of 200 members worth 93 the variance is within 60% of the truth but once in 10^6 times.
+/// A constant with known noise: members `p` trees apart have the correlation `(1 - e)^p` and the
+/// posterior variance. 200 members count as 93 independent ones, whose variance is within 60% of
+/// the true variance with a failure probability of 1e-6.
 #[test]
-fn a_constant_has_its_known_law() {
+fn members_of_a_constant_have_the_known_correlation_and_variance() {
     let params = json!({
         "virtual_ensemble": true, "n_estimators": 20_000, "n_members": 200, "learning_rate": 0.02, "max_depth": 0, "l2_regularization": 0.0,
     });
@@ -102,25 +109,25 @@ fn a_constant_has_its_known_law() {
 }
 
 #[test]
-fn members_that_hardly_differ_are_told() {
-    // without sampling of rows only the rounding of gradients tells members apart
-    let found = report(Family::Sgb, "y", &with(&json!({"subsample": 1})));
+fn members_that_are_too_similar_give_a_warning() {
+    // without subsampling the members differ by the rounding of gradients only
+    let found = report(Family::Sgb, "y", &params_with(&json!({"subsample": 1})));
     let warning = found.warning.unwrap();
     assert!(
-        warning.contains("nothing but rounding")
-            && warning.contains("`subsample` or a `colsample` below 1"),
+        warning.contains("rounding errors only")
+            && warning.contains("`subsample` or `colsample_bytree` below 1"),
         "{warning}"
     );
     let one = report(
         Family::Sgb,
         "two",
-        &with(&json!({"subsample": 1, "n_members": 1})),
+        &params_with(&json!({"subsample": 1, "n_members": 1})),
     );
     assert!(one.warning.is_none());
-    // the noise of the printed equation is N times too small in variance
-    let printed = json!({"langevin_noise": "malinin", "subsample": 1, "max_depth": 0});
-    let found = report(Family::Sglb, "y", &with(&printed));
-    assert!(found.warning.unwrap().contains("a constant alone"));
+    // the variance of the noise of equation 11 is too small by a factor of N
+    let malinin = json!({"langevin_noise": "malinin", "subsample": 1, "max_depth": 0});
+    let found = report(Family::Sglb, "y", &params_with(&malinin));
+    assert!(found.warning.unwrap().contains("too similar"));
 }
 
 #[test]
@@ -139,9 +146,9 @@ fn more_virtual_members_than_trees_are_refused() {
     );
 }
 
-/// Where the held-out rows choose a chain shorter than its members, they repeat, and that is said.
+/// If the validation set selects fewer trees than there are members, some members are identical.
 #[test]
-fn chains_cut_short_are_told() {
+fn chains_that_are_too_short_give_a_warning() {
     let table = mixed(1, 200);
     let noise = crate::problems::normals(Key::from_seed(77), 200);
     let table = crate::problems::replaced(&table, softwood::Column::numeric("y", noise));
@@ -157,8 +164,8 @@ fn chains_cut_short_are_told() {
     );
 }
 
-/// Two columns of zeros and ones of which no row has two ones, and their sum as target.
-fn corner() -> Dataset {
+/// Two columns of zeros and ones, never both one, with their sum as target.
+fn without_corner() -> Dataset {
     let key = Key::from_seed(5);
     let corner = uniforms(key.child(0), 300);
     let a: Vec<f64> = corner
@@ -180,37 +187,38 @@ fn corner() -> Dataset {
     with_target(&Table::new(columns).unwrap(), "y")
 }
 
-fn knowledge_of_corner(params: &Value, a: Vec<f64>, b: Vec<f64>) -> Vec<f64> {
-    let model = fit(Family::Sglb, params, &corner(), 2);
+fn knowledge_sd(params: &Value, a: Vec<f64>, b: Vec<f64>) -> Vec<f64> {
+    let model = fit(Family::Sglb, params, &without_corner(), 2);
     let rows = Table::new(vec![Column::numeric("a", a), Column::numeric("b", b)]).unwrap();
     let pool = Pool::new(1).unwrap();
-    let answer = Distribution::new(&*model, &rows, &pool).unwrap();
-    answer.moments().unwrap().knowledge_sd
+    let distribution = Distribution::new(&*model, &rows, &pool).unwrap();
+    distribution.moments().unwrap().knowledge_sd
 }
 
-/// Where a step lies between two values that no row parts, members cannot agree on.
+/// The position of a threshold between two neighbouring training values is not determined by the
+/// data.
 #[test]
-fn members_differ_between_the_values_of_a_column() {
-    let found = knowledge_of_corner(&with(&json!({})), vec![0.0, 1.0, 0.5], vec![0.0; 3]);
+fn members_differ_between_neighbouring_training_values() {
+    let found = knowledge_sd(&params_with(&json!({})), vec![0.0, 1.0, 0.5], vec![0.0; 3]);
     assert!(found[2] > 5.0 * found[0].max(found[1]), "{found:?}");
-    // a chain by itself has one edge, in the middle
-    let one = with(&json!({"virtual_ensemble": true, "n_chains": 1}));
-    let found = knowledge_of_corner(&one, vec![0.0, 0.49, 1.0, 0.51], vec![0.0; 4]);
+    // a single chain has its threshold in the middle
+    let one = params_with(&json!({"virtual_ensemble": true, "n_chains": 1}));
+    let found = knowledge_sd(&one, vec![0.0, 0.49, 1.0, 0.51], vec![0.0; 4]);
     assert!((found[1] - found[0]).abs() <= 0.0 && (found[3] - found[2]).abs() <= 0.0);
 }
 
-/// A leaf that no row fell into says nothing, and members say different things of it.
+/// A leaf without training rows has a different value in each member.
 #[test]
-fn members_differ_about_combinations_never_seen() {
+fn members_differ_for_unseen_combinations() {
     let a = vec![0.0, 1.0, 0.0, 1.0];
     let b = vec![0.0, 0.0, 1.0, 1.0];
-    let found = knowledge_of_corner(&with(&json!({})), a, b);
+    let found = knowledge_sd(&params_with(&json!({})), a, b);
     let seen = found[..3].iter().copied().fold(0.0, f64::max);
     assert!(found[3] > 3.0 * seen, "{found:?}");
 }
 
 #[test]
-fn settings_of_classes_are_judged_by_several_chains_where_members_are_chains() {
+fn several_chains_score_classification_settings_if_members_are_chains() {
     for target in TARGETS {
         let data = with_target(&mixed(3, 300), target);
         let scores = |more: &Value| -> Vec<f64> {
@@ -233,8 +241,8 @@ fn settings_of_classes_are_judged_by_several_chains_where_members_are_chains() {
             assert_eq!(one, several);
             continue;
         }
-        // the mean of what several say is nearer to the truth than one of them
-        let (of_one, of_several): (f64, f64) = (one.iter().sum(), several.iter().sum());
-        assert!(of_several > of_one, "{target}: {one:?} {several:?}");
+        // the mixture of several chains predicts better than one chain
+        let (sum_one, sum_several): (f64, f64) = (one.iter().sum(), several.iter().sum());
+        assert!(sum_several > sum_one, "{target}: {one:?} {several:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Predictions that may only rise or only fall in a column: exactly, in every member, and no worse where that is true.
+//! Monotonic constraints hold exactly in every member, and do no harm if they are true.
 
 use crate::problems::FitJson as _;
 use crate::problems::{categories, normals, uniforms};
@@ -8,10 +8,11 @@ use softwood::{
 };
 
 const FAMILIES: [Family; 2] = [Family::Sgb, Family::Sglb];
-const GROWTHS: [&str; 3] = ["symmetric", "depthwise", "leafwise"];
+const GROW_POLICIES: [&str; 3] = ["symmetric", "depthwise", "leafwise"];
 
-/// Numbers `a`, `b`, `d` with missing cells, categories `c`; a target that is monotone in none of them.
-fn rugged(key: Key, n: usize) -> Table {
+/// Numeric columns `a`, `b` (with missing cells) and `d`, a categorical column `c`, and a target
+/// that is monotonic in none of them.
+fn not_monotonic(key: Key, n: usize) -> Table {
     let (mut a, mut b, d, noise) = (
         normals(key.child(1), n),
         normals(key.child(2), n),
@@ -54,20 +55,20 @@ fn dataset(table: &Table, target: &str) -> Dataset {
     Dataset::from_table(table, &roles).unwrap()
 }
 
-/// What each member says of each row: its mean, or its probability of the second class (members x rows).
+/// Mean of each member, or its probability of the second class, members x rows.
 fn members(model: &dyn Model, table: &Table) -> Vec<Vec<f64>> {
     let aligned = model.schema().align(table).unwrap();
     let n_rows = aligned.n_rows();
     let mut block = Block::new(model.head(), model.n_members(), n_rows);
     model.members(&aligned.rows(0..n_rows), &mut block).unwrap();
-    let of = |member: usize| match model.head() {
+    let values = |member: usize| match model.head() {
         Head::Normal { .. } => block.mean[block.at(member, 0)..][..n_rows].to_vec(),
         Head::Categorical { .. } => block.weight[block.at(member, 1)..][..n_rows].to_vec(),
     };
-    (0..model.n_members()).map(of).collect()
+    (0..model.n_members()).map(values).collect()
 }
 
-/// Rows in which `column` runs over a grid, the other cells being those of one row of the table.
+/// Copies of one row of the table in which `column` runs over a grid.
 fn along(table: &Table, column: &str, row: usize) -> Table {
     let n = 80;
     let grid: Vec<f64> = (0..n).map(|at| -4.0 + 0.1 * f64::from(at)).collect();
@@ -75,11 +76,11 @@ fn along(table: &Table, column: &str, row: usize) -> Table {
     crate::problems::replaced(&kept, Column::numeric(column, grid))
 }
 
-/// Parameters drawn at random, the same for the same number.
-fn random_params(family: Family, at: u64) -> Value {
-    let u = uniforms(Key::from_seed(at).child(9), 12);
+/// Random parameters, determined by `seed`.
+fn random_params(family: Family, seed: u64) -> Value {
+    let u = uniforms(Key::from_seed(seed).child(9), 12);
     let pick = |of: usize, n: usize| (u[of] * n as f64) as usize;
-    let ways = [
+    let constraints = [
         json!({"a": 1}),
         json!({"a": -1, "b": 1}),
         json!({"a": 1, "b": 1, "d": -1}),
@@ -90,14 +91,14 @@ fn random_params(family: Family, at: u64) -> Value {
         "n_members": 1 + pick(1, 4),
         "learning_rate": ([0.03, 0.1, 0.5, 1.0][pick(2, 4)]),
         "max_depth": 1 + pick(3, 6),
-        "grow_policy": (GROWTHS[pick(4, 3)]),
+        "grow_policy": (GROW_POLICIES[pick(4, 3)]),
         "max_leaf_nodes": 2 + pick(5, 40),
         "l2_regularization": ([0.0, 1.0, 10.0][pick(6, 3)]),
         "subsample": ([0.3, 1.0][pick(7, 2)]),
         "colsample_bytree": ([0.5, 1.0][pick(8, 2)]),
         "max_bins": ([3, 16, 255][pick(9, 3)]),
-        "head": (["normal", "squared"][pick(10, 2)]),
-        "monotonic_cst": (ways[pick(11, 4)]),
+        "noise": (["varying", "constant"][pick(10, 2)]),
+        "monotonic_cst": (constraints[pick(11, 4)]),
     });
     if family == Family::Sglb {
         params["langevin_noise"] = json!(["posterior", "malinin", "split-noise"][pick(9, 3)]);
@@ -107,8 +108,8 @@ fn random_params(family: Family, at: u64) -> Value {
     params
 }
 
-/// Steps the wrong way, beyond what rounding makes of a probability.
-fn falls(values: &[f64], direction: i64, tolerance: f64) -> usize {
+/// Number of steps that violate the constraint by more than the tolerance.
+fn n_violations(values: &[f64], direction: i64, tolerance: f64) -> usize {
     values
         .windows(2)
         .filter(|pair| direction as f64 * (pair[1] - pair[0]) < -tolerance)
@@ -116,39 +117,41 @@ fn falls(values: &[f64], direction: i64, tolerance: f64) -> usize {
 }
 
 #[test]
-fn every_member_keeps_the_order_whatever_the_parameters() {
+fn every_member_satisfies_the_constraints_for_any_parameters() {
     let pool = Pool::new(2).unwrap();
     for at in 0..60 {
         let family = FAMILIES[at as usize % 2];
         let target = ["y", "y", "class"][at as usize % 3];
-        let table = rugged(Key::from_seed(at), 40 + 5 * at as usize);
+        let table = not_monotonic(Key::from_seed(at), 40 + 5 * at as usize);
         let params = random_params(family, at);
         let run = Run::new(Key::from_seed(at), &pool);
         let model = family.fit(&params, &dataset(&table, target), &run).unwrap();
-        // means are sums in one order, so that rounding keeps theirs; a probability is an exponential of such a sum
+        // means are sums in a fixed order, whose rounding is monotonic; a probability has more
+        // rounding errors
         let tolerance = if target == "y" { 0.0 } else { 1e-12 };
         for (column, direction) in params["monotonic_cst"].as_object().unwrap() {
             for row in 0..12 {
                 for values in members(model.as_ref(), &along(&table, column, row)) {
-                    let falls = falls(&values, direction.as_i64().unwrap(), tolerance);
-                    assert_eq!(falls, 0, "{at} {column} {params} {values:?}");
+                    let n = n_violations(&values, direction.as_i64().unwrap(), tolerance);
+                    assert_eq!(n, 0, "{at} {column} {params} {values:?}");
                 }
             }
         }
     }
 }
 
-/// Without constraints the same tables are not in order: the test above can fail.
+/// The test above can fail: without constraints the predictions are not monotonic.
 #[test]
-fn without_constraints_the_order_is_broken() {
-    let table = rugged(Key::from_seed(1), 200);
+fn without_constraints_predictions_are_not_monotonic() {
+    let table = not_monotonic(Key::from_seed(1), 200);
     let params = crate::problems::quick(Family::Sgb);
     let model = crate::problems::fit(Family::Sgb, &params, &dataset(&table, "y"), 1);
     let values = members(model.as_ref(), &along(&table, "a", 1));
-    assert!(values.iter().all(|values| falls(values, 1, 0.0) > 0));
+    assert!(values.iter().all(|values| n_violations(values, 1, 0.0) > 0));
 }
 
-/// `y = 2 tanh(a) - b + sin(d) + noise`, rising in `a` and falling in `b`, which go together with `d`.
+/// `y = 2 tanh(a) - b + sin(2 d) + noise`, increasing in `a` and decreasing in `b`; `d` is
+/// correlated with `a`.
 fn smooth(key: Key, n: usize, noise: f64) -> Table {
     let (a, b, d, e) = (
         normals(key.child(1), n),
@@ -173,63 +176,73 @@ fn smooth(key: Key, n: usize, noise: f64) -> Table {
     .unwrap()
 }
 
-/// Mean log-likelihood and mean squared error (of the label, for classes) on fresh rows.
+/// Log-likelihood and RMSE (for classification the error rate) on new rows, averaged over six
+/// fits.
 fn quality(family: Family, target: &str, params: &Value, noise: f64) -> [f64; 2] {
     let pool = Pool::new(2).unwrap();
     let (mut sums, n_fits) = ([0.0; 2], 6);
     for seed in 0..n_fits {
         let train = smooth(Key::from_seed(100 + seed), 300, noise);
-        let fresh = smooth(Key::from_seed(200 + seed), 2000, noise);
+        let new_rows = smooth(Key::from_seed(200 + seed), 2000, noise);
         let run = Run::new(Key::from_seed(seed), &pool);
         let model = family.fit(params, &dataset(&train, target), &run).unwrap();
         let report = softwood::score(
-            &Distribution::new(model.as_ref(), &fresh, &pool).unwrap(),
-            &model.schema().target_of(&fresh).unwrap(),
+            &Distribution::new(model.as_ref(), &new_rows, &pool).unwrap(),
+            &model.schema().target_of(&new_rows).unwrap(),
             model.training().target_sd,
         )
         .unwrap();
-        let (fit, miss) = if target == "y" {
+        let (log_likelihood, error) = if target == "y" {
             (report.values["log_likelihood"], report.values["rmse"])
         } else {
             (-report.values["nll"], report.values["error"])
         };
-        sums[0] += fit / n_fits as f64;
-        sums[1] += miss / n_fits as f64;
+        sums[0] += log_likelihood / n_fits as f64;
+        sums[1] += error / n_fits as f64;
     }
     sums
 }
 
-/// Settings given: fewer errors in both families, and without noise a better likelihood too.
+/// With given settings: a smaller error in both families, and for `sgb` a better likelihood too.
 #[test]
 fn a_true_constraint_does_no_harm() {
     for family in FAMILIES {
-        for growth in GROWTHS {
+        for growth in GROW_POLICIES {
             for target in ["y", "class"] {
-                let free = json!({
+                let unconstrained = json!({
                     "n_estimators": 150, "n_members": 4, "learning_rate": 0.05, "max_depth": 4, "grow_policy": growth,
                 });
-                let mut held = free.clone();
-                held["monotonic_cst"] = json!({"a": 1, "b": -1});
-                let free = quality(family, target, &free, 1.0);
-                let held = quality(family, target, &held, 1.0);
-                let said = format!("{family:?} {growth} {target}: free {free:?} held {held:?}");
-                assert!(held[1] <= free[1], "{said}");
-                assert!(family == Family::Sglb || held[0] >= free[0], "{said}");
+                let mut constrained = unconstrained.clone();
+                constrained["monotonic_cst"] = json!({"a": 1, "b": -1});
+                let unconstrained = quality(family, target, &unconstrained, 1.0);
+                let constrained = quality(family, target, &constrained, 1.0);
+                let message = format!(
+                    "{family:?} {growth} {target}: {unconstrained:?}, constrained {constrained:?}"
+                );
+                assert!(constrained[1] <= unconstrained[1], "{message}");
+                assert!(
+                    family == Family::Sglb || constrained[0] >= unconstrained[0],
+                    "{message}"
+                );
             }
         }
     }
 }
 
-/// Settings chosen: a Langevin chain is as likely too, though its members have less noise to differ by; they differ by their rows.
+/// With selected settings the likelihood of `sglb` is as good too: its members have less noise, but
+/// differ by their subsamples.
 #[test]
-fn a_true_constraint_does_no_harm_to_chosen_settings() {
-    let (mut free, mut held) = ([0.0; 2], [0.0; 2]);
+fn a_true_constraint_does_no_harm_with_selected_settings() {
+    let (mut unconstrained, mut constrained) = ([0.0; 2], [0.0; 2]);
     for growth in ["symmetric", "leafwise"] {
-        for head in ["normal", "squared"] {
-            let params = json!({"n_estimators": 200, "n_members": 5, "grow_policy": growth, "head": head, "subsample": 0.5});
-            let mut ordered = params.clone();
-            ordered["monotonic_cst"] = json!({"a": 1, "b": -1});
-            for (sums, params) in [(&mut free, &params), (&mut held, &ordered)] {
+        for noise in ["varying", "constant"] {
+            let params = json!({"n_estimators": 200, "n_members": 5, "grow_policy": growth, "noise": noise, "subsample": 0.5});
+            let mut with_constraints = params.clone();
+            with_constraints["monotonic_cst"] = json!({"a": 1, "b": -1});
+            for (sums, params) in [
+                (&mut unconstrained, &params),
+                (&mut constrained, &with_constraints),
+            ] {
                 let found = quality(Family::Sglb, "y", params, 1.0);
                 sums[0] += found[0] / 4.0;
                 sums[1] += found[1] / 4.0;
@@ -237,16 +250,16 @@ fn a_true_constraint_does_no_harm_to_chosen_settings() {
         }
     }
     assert!(
-        held[0] >= free[0] && held[1] <= free[1],
-        "free {free:?} held {held:?}"
+        constrained[0] >= unconstrained[0] && constrained[1] <= unconstrained[1],
+        "{unconstrained:?}, constrained {constrained:?}"
     );
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
-    let table = rugged(Key::from_seed(3), 60);
+fn invalid_constraints_are_refused() {
+    let table = not_monotonic(Key::from_seed(3), 60);
     let pool = Pool::new(1).unwrap();
-    for (given, parts) in [
+    for (constraints, parts) in [
         (
             json!({"e": 1, "c": -1}),
             [
@@ -263,7 +276,7 @@ fn what_cannot_be_meant_is_refused() {
     ] {
         let run = Run::new(Key::from_seed(0), &pool);
         let found = Family::Sglb.fit(
-            &json!({"monotonic_cst": given}),
+            &json!({"monotonic_cst": constraints}),
             &dataset(&table, "y"),
             &run,
         );

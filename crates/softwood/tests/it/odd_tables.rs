@@ -1,10 +1,11 @@
-//! Odd tables through every family: a defined, sane answer or a message that says what is wrong.
+//! Unusual tables in every family: a plausible prediction, or an error that names the problem.
 //!
-//! Columns without a cell, constant columns, two rows, weights of zero and unseen categories stand in `contract.rs`.
+//! Empty columns, constant columns, two rows, weights of zero and unseen categories are in
+//! `contract.rs`.
 
 use crate::problems::FitJson as _;
 use crate::problems::{
-    TARGETS, answers, categories, fit, mixed, normals, numbers, quick, replaced,
+    TARGETS, categories, fit, mixed, normals, numbers, prediction_bits, quick, replaced,
 };
 use serde_json::{Value, json};
 use softwood::{
@@ -19,14 +20,14 @@ fn data(table: &Table, target: &str) -> Dataset {
     Dataset::from_table(table, &roles).unwrap()
 }
 
-/// Quick parameters, and quick ones that leave the choice of settings to the model.
-fn recipes(family: Family) -> Vec<Value> {
-    let mut open = quick(family);
-    if let Some(fields) = open.as_object_mut() {
+/// Quick parameters, with given and with automatic learning rate and depth.
+fn quick_variants(family: Family) -> Vec<Value> {
+    let mut automatic = quick(family);
+    if let Some(fields) = automatic.as_object_mut() {
         fields.remove("learning_rate");
         fields.remove("max_depth");
     }
-    vec![quick(family), open]
+    vec![quick(family), automatic]
 }
 
 fn message(family: Family, data: &Dataset) -> String {
@@ -38,30 +39,31 @@ fn message(family: Family, data: &Dataset) -> String {
         .to_string()
 }
 
-/// The mixed table with a category of one's choice in every row.
-fn named(n: usize, category: impl Fn(usize) -> String) -> Table {
+/// The mixed table with the given categories in column `c`.
+fn with_categories(n: usize, category: impl Fn(usize) -> String) -> Table {
     let names: Vec<_> = (0..n).map(|row| Some(category(row))).collect();
     replaced(&mixed(1, n), Column::categorical("c", &names))
 }
 
-/// Smallest and largest of some numbers.
+/// Smallest and largest value.
 fn range(values: &[f64]) -> (f64, f64) {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     (low, high)
 }
 
-/// Finite answers everywhere; means and central intervals within the range of `y`, widened by itself times `slack`.
-fn is_sane(model: &dyn Model, rows: &Table, y: &[f64], slack: f64) {
-    answers(model, rows);
+/// Asserts finite predictions, positive standard deviations, and means and medians within the range
+/// of `y`, widened on both sides by `slack` times the range.
+fn assert_plausible(model: &dyn Model, rows: &Table, y: &[f64], slack: f64) {
+    prediction_bits(model, rows);
     let pool = Pool::new(1).unwrap();
     let dist = Distribution::new(model, rows, &pool).unwrap();
     let (low, high) = range(y);
-    // halves, since the difference of the largest numbers is beyond them
-    let reach = 0.5 * high - 0.5 * low;
+    // halves, since the difference of the largest numbers overflows
+    let half_range = 0.5 * high - 0.5 * low;
     let inside = |value: f64| {
-        let off = (0.5 * value - 0.25 * low - 0.25 * high).abs();
-        value.is_finite() && off <= 0.5 * reach * (1.0 + 2.0 * slack)
+        let distance = (0.5 * value - 0.25 * low - 0.25 * high).abs();
+        value.is_finite() && distance <= 0.5 * half_range * (1.0 + 2.0 * slack)
     };
     let means = dist.mean().unwrap();
     let outside = means.iter().find(|mean| !inside(**mean));
@@ -72,32 +74,32 @@ fn is_sane(model: &dyn Model, rows: &Table, y: &[f64], slack: f64) {
 }
 
 #[test]
-fn a_category_for_every_row_is_taken() {
-    let table = named(120, |row| format!("row {row}"));
-    let fresh = named(120, |row| format!("other {row}"));
+fn a_category_for_every_row_is_accepted() {
+    let table = with_categories(120, |row| format!("row {row}"));
+    let new_rows = with_categories(120, |row| format!("other {row}"));
     for &family in Family::ALL {
-        for params in recipes(family) {
+        for params in quick_variants(family) {
             for target in TARGETS {
                 let others: Vec<&str> = TARGETS.into_iter().filter(|t| *t != target).collect();
                 let training = table.without(&others);
                 let model = fit(family, &params, &data(&training, target), 0);
-                answers(&*model, &table);
-                answers(&*model, &fresh);
+                prediction_bits(&*model, &table);
+                prediction_bits(&*model, &new_rows);
                 if target == "y" {
-                    is_sane(&*model, &table, &numbers(&table, "y"), 0.5);
-                    is_sane(&*model, &fresh, &numbers(&table, "y"), 0.5);
+                    assert_plausible(&*model, &table, &numbers(&table, "y"), 0.5);
+                    assert_plausible(&*model, &new_rows, &numbers(&table, "y"), 0.5);
                 }
-                // names alone
+                // the category is the only column
                 let bare = training.without(&["a", "b"]);
                 let model = fit(family, &params, &data(&bare, target), 0);
-                answers(&*model, &fresh);
+                prediction_bits(&*model, &new_rows);
             }
         }
     }
 }
 
 #[test]
-fn a_hundred_thousand_categories_are_taken() {
+fn a_hundred_thousand_categories_are_accepted() {
     let n = 100_000;
     let names: Vec<_> = (0..n).map(|row| Some(format!("{row}"))).collect();
     let a = normals(Key::from_seed(2), n);
@@ -108,21 +110,21 @@ fn a_hundred_thousand_categories_are_taken() {
         Column::numeric("y", y.clone()),
     ])
     .unwrap();
-    let some: Vec<usize> = (0..n).step_by(997).collect();
+    let rows: Vec<usize> = (0..n).step_by(997).collect();
     for &family in Family::ALL {
         let mut params = quick(family);
-        for (name, few) in [("n_estimators", 5), ("n_epochs", 1), ("n_members", 4)] {
+        for (name, small) in [("n_estimators", 5), ("n_epochs", 1), ("n_members", 4)] {
             if let Some(value) = params.get_mut(name) {
-                *value = json!(few);
+                *value = json!(small);
             }
         }
         let model = fit(family, &params, &data(&table, "y"), 0);
-        is_sane(&*model, &table.take(&some), &y, 1.0);
+        assert_plausible(&*model, &table.take(&rows), &y, 1.0);
     }
 }
 
 #[test]
-fn labels_of_one_class_are_refused_and_so_is_a_target_of_one_value() {
+fn a_single_class_and_a_constant_target_are_refused() {
     let table = mixed(3, 60);
     let one_class = replaced(&table, Column::categorical("two", &[Some("yes"); 60]));
     let one_value = replaced(&table, Column::numeric("y", vec![-7.5; 60]));
@@ -140,7 +142,7 @@ fn labels_of_one_class_are_refused_and_so_is_a_target_of_one_value() {
 }
 
 #[test]
-fn two_rows_are_taken_by_default_parameters() {
+fn two_rows_are_accepted_with_default_parameters() {
     let table = Table::new(vec![
         Column::numeric("a", vec![0.0, 1.0]),
         Column::categorical("c", &[Some("oak"), Some("yew")]),
@@ -149,12 +151,12 @@ fn two_rows_are_taken_by_default_parameters() {
     .unwrap();
     for &family in Family::ALL {
         let model = fit(family, &json!({}), &data(&table, "y"), 0);
-        is_sane(&*model, &table, &[3.0, 5.0], 1.0);
+        assert_plausible(&*model, &table, &[3.0, 5.0], 1.0);
     }
 }
 
 #[test]
-fn weights_that_are_no_counts_are_refused_by_row() {
+fn weights_that_are_negative_or_not_finite_are_refused_by_row() {
     let table = mixed(4, 50).without(&["two", "three"]);
     let plain = data(&table, "y");
     let with = |row: usize, weight: f64| {
@@ -178,7 +180,7 @@ fn weights_that_are_no_counts_are_refused_by_row() {
         Some(vec![0.0; 50]),
     );
     assert_eq!(zeros.unwrap_err().to_string(), "all weights are zero");
-    // the same as a column of the table
+    // as a column of the table
     for (weight, expected) in [
         (
             f64::NAN,
@@ -196,8 +198,8 @@ fn weights_that_are_no_counts_are_refused_by_row() {
             weight: Some("w".to_owned()),
             ..Roles::default()
         };
-        let weighed = replaced(&table, Column::numeric("w", weights));
-        let found = Dataset::from_table(&weighed, &roles)
+        let weighted = replaced(&table, Column::numeric("w", weights));
+        let found = Dataset::from_table(&weighted, &roles)
             .unwrap_err()
             .to_string();
         assert_eq!(found, expected);
@@ -205,13 +207,13 @@ fn weights_that_are_no_counts_are_refused_by_row() {
 }
 
 #[test]
-fn weights_of_very_different_size_are_taken() {
+fn weights_of_very_different_size_are_accepted() {
     let table = mixed(5, 80).without(&["two", "three"]);
     let plain = data(&table, "y");
     let weights: Vec<f64> = (0..80)
         .map(|row| 10_f64.powi(row % 13 - 6) * f64::from(u8::from(row % 5 > 0)))
         .collect();
-    let weighed = Dataset::new(
+    let weighted = Dataset::new(
         plain.schema().clone(),
         plain.features().clone(),
         plain.target().clone(),
@@ -219,9 +221,9 @@ fn weights_of_very_different_size_are_taken() {
     )
     .unwrap();
     for &family in Family::ALL {
-        for params in recipes(family) {
-            let model = fit(family, &params, &weighed, 0);
-            is_sane(&*model, &table, &numbers(&table, "y"), 2.0);
+        for params in quick_variants(family) {
+            let model = fit(family, &params, &weighted, 0);
+            assert_plausible(&*model, &table, &numbers(&table, "y"), 2.0);
         }
     }
 }
@@ -270,20 +272,20 @@ fn a_missing_target_is_refused_by_row() {
 }
 
 #[test]
-fn targets_of_1e300_are_taken_alone_and_among_small_ones() {
+fn targets_of_1e300_are_accepted_alone_and_among_small_ones() {
     let table = mixed(8, 100).without(&["two", "three"]);
     let y = numbers(&table, "y");
     let huge = |at: &dyn Fn(usize) -> f64| -> Vec<f64> { (0..100).map(at).collect() };
     let targets = [
-        // all huge, and close to each other
+        // all huge, and close together
         huge(&|row| 1e300 * (1.0 + 1e-3 * y[row])),
-        // one or some among ones
+        // one or several huge values among small ones
         huge(&|row| if row == 13 { 1e300 } else { y[row] }),
         huge(&|row| if row % 3 == 0 { 1e300 } else { 1.0 }),
         huge(&|row| [1e300, -1e300][row % 2]),
     ];
     for &family in Family::ALL {
-        for params in recipes(family) {
+        for params in quick_variants(family) {
             for (at, y) in targets.iter().enumerate() {
                 let table = replaced(&table, Column::numeric("y", y.clone()));
                 let model = fit(family, &params, &data(&table, "y"), 0);
@@ -303,7 +305,7 @@ fn targets_of_1e300_are_taken_alone_and_among_small_ones() {
 }
 
 #[test]
-fn targets_with_no_room_for_an_interval_are_refused() {
+fn targets_too_large_for_an_interval_are_refused() {
     let table = mixed(12, 40).without(&["two", "three"]);
     let ends: Vec<f64> = (0..40).map(|row| [f64::MAX, -f64::MAX][row % 2]).collect();
     let table = replaced(&table, Column::numeric("y", ends));
@@ -317,20 +319,20 @@ fn targets_with_no_room_for_an_interval_are_refused() {
 }
 
 #[test]
-fn features_at_both_ends_of_what_there_is_are_taken() {
+fn the_largest_and_smallest_feature_values_are_accepted() {
     let table = mixed(13, 80).without(&["two", "three"]);
     let ends = [f64::MAX, -f64::MAX, 0.0, f64::MIN_POSITIVE, 5e-324];
     let a = (0..80).map(|row| ends[row % 5]).collect();
     let table = replaced(&table, Column::numeric("a", a));
     for &family in Family::ALL {
-        for params in recipes(family) {
+        for params in quick_variants(family) {
             let model = fit(family, &params, &data(&table, "y"), 0);
-            is_sane(&*model, &table, &numbers(&table, "y"), 1.0);
+            assert_plausible(&*model, &table, &numbers(&table, "y"), 1.0);
         }
     }
 }
 
-/// The families whose laws have a scale that gradients move, with steps that are long and many.
+/// Families that learn the scale by gradients, with many steps of all sizes.
 fn boosted() -> impl Iterator<Item = (Family, Value)> {
     let families = [Family::Sgb, Family::Sglb].into_iter();
     families.flat_map(|family| {
@@ -356,27 +358,27 @@ fn line(n: usize, y: impl Fn(f64, usize) -> f64) -> (Table, Vec<f64>) {
 }
 
 #[test]
-fn a_stretch_of_equal_targets_does_not_end_the_scale() {
+fn equal_targets_in_a_region_do_not_drive_the_scale_to_zero() {
     let noise = normals(Key::from_seed(9), 300);
-    // nothing but zeros, then noise
+    // zeros, then noise
     let (table, y) = line(300, |x, row| if x < 0.6 { 0.0 } else { noise[row] });
     for (family, params) in boosted() {
         let model = fit(family, &params, &data(&table, "y"), 0);
-        is_sane(&*model, &table, &y, 0.5);
+        assert_plausible(&*model, &table, &y, 0.5);
         let pool = Pool::new(1).unwrap();
         let dist = Distribution::new(&*model, &table, &pool).unwrap();
         let sd = dist.sd().unwrap();
-        // the floor is a thousandth of the target's standard deviation
+        // the floor is 0.001 standard deviations of the target
         assert!(sd.iter().all(|&sd| sd > 5e-4 && sd < 5.0), "{family:?}");
-        // a target off the stretch costs no more than the floor lets it
-        let off = vec![1.0; 300];
-        let log_density = dist.log_density(&off).unwrap();
+        // the floor bounds the loss of an outlier
+        let outliers = vec![1.0; 300];
+        let log_density = dist.log_density(&outliers).unwrap();
         assert!(log_density.iter().all(|number| number.is_finite()));
     }
 }
 
 #[test]
-fn one_huge_outlier_stays_where_it_is() {
+fn one_huge_outlier_does_not_affect_distant_rows() {
     let noise = normals(Key::from_seed(10), 300);
     for size in [1e3, 1e6, 1e12] {
         let (table, y) = line(300, |x, row| {
@@ -388,21 +390,21 @@ fn one_huge_outlier_stays_where_it_is() {
         });
         for (family, params) in boosted() {
             let model = fit(family, &params, &data(&table, "y"), 0);
-            is_sane(&*model, &table, &y, 0.5);
+            assert_plausible(&*model, &table, &y, 0.5);
             let pool = Pool::new(1).unwrap();
             let dist = Distribution::new(&*model, &table, &pool).unwrap();
             let means = dist.mean().unwrap();
-            // rows far from it are near their own values, in units of a spread that it alone makes
-            let off = means[..100].iter().chain(&means[200..]);
-            let largest = off.fold(0.0_f64, |most, mean| most.max(mean.abs()));
+            // the standard deviation of the target is that of the outlier alone
+            let distant = means[..100].iter().chain(&means[200..]);
+            let largest = distant.fold(0.0_f64, |largest, mean| largest.max(mean.abs()));
             assert!(largest < 0.1 * size, "{family:?} {params}: {largest:e}");
         }
     }
 }
 
 #[test]
-fn duplicated_rows_are_no_certainty() {
-    // ten places, at each the same two targets, a hundred times
+fn duplicated_rows_do_not_reduce_data_uncertainty() {
+    // ten values of x, each with two targets, a hundred times
     let rows = (0..2000).map(|row| (f64::from(row % 10), f64::from(row / 10 % 2)));
     let (x, y): (Vec<f64>, Vec<f64>) = rows.unzip();
     let table = Table::new(vec![
@@ -412,10 +414,10 @@ fn duplicated_rows_are_no_certainty() {
     .unwrap();
     for (family, params) in boosted() {
         let model = fit(family, &params, &data(&table, "y"), 0);
-        is_sane(&*model, &table, &y, 0.5);
+        assert_plausible(&*model, &table, &y, 0.5);
         let pool = Pool::new(1).unwrap();
         let dist = Distribution::new(&*model, &table, &pool).unwrap();
-        // the law of a fair coin: mean and standard deviation one half
+        // a fair coin: mean and standard deviation are one half
         for (mean, sd) in dist.mean().unwrap().into_iter().zip(dist.sd().unwrap()) {
             assert!(
                 (mean - 0.5).abs() < 0.2 && (sd - 0.5).abs() < 0.15,
@@ -426,19 +428,19 @@ fn duplicated_rows_are_no_certainty() {
 }
 
 #[test]
-fn the_same_row_with_the_same_target_many_times_is_held_by_the_floor() {
-    // five rows, two hundred times each: nothing is left to explain
+fn many_copies_of_a_few_rows_are_limited_by_the_scale_floor() {
+    // five rows, two hundred times each: the residuals are zero
     let (table, y) = line(1000, |_, row| (row % 5) as f64);
     let x = (0..1000).map(|row| f64::from(row % 5)).collect();
     let table = replaced(&table, Column::numeric("x", x));
     for (family, params) in boosted() {
         let model = fit(family, &params, &data(&table, "y"), 0);
-        is_sane(&*model, &table, &y, 0.5);
+        assert_plausible(&*model, &table, &y, 0.5);
     }
 }
 
 #[test]
-fn classes_that_a_column_tells_apart_keep_finite_logits() {
+fn perfectly_separable_classes_keep_finite_logits() {
     let (table, _) = line(200, |_, _| 0.0);
     let classes: Vec<_> = (0..200).map(|row| Some(["no", "yes"][row / 100])).collect();
     let many: Vec<_> = (0..200).map(|row| Some(format!("k{}", row / 20))).collect();
@@ -450,13 +452,13 @@ fn classes_that_a_column_tells_apart_keep_finite_logits() {
         let table = replaced(&x, column);
         for (family, params) in boosted() {
             let model = fit(family, &params, &data(&table, "y"), 0);
-            answers(&*model, &table);
+            prediction_bits(&*model, &table);
         }
     }
 }
 
 #[test]
-fn a_target_without_a_schema_that_fits_is_refused() {
+fn a_target_of_another_length_is_refused() {
     let table = mixed(11, 20).without(&["two", "three"]);
     let plain = data(&table, "y");
     let schema: &Schema = plain.schema();

@@ -1,4 +1,4 @@
-//! What columns are worth: figures on a model that is known, and the right column named by every family.
+//! Permutation importance: values for a known model, and the important column in every family.
 
 use std::ops::ControlFlow;
 
@@ -10,8 +10,9 @@ use softwood::{
 };
 use softwood_testkit::close;
 
-/// Two members with means `3 a - b` and `3 a + b`: the mean is `3 a`, the knowledge deviation `|b|`, and `c` counts for
-/// nothing. As classes, `p = (1 + a) / 2`, the same for both.
+/// A model of two members with means `3 a - b` and `3 a + b`: its mean is `3 a`, its knowledge
+/// standard deviation `|b|`, and `c` has no effect. As a classifier both members have the
+/// probability `(1 + a) / 2`.
 #[derive(Debug)]
 struct Known(Schema, Training);
 
@@ -80,7 +81,7 @@ fn uniform(n: usize) -> Table {
     Table::new(vec![column(1, "a"), column(2, "b"), column(3, "c")]).unwrap()
 }
 
-fn shuffling(repeats: usize) -> PermutationOptions<'static> {
+fn options_with(repeats: usize) -> PermutationOptions<'static> {
     PermutationOptions {
         repeats,
         key: Key::from_seed(0),
@@ -88,15 +89,15 @@ fn shuffling(repeats: usize) -> PermutationOptions<'static> {
     }
 }
 
-fn ask(
+fn measure(
     model: &dyn Model,
     table: &Table,
     target: Option<&Target>,
-    shuffling: &PermutationOptions<'_>,
+    options: &PermutationOptions<'_>,
 ) -> Importances {
     let pool = Pool::new(2).unwrap();
     let dist = Distribution::new(model, table, &pool).unwrap();
-    importances(&dist, target, shuffling).unwrap()
+    importances(&dist, target, options).unwrap()
 }
 
 fn column<'a>(found: &'a Importances, name: &str) -> &'a ColumnImportance {
@@ -107,26 +108,26 @@ fn column<'a>(found: &'a Importances, name: &str) -> &'a ColumnImportance {
         .unwrap()
 }
 
-/// The column of which `of` is greatest.
-fn top(found: &Importances, of: impl Fn(&ColumnImportance) -> f64) -> &str {
+/// The column with the largest `value`.
+fn top(found: &Importances, value: impl Fn(&ColumnImportance) -> f64) -> &str {
     let columns = found.columns.iter();
     &columns
-        .max_by(|a, b| of(a).total_cmp(&of(b)))
+        .max_by(|a, b| value(a).total_cmp(&value(b)))
         .unwrap()
         .column
 }
 
 #[test]
-fn figures_of_a_known_model() {
+fn importances_of_a_known_regression_model() {
     let table = uniform(20_000);
     let y: Vec<f64> = numbers(&table, "a").iter().map(|a| 3.0 * a).collect();
-    let found = ask(
+    let found = measure(
         &Known::regression(),
         &table,
         Some(&Target::Numeric(y)),
-        &shuffling(5),
+        &options_with(5),
     );
-    // two uniform numbers lie 1/3 apart on average, and the root mean square of that is 1 over the root of 6
+    // two uniform numbers have a mean distance of 1/3 and a root mean square distance of 1/sqrt(6)
     let (a, b, c) = (
         column(&found, "a"),
         column(&found, "b"),
@@ -139,7 +140,7 @@ fn figures_of_a_known_model() {
     ];
     close(&means, &[1.0, 1.0 / 3.0, 3.0 / 6.0_f64.sqrt()], 0.02);
     close(&[found.knowledge, found.error.unwrap()], &[0.5, 0.0], 0.01);
-    // b is only moved among the rows, so that unsureness moves with it and its mean stays
+    // permuting b permutes the knowledge uncertainty of the rows, and its mean stays
     close(
         &[
             b.knowledge_shift.mean,
@@ -150,7 +151,7 @@ fn figures_of_a_known_model() {
         1e-9,
     );
     assert!(a.log_likelihood_fall.unwrap().mean > 0.1);
-    for measured in [
+    for estimate in [
         c.prediction_change,
         c.knowledge_change,
         c.knowledge_shift,
@@ -158,19 +159,19 @@ fn figures_of_a_known_model() {
         c.log_likelihood_fall.unwrap(),
     ] {
         assert!(
-            measured.mean.abs() < 1e-12 && measured.se.unwrap() < 1e-12,
-            "{measured:?}"
+            estimate.mean.abs() < 1e-12 && estimate.se.unwrap() < 1e-12,
+            "{estimate:?}"
         );
     }
 }
 
 #[test]
-fn figures_of_known_classes() {
+fn importances_of_a_known_classifier() {
     let table = uniform(20_000);
     let y = Target::Classes(vec![1; 20_000]);
-    let found = ask(&Known::classes(), &table, Some(&y), &shuffling(5));
+    let found = measure(&Known::classes(), &table, Some(&y), &options_with(5));
     let a = column(&found, "a");
-    // a probability of (1 + a) / 2 moves by half of what a does
+    // the probability (1 + a) / 2 changes by half the change of a
     close(&[a.prediction_change.mean], &[1.0 / 6.0], 0.01);
     close(
         &[
@@ -181,7 +182,7 @@ fn figures_of_known_classes() {
         &[0.0; 3],
         1e-12,
     );
-    // the same cells in another order: the mean over rows that are all `yes` stays
+    // all rows are `yes`, so a permutation of the cells does not change the mean
     close(&[a.log_likelihood_fall.unwrap().mean], &[0.0], 1e-9);
     // the mean of ln((1 + a) / 2) is ln 2 - 1
     close(
@@ -192,14 +193,14 @@ fn figures_of_known_classes() {
 }
 
 #[test]
-fn cells_of_a_reference_show_what_makes_rows_unsure() {
+fn reference_cells_show_which_column_causes_knowledge_uncertainty() {
     let table = uniform(5000);
     let known = replaced(&uniform(300), Column::numeric("b", vec![0.0; 300]));
-    let shuffling = PermutationOptions {
+    let options = PermutationOptions {
         reference: Some(&known),
-        ..shuffling(2)
+        ..options_with(2)
     };
-    let found = ask(&Known::regression(), &table, None, &shuffling);
+    let found = measure(&Known::regression(), &table, None, &options);
     assert_eq!(found.n_reference_rows, Some(300));
     let b = column(&found, "b");
     close(&[b.knowledge_shift.mean], &[-found.knowledge], 1e-9);
@@ -208,29 +209,29 @@ fn cells_of_a_reference_show_what_makes_rows_unsure() {
 }
 
 #[test]
-fn same_on_any_number_of_threads_and_in_any_order_of_columns() {
+fn importances_do_not_depend_on_threads_or_column_order() {
     let table = uniform(9000);
     let y = Target::Numeric(numbers(&table, "c"));
-    let answer = |threads: usize, table: &Table| {
+    let measure_with = |threads: usize, table: &Table| {
         let pool = Pool::new(threads).unwrap();
         let model = Known::regression();
         let dist = Distribution::new(&model, table, &pool).unwrap();
-        importances(&dist, Some(&y), &shuffling(3)).unwrap()
+        importances(&dist, Some(&y), &options_with(3)).unwrap()
     };
-    let one = answer(1, &table);
+    let one = measure_with(1, &table);
     for threads in [2, 3, 7] {
-        assert_eq!(answer(threads, &table), one);
+        assert_eq!(measure_with(threads, &table), one);
     }
-    let turned = Table::new(table.columns().iter().rev().cloned().collect()).unwrap();
-    assert_eq!(answer(2, &turned), one);
+    let reversed = Table::new(table.columns().iter().rev().cloned().collect()).unwrap();
+    assert_eq!(measure_with(2, &reversed), one);
     assert_ne!(
-        ask(
+        measure(
             &Known::regression(),
             &table,
             Some(&y),
             &PermutationOptions {
                 key: Key::from_seed(1),
-                ..shuffling(3)
+                ..options_with(3)
             }
         ),
         one
@@ -238,7 +239,7 @@ fn same_on_any_number_of_threads_and_in_any_order_of_columns() {
 }
 
 #[test]
-fn every_family_names_the_columns_that_count() {
+fn every_family_finds_the_important_columns() {
     let with_noise = |seed: u64| {
         let table = mixed(seed, 400);
         replaced(
@@ -251,16 +252,21 @@ fn every_family_names_the_columns_that_count() {
         for target in ["y", "two"] {
             let data = with_target(&train, target);
             let model = fit(family, &quick(family), &data, 0);
-            let fresh = Dataset::aligned(data.schema(), &test, None).unwrap();
-            let found = ask(model.as_ref(), &test, Some(fresh.target()), &shuffling(3));
+            let test_data = Dataset::aligned(data.schema(), &test, None).unwrap();
+            let found = measure(
+                model.as_ref(),
+                &test,
+                Some(test_data.target()),
+                &options_with(3),
+            );
             let name = family.name();
             let fall = |column: &ColumnImportance| column.log_likelihood_fall.unwrap().mean;
             let noise = column(&found, "noise");
-            for wanted in ["a", "c"] {
-                let other = column(&found, wanted);
+            for important in ["a", "c"] {
+                let other = column(&found, important);
                 assert!(
                     fall(other) > 3.0 * fall(noise).abs(),
-                    "{name} {target} {wanted}: {found:#?}"
+                    "{name} {target} {important}: {found:#?}"
                 );
                 assert!(other.error_rise.unwrap().mean > noise.error_rise.unwrap().mean);
                 assert!(other.prediction_change.mean > 2.0 * noise.prediction_change.mean);
@@ -279,11 +285,11 @@ fn every_family_names_the_columns_that_count() {
     }
 }
 
-/// `y` follows three columns; `b` is a uniform number squeezed by `squeeze`.
-fn three_columns(seed: u64, n: usize, squeeze: fn(f64) -> f64) -> Table {
+/// Three columns and a target; `b` is a uniform number transformed by `transform`.
+fn three_columns(seed: u64, n: usize, transform: fn(f64) -> f64) -> Table {
     let key = Key::from_seed(seed);
     let [a, b, c] = [1, 2, 3].map(|at| uniforms(key.child(at), n));
-    let b: Vec<f64> = b.into_iter().map(squeeze).collect();
+    let b: Vec<f64> = b.into_iter().map(transform).collect();
     let noise = normals(key.child(4), n);
     let y = |row: usize| (5.0 * a[row]).sin() + 4.0 * b[row] + c[row] + 0.1 * noise[row];
     let y = (0..n).map(y).collect();
@@ -296,21 +302,23 @@ fn three_columns(seed: u64, n: usize, squeeze: fn(f64) -> f64) -> Table {
     .unwrap()
 }
 
-/// Training never saw a stretch of `b`; new rows are everywhere. Which column makes them unsure?
+/// The training rows leave out a range of `b`, and the test rows do not: `b` causes the knowledge
+/// uncertainty.
 ///
-/// The stretch lies where a family says that it does not know: boosted trees differ about where to step across a gap, and
-/// answer beyond the last row as at it; a smooth tree bridges a gap in a straight line, and differs beyond the last row.
+/// The range is chosen by family. Boosted trees disagree about the threshold inside a gap, and are
+/// constant beyond the last training row; soft trees interpolate a gap, and disagree beyond the
+/// last training row.
 #[test]
-fn the_column_with_an_unseen_stretch_is_named() {
+fn the_column_with_an_unseen_range_has_the_largest_knowledge_change() {
     let gap: fn(f64) -> f64 = |b| if b < 0.5 { 0.6 * b } else { 0.4 + 0.6 * b };
     let below: fn(f64) -> f64 = |b| 0.4 * b;
-    for (family, squeeze, unseen) in [
+    for (family, transform, unseen) in [
         (Family::Vst, below, 0.5..1.0),
         (Family::Vsgbm, below, 0.5..1.0),
         (Family::Sgb, gap, 0.35..0.65),
         (Family::Sglb, gap, 0.35..0.65),
     ] {
-        let train = three_columns(1, 600, squeeze);
+        let train = three_columns(1, 600, transform);
         let test = three_columns(2, 600, |b| b);
         let roles = Roles {
             target: "y".to_owned(),
@@ -318,20 +326,21 @@ fn the_column_with_an_unseen_stretch_is_named() {
         };
         let data = Dataset::from_table(&train, &roles).unwrap();
         let model = fit(family, &quick(family), &data, 0);
-        let found = ask(model.as_ref(), &test, None, &shuffling(5));
+        let found = measure(model.as_ref(), &test, None, &options_with(5));
         let name = family.name();
         let change = |column: &ColumnImportance| column.knowledge_change.mean;
         assert_eq!(top(&found, change), "b", "{name}: {found:#?}");
-        // unseen rows alone, with cells of the training rows: b, and no other column, would make them surer
+        // in rows of the unseen range, only cells of b from the training rows reduce knowledge
+        // uncertainty
         let b = numbers(&test, "b");
         let rows: Vec<usize> = (0..b.len())
             .filter(|&row| unseen.contains(&b[row]))
             .collect();
-        let shuffling = PermutationOptions {
+        let options = PermutationOptions {
             reference: Some(&train),
-            ..shuffling(5)
+            ..options_with(5)
         };
-        let found = ask(model.as_ref(), &test.take(&rows), None, &shuffling);
+        let found = measure(model.as_ref(), &test.take(&rows), None, &options);
         let fall = |column: &ColumnImportance| -column.knowledge_shift.mean;
         assert_eq!(top(&found, fall), "b", "{name}: {found:#?}");
         let fall = fall(column(&found, "b"));
@@ -340,46 +349,44 @@ fn the_column_with_an_unseen_stretch_is_named() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused() {
+fn invalid_requests_are_refused() {
     let model = Known::regression();
     let pool = Pool::new(1).unwrap();
     let refused =
-        |rows: usize, target: Option<&Target>, shuffling: &PermutationOptions<'_>, part: &str| {
+        |rows: usize, target: Option<&Target>, options: &PermutationOptions<'_>, part: &str| {
             let dist = Distribution::new(&model, &uniform(rows), &pool).unwrap();
-            let message = importances(&dist, target, shuffling)
-                .unwrap_err()
-                .to_string();
+            let message = importances(&dist, target, options).unwrap_err().to_string();
             assert!(message.contains(part), "{message}");
         };
-    refused(1, None, &shuffling(1), "at least 2 rows");
-    refused(5, None, &shuffling(0), "`repeats` = 0");
+    refused(1, None, &options_with(1), "at least 2 rows");
+    refused(5, None, &options_with(0), "`repeats` = 0");
     refused(
         5,
         Some(&Target::Numeric(vec![0.0; 4])),
-        &shuffling(1),
+        &options_with(1),
         "4 target values for 5 rows",
     );
     refused(
         5,
         Some(&Target::Classes(vec![0; 5])),
-        &shuffling(1),
+        &options_with(1),
         "classification",
     );
     let (empty, four) = (uniform(0), uniform(4));
     let short = four.without(&["b"]);
-    let lent = |table| PermutationOptions {
+    let with_reference = |table| PermutationOptions {
         reference: Some(table),
-        ..shuffling(1)
+        ..options_with(1)
     };
-    refused(5, None, &lent(&empty), "no rows");
-    refused(0, None, &lent(&four), "no rows to explain");
-    refused(5, None, &lent(&short), "column `b`");
+    refused(5, None, &with_reference(&empty), "no rows");
+    refused(0, None, &with_reference(&four), "no rows to explain");
+    refused(5, None, &with_reference(&short), "column `b`");
 }
 
 #[test]
-fn a_watch_can_stop_it() {
-    struct Impatient;
-    impl Observer for Impatient {
+fn an_observer_can_stop_the_permutations() {
+    struct StopShuffling;
+    impl Observer for StopShuffling {
         fn step(&self, progress: &Progress<'_>) -> ControlFlow<()> {
             if progress.stage == "shuffling" {
                 return ControlFlow::Break(());
@@ -391,7 +398,7 @@ fn a_watch_can_stop_it() {
     let model = Known::regression();
     let dist = Distribution::new(&model, &uniform(5), &pool)
         .unwrap()
-        .observed_by(&Impatient);
-    let stopped = importances(&dist, None, &shuffling(1));
+        .observed_by(&StopShuffling);
+    let stopped = importances(&dist, None, &options_with(1));
     assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
 }

@@ -1,4 +1,4 @@
-//! The predictive distribution through its public doors, on models whose members are given.
+//! The predictive distribution through its public interface, for models with known members.
 
 use proptest::prelude::*;
 use softwood::{
@@ -7,17 +7,19 @@ use softwood::{
 };
 use softwood_testkit::{close, ks_distance, ks_limit};
 
-/// A model whose members are given: component `c` of member `m` on a row with `x` has mean `mean + slope x`.
+/// A model with known members: each component has the mean `mean + slope x` in a row with input
+/// `x`.
 #[derive(Debug)]
-struct Given {
+struct KnownMembers {
     schema: Schema,
     training: Training,
     head: Head,
-    /// Weight or probability, mean, slope and sd of each member's components.
+    /// Weight (or probability), mean, slope and standard deviation of the components of each
+    /// member.
     members: Vec<Vec<[f64; 4]>>,
 }
 
-impl Given {
+impl KnownMembers {
     fn regression(members: Vec<Vec<[f64; 4]>>) -> Self {
         let components = members[0].len();
         Self {
@@ -41,7 +43,7 @@ impl Given {
     }
 }
 
-impl Model for Given {
+impl Model for KnownMembers {
     fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -91,7 +93,7 @@ fn pool() -> Pool {
     Pool::new(1).unwrap()
 }
 
-/// Members of a few components with weights that sum to one.
+/// Members with a few components whose weights sum to one.
 fn mixtures() -> impl Strategy<Value = Vec<Vec<[f64; 4]>>> {
     (1..6_usize, 1..5_usize).prop_flat_map(|(members, components)| {
         let component = (0.01..1.0_f64, -2.0..2.0_f64, -1.0..1.0_f64, -3.0..1.0_f64)
@@ -112,7 +114,7 @@ proptest! {
 
     #[test]
     fn cdf_is_monotone_and_the_inverse_of_quantile(members in mixtures()) {
-        let (model, pool) = (Given::regression(members), pool());
+        let (model, pool) = (KnownMembers::regression(members), pool());
         let distribution = Distribution::new(&model, &table(3), &pool).unwrap();
         let levels = [1e-4, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0 - 1e-4];
         let quantiles = distribution.quantile(&levels).unwrap();
@@ -129,9 +131,9 @@ proptest! {
 
     #[test]
     fn density_integrates_to_one_and_to_the_moments(members in mixtures()) {
-        let (model, pool) = (Given::regression(members), pool());
+        let (model, pool) = (KnownMembers::regression(members), pool());
         let n = 4000;
-        // every row of the table is the same row, asked at another target
+        // all rows are equal; each evaluates the density at another target
         let same = Table::new(vec![Column::numeric("x", vec![0.5; n])]).unwrap();
         let distribution = Distribution::new(&model, &same, &pool).unwrap();
         let moments = distribution.moments().unwrap();
@@ -146,12 +148,12 @@ proptest! {
 
     #[test]
     fn the_decomposition_adds_up(members in mixtures()) {
-        let (model, pool) = (Given::regression(members.clone()), pool());
+        let (model, pool) = (KnownMembers::regression(members.clone()), pool());
         let distribution = Distribution::new(&model, &table(5), &pool).unwrap();
         let parts = distribution.uncertainty().unwrap();
         for row in 0..5 {
-            let whole = parts.data[row] + parts.knowledge[row];
-            prop_assert!((parts.total[row] - whole).abs() <= 1e-12 * whole);
+            let sum = parts.data[row] + parts.knowledge[row];
+            prop_assert!((parts.total[row] - sum).abs() <= 1e-12 * sum);
             prop_assert!(parts.data[row] > 0.0 && parts.knowledge[row] >= 0.0);
         }
         if members.len() == 1 {
@@ -162,8 +164,8 @@ proptest! {
     }
 
     #[test]
-    fn crps_is_the_mean_distance_less_half_the_spread(members in mixtures(), y in 50.0..150.0_f64) {
-        let (model, pool) = (Given::regression(members), pool());
+    fn crps_is_the_mean_error_minus_half_the_mean_distance_of_two_draws(members in mixtures(), y in 50.0..150.0_f64) {
+        let (model, pool) = (KnownMembers::regression(members), pool());
         let distribution = Distribution::new(&model, &table(1), &pool).unwrap();
         let n = 20_000;
         let draws = distribution.sample(2 * n, Key::from_seed(3)).unwrap();
@@ -171,17 +173,18 @@ proptest! {
         let distance: Vec<f64> = a.iter().zip(b).map(|(a, b)| (a - y).abs() - 0.5 * (a - b).abs()).collect();
         let mean = distance.iter().sum::<f64>() / n as f64;
         let variance = distance.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / n as f64;
-        // 64 cases at six standard errors: fails by chance with probability below 2e-7
+        // 64 cases with a tolerance of six standard errors: a failure probability below 2e-7
         let found = distribution.crps(&[y]).unwrap()[0];
         prop_assert!((found - mean).abs() < 6.0 * (variance / n as f64).sqrt() + 1e-9, "{found} {mean}");
     }
 }
 
 #[test]
-fn three_members_split_as_in_the_fact_sheet() {
-    // the three members of docs/maths/vst.md, in units of the target
+fn three_members_have_the_variances_of_the_documentation() {
+    // the example of docs/maths/vst.md
     let member = |mean: f64, variance: f64| vec![[1.0, mean, 0.0, variance.sqrt()]];
-    let model = Given::regression(vec![member(1.0, 0.5), member(1.2, 0.4), member(0.9, 0.6)]);
+    let model =
+        KnownMembers::regression(vec![member(1.0, 0.5), member(1.2, 0.4), member(0.9, 0.6)]);
     let pool = pool();
     let moments = Distribution::new(&model, &table(1), &pool)
         .unwrap()
@@ -204,7 +207,7 @@ fn three_members_split_as_in_the_fact_sheet() {
 fn draws_follow_the_cdf_and_do_not_depend_on_threads_or_blocks() {
     let parts = vec![[0.3, -1.0, 0.5, 0.2], [0.7, 1.0, 0.0, 0.7]];
     let other = vec![[0.5, 0.0, 0.0, 0.1], [0.5, 2.0, 0.0, 0.4]];
-    let model = Given::regression(vec![parts, other]);
+    let model = KnownMembers::regression(vec![parts, other]);
     let (one, three) = (pool(), Pool::new(3).unwrap());
     let key = Key::from_seed(11);
     let many = Distribution::new(&model, &table(700), &one)
@@ -239,7 +242,7 @@ fn sampled_functions_are_the_members_means_without_repetition() {
     let members: Vec<_> = (0..5)
         .map(|m| vec![[1.0, f64::from(m), 0.0, 0.1]])
         .collect();
-    let (model, pool) = (Given::regression(members), pool());
+    let (model, pool) = (KnownMembers::regression(members), pool());
     let distribution = Distribution::new(&model, &table(300), &pool).unwrap();
     let functions = distribution.sample_functions(5, Key::from_seed(2)).unwrap();
     let mut first = functions[..5].to_vec();
@@ -257,8 +260,8 @@ fn sampled_functions_are_the_members_means_without_repetition() {
 }
 
 #[test]
-fn entropies_split_and_labels_follow_probabilities() {
-    let model = Given::classification(&[vec![0.9, 0.1, 0.0], vec![0.1, 0.3, 0.6]]);
+fn entropies_are_decomposed_and_labels_have_the_largest_probability() {
+    let model = KnownMembers::classification(&[vec![0.9, 0.1, 0.0], vec![0.1, 0.3, 0.6]]);
     let pool = pool();
     let distribution = Distribution::new(&model, &table(2), &pool).unwrap();
     close(
@@ -287,7 +290,7 @@ fn entropies_split_and_labels_follow_probabilities() {
 
 #[test]
 fn scores_of_a_known_model() {
-    let model = Given::regression(vec![vec![[1.0, 0.0, 0.0, 1.0]]]);
+    let model = KnownMembers::regression(vec![vec![[1.0, 0.0, 0.0, 1.0]]]);
     let pool = pool();
     let distribution = Distribution::new(&model, &table(4), &pool).unwrap();
     let y = vec![SHIFT - SCALE, SHIFT, SHIFT + SCALE, SHIFT + 3.0 * SCALE];
@@ -321,13 +324,13 @@ fn scores_of_a_known_model() {
     let one = crps(1.0, 0.841_344_746_068_542_9);
     let expected = (2.0 * one + crps(0.0, 0.5) + crps(3.0, 0.998_650_101_968_369_9)) / 4.0;
     close(&[scores["crps"]], &[SCALE * expected], 1e-12);
-    // constant uncertainty ranks nothing
+    // a constant uncertainty does not rank rows
     close(&[scores["prr_total"]], &[0.0], 1e-12);
 }
 
 #[test]
-fn scores_of_classes_leave_out_what_is_not_defined() {
-    let model = Given::classification(&[vec![0.8, 0.2]]);
+fn undefined_classification_scores_are_left_out() {
+    let model = KnownMembers::classification(&[vec![0.8, 0.2]]);
     let pool = pool();
     let distribution = Distribution::new(&model, &table(4), &pool).unwrap();
     let scores = score(&distribution, &Target::Classes(vec![0, 0, 0, 1]), None)
@@ -345,10 +348,10 @@ fn scores_of_classes_leave_out_what_is_not_defined() {
 }
 
 #[test]
-fn questions_that_do_not_fit_are_refused() {
+fn invalid_requests_are_refused() {
     let (numbers, classes) = (
-        Given::regression(vec![vec![[1.0, 0.0, 0.0, 1.0]]]),
-        Given::classification(&[vec![0.5, 0.5]]),
+        KnownMembers::regression(vec![vec![[1.0, 0.0, 0.0, 1.0]]]),
+        KnownMembers::classification(&[vec![0.5, 0.5]]),
     );
     let pool = pool();
     let numbers = Distribution::new(&numbers, &table(2), &pool).unwrap();
@@ -371,20 +374,21 @@ fn questions_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn knowledge_tells_tables_apart_where_members_part() {
-    // members x and -x around a noise of 0.5: knowledge sd is |x|, data sd the same on every row
-    let model = Given::regression(vec![
+fn knowledge_uncertainty_separates_tables_if_members_disagree() {
+    // two members with means x and -x and noise 0.5: the knowledge sd is |x|, the data sd is
+    // constant
+    let model = KnownMembers::regression(vec![
         vec![[1.0, 0.0, 1.0, 0.5]],
         vec![[1.0, 0.0, -1.0, 0.5]],
     ]);
     let pool = pool();
-    let answer = |x: &[f64]| {
+    let predict = |x: &[f64]| {
         let table = Table::new(vec![Column::numeric("x", x.to_vec())]).unwrap();
         Distribution::new(&model, &table, &pool).unwrap()
     };
-    let found = ood(&answer(&[0.0, 1.0, 4.0]), &answer(&[2.0, -3.0])).unwrap();
+    let found = ood(&predict(&[0.0, 1.0, 4.0]), &predict(&[2.0, -3.0])).unwrap();
     assert_eq!((found.n_in, found.n_out), (3, 2));
-    // 2 and 3 beat 0 and 1 but not 4; a split below 2 leaves that one row on the wrong side
+    // 2 and 3 rank above 0 and 1 but below 4; a threshold below 2 misclassifies the row with 4 only
     close(&[found.knowledge.auroc], &[4.0 / 6.0], 1e-12);
     close(&[found.knowledge.one_split_auroc], &[5.0 / 6.0], 1e-12);
     close(
@@ -401,22 +405,22 @@ fn knowledge_tells_tables_apart_where_members_part() {
 }
 
 #[test]
-fn tables_without_rows_and_two_tasks_do_not_compare() {
-    let numbers = Given::regression(vec![vec![[1.0, 0.0, 0.0, 1.0]]]);
-    let classes = Given::classification(&[vec![0.5, 0.5]]);
+fn empty_tables_and_different_tasks_cannot_be_compared() {
+    let numbers = KnownMembers::regression(vec![vec![[1.0, 0.0, 0.0, 1.0]]]);
+    let classes = KnownMembers::classification(&[vec![0.5, 0.5]]);
     let pool = pool();
-    let of = |model, n_rows| Distribution::new(model, &table(n_rows), &pool).unwrap();
+    let predict = |model, n_rows| Distribution::new(model, &table(n_rows), &pool).unwrap();
     for (inside, outside, part) in [(0, 2, "no rows inside"), (2, 0, "no rows outside")] {
-        let error = ood(&of(&numbers, inside), &of(&numbers, outside)).unwrap_err();
+        let error = ood(&predict(&numbers, inside), &predict(&numbers, outside)).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     }
-    let error = ood(&of(&numbers, 2), &of(&classes, 2)).unwrap_err();
+    let error = ood(&predict(&numbers, 2), &predict(&classes, 2)).unwrap_err();
     assert!(error.to_string().contains("do not compare"), "{error}");
 }
 
 #[test]
-fn an_empty_table_has_empty_answers() {
-    let model = Given::regression(vec![vec![[1.0, 0.0, 0.0, 1.0]]]);
+fn an_empty_table_has_empty_predictions() {
+    let model = KnownMembers::regression(vec![vec![[1.0, 0.0, 0.0, 1.0]]]);
     let pool = pool();
     let distribution = Distribution::new(&model, &table(0), &pool).unwrap();
     assert!(distribution.mean().unwrap().is_empty());

@@ -1,6 +1,7 @@
-//! Generated tables with a known law, and short ways to fit a family and to compare answers.
+//! Generated tables with a known distribution, and helpers that fit a family and compare
+//! predictions.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(dead_code, reason = "each test module uses some of the helpers")]
 
 use serde_json::{Value, json};
 use softwood::{
@@ -8,7 +9,7 @@ use softwood::{
     Run, Table, Values,
 };
 
-/// `n` independent standard Normal numbers, by Box and Muller's transform.
+/// `n` independent standard Normal numbers, by the Box-Muller transform.
 pub(crate) fn normals(key: Key, n: usize) -> Vec<f64> {
     let pairs = key.uniforms(2 * n);
     let normal = |pair: &[f64]| {
@@ -17,20 +18,23 @@ pub(crate) fn normals(key: Key, n: usize) -> Vec<f64> {
     pairs.chunks_exact(2).map(normal).collect()
 }
 
-/// `n` independent numbers, uniform between 0 and 1.
+/// `n` independent uniform numbers between 0 and 1.
 pub(crate) fn uniforms(key: Key, n: usize) -> Vec<f64> {
     key.uniforms(n)
 }
 
-/// Categories of `n` rows, drawn evenly from `names`.
+/// Categories of `n` rows, drawn uniformly from `names`.
 pub(crate) fn categories(key: Key, n: usize, names: &[&str]) -> Vec<Option<String>> {
     let at = |u: f64| ((u * names.len() as f64) as usize).min(names.len() - 1);
     let draws = uniforms(key, n).into_iter();
     draws.map(|u| Some(names[at(u)].to_owned())).collect()
 }
 
-/// Numbers `a`, `b` and categories `c`, with `y = sin(2 a) + b/2 + shift of c + noise` and a class by the sign of
-/// `y`: `no`, `yes`, and for three classes `maybe` in between.
+/// Numeric columns `a` and `b`, a categorical column `c`, and three targets:
+///
+/// - `y = sin(2 a) + b/2 + shift of c + noise`
+/// - `two`: the class `no` or `yes` by the sign of `y`
+/// - `three`: as `two`, with a class `maybe` in between
 pub(crate) fn mixed(seed: u64, n: usize) -> Table {
     let key = Key::from_seed(seed);
     let (a, b, noise) = (
@@ -73,7 +77,7 @@ pub(crate) fn mixed(seed: u64, n: usize) -> Table {
 /// Targets of [`mixed`]: a number, two classes, three classes.
 pub(crate) const TARGETS: [&str; 3] = ["y", "two", "three"];
 
-/// The table with `target` as target and the other targets left out.
+/// The dataset with target `target`, without the other targets.
 pub(crate) fn with_target(table: &Table, target: &str) -> Dataset {
     let others: Vec<&str> = TARGETS.into_iter().filter(|name| *name != target).collect();
     let roles = Roles {
@@ -83,7 +87,7 @@ pub(crate) fn with_target(table: &Table, target: &str) -> Dataset {
     Dataset::from_table(&table.without(&others), &roles).unwrap()
 }
 
-/// The table with one column in the place of another of the same name, or added.
+/// The table with `column` in place of the column of the same name, or added.
 pub(crate) fn replaced(table: &Table, column: Column) -> Table {
     let mut columns: Vec<Column> = table.columns().to_vec();
     match columns.iter_mut().find(|old| old.name == column.name) {
@@ -93,7 +97,7 @@ pub(crate) fn replaced(table: &Table, column: Column) -> Table {
     Table::new(columns).unwrap()
 }
 
-/// Numbers of a column.
+/// Values of a numeric column.
 pub(crate) fn numbers(table: &Table, name: &str) -> Vec<f64> {
     match &table.column(name).unwrap().values {
         Values::Numeric(values) => values.clone(),
@@ -101,7 +105,7 @@ pub(crate) fn numbers(table: &Table, name: &str) -> Vec<f64> {
     }
 }
 
-/// Parameters by which a family is fitted in about a tenth of a second.
+/// Parameters for a fit of about a tenth of a second.
 pub(crate) fn quick(family: Family) -> Value {
     match family {
         Family::Vst => json!({"n_epochs": 20, "n_members": 40}),
@@ -116,7 +120,7 @@ pub(crate) fn quick(family: Family) -> Value {
     }
 }
 
-/// Fits a family with parameters as JSON.
+/// Fits a family with JSON parameters.
 pub(crate) trait FitJson {
     fn fit(self, params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Model>>;
 }
@@ -150,8 +154,8 @@ pub(crate) fn fit(family: Family, params: &Value, data: &Dataset, seed: u64) -> 
     family.fit(params, data, &run).unwrap()
 }
 
-/// The bits of everything that a model says of a table.
-pub(crate) fn answers(model: &dyn Model, table: &Table) -> Vec<u64> {
+/// The bits of all predictions of a model for a table; panics if one is not finite.
+pub(crate) fn prediction_bits(model: &dyn Model, table: &Table) -> Vec<u64> {
     let pool = Pool::new(2).unwrap();
     let dist = Distribution::new(model, table, &pool).unwrap();
     let mut numbers = if model.schema().classes().is_some() {
@@ -170,7 +174,7 @@ pub(crate) fn answers(model: &dyn Model, table: &Table) -> Vec<u64> {
     );
     assert!(
         numbers.iter().all(|number| number.is_finite()),
-        "an answer is not finite"
+        "a prediction is not finite"
     );
     numbers.into_iter().map(f64::to_bits).collect()
 }

@@ -1,4 +1,4 @@
-//! Evaluation protocols: which rows go where, and what a run of them reports.
+//! Evaluation protocols: the rows of each split, and the report of an evaluation.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -31,25 +31,25 @@ fn splits(protocol: &str, n_rows: usize, seed: u64) -> Vec<Split> {
         .unwrap()
 }
 
-fn given(columns: Vec<Column>) -> Result<Vec<Split>, Error> {
+fn splits_of_file(columns: Vec<Column>) -> Result<Vec<Split>, Error> {
     let table = Table::new(columns).unwrap();
     let n_rows = table.n_rows();
     Protocol::Splits(PathBuf::from("splits.csv")).splits(&data(n_rows), 0, Some(&table))
 }
 
 /// All rows of a split, sorted.
-fn all(split: &Split) -> Vec<usize> {
+fn rows_of(split: &Split) -> Vec<usize> {
     let mut rows = [&split.train[..], &split.held_out, &split.test].concat();
     rows.sort_unstable();
     rows
 }
 
-fn every(n_rows: usize) -> Vec<usize> {
+fn all_rows(n_rows: usize) -> Vec<usize> {
     (0..n_rows).collect()
 }
 
 #[test]
-fn protocols_are_read_and_written_alike() {
+fn protocols_are_parsed_and_printed() {
     for text in [
         "holdout:0.25",
         "cv:5",
@@ -77,23 +77,23 @@ fn protocols_are_read_and_written_alike() {
 }
 
 #[test]
-fn holdout_parts_the_rows_once() {
+fn holdout_has_one_split() {
     let splits = splits("holdout:0.25", 101, 0);
     assert_eq!(splits.len(), 1);
     assert_eq!((splits[0].test.len(), splits[0].held_out.len()), (25, 0));
-    assert_eq!(all(&splits[0]), every(101));
+    assert_eq!(rows_of(&splits[0]), all_rows(101));
 }
 
 #[test]
-fn folds_of_cross_validation_cover_all_rows_once() {
+fn every_row_is_a_test_row_of_one_fold_of_cross_validation() {
     let splits = splits("cv:4", 103, 0);
     let mut tested: Vec<usize> = splits.iter().flat_map(|split| split.test.clone()).collect();
     tested.sort_unstable();
-    assert_eq!(tested, every(103));
+    assert_eq!(tested, all_rows(103));
     assert!(
         splits
             .iter()
-            .all(|split| all(split) == every(103) && split.held_out.is_empty())
+            .all(|split| rows_of(split) == all_rows(103) && split.held_out.is_empty())
     );
     assert!(
         splits
@@ -103,7 +103,7 @@ fn folds_of_cross_validation_cover_all_rows_once() {
 }
 
 #[test]
-fn the_papers_folds_share_their_test_rows() {
+fn the_folds_of_the_paper_protocol_share_their_test_rows() {
     let splits = splits("paper:0.2,10", 200, 3);
     assert_eq!(splits.len(), 10);
     let mut held_out: Vec<usize> = Vec::new();
@@ -113,16 +113,16 @@ fn the_papers_folds_share_their_test_rows() {
             (split.test.len(), split.held_out.len(), split.train.len()),
             (40, 16, 144)
         );
-        assert_eq!(all(split), every(200));
+        assert_eq!(rows_of(split), all_rows(200));
         held_out.extend(&split.held_out);
     }
     held_out.extend(&splits[0].test);
     held_out.sort_unstable();
-    assert_eq!(held_out, every(200));
+    assert_eq!(held_out, all_rows(200));
 }
 
 #[test]
-fn the_seed_draws_the_rows() {
+fn the_seed_determines_the_splits() {
     assert_eq!(splits("paper:0.2,5", 50, 1), splits("paper:0.2,5", 50, 1));
     assert_ne!(splits("paper:0.2,5", 50, 1), splits("paper:0.2,5", 50, 2));
 }
@@ -144,10 +144,10 @@ fn too_few_rows_are_an_error() {
 }
 
 #[test]
-fn permutations_train_on_nine_tenths_where_there_are_several() {
+fn several_permutations_train_on_nine_tenths_of_the_rows() {
     let reversed: Vec<f64> = (0..20).rev().map(f64::from).collect();
     let forward: Vec<f64> = (0..20).map(f64::from).collect();
-    let splits = given(vec![
+    let splits = splits_of_file(vec![
         Column::numeric("perm_0", reversed.clone()),
         Column::numeric("perm_10", forward.clone()),
         Column::numeric("perm_2", reversed),
@@ -155,14 +155,23 @@ fn permutations_train_on_nine_tenths_where_there_are_several() {
     .unwrap();
     assert_eq!(splits.len(), 3);
     assert_eq!(splits[0].test, [1, 0]);
-    assert_eq!(splits[1].test, [1, 0], "columns go by number, not by name");
+    assert_eq!(
+        splits[1].test,
+        [1, 0],
+        "columns are sorted by number, not by name"
+    );
     assert_eq!(splits[2].test, [18, 19]);
-    assert_eq!(splits[0].train[..3], [19, 18, 17], "the order is kept");
+    assert_eq!(
+        splits[0].train[..3],
+        [19, 18, 17],
+        "the order of the rows is kept"
+    );
 }
 
 #[test]
-fn one_permutation_trains_on_four_fifths_or_whole_folds() {
-    // five ascending runs of 7, 7, 7, 7 and 8 rows: the fourth ends at 28, four fifths of 36 rows are 29
+fn one_permutation_trains_on_four_fifths_of_the_rows_or_on_whole_folds() {
+    // five ascending runs of 7, 7, 7, 7 and 8 rows: the fourth ends at row 28; four fifths of 36
+    // rows are 29
     let mut order: Vec<f64> = Vec::new();
     for run in 0..5 {
         order.extend(
@@ -171,7 +180,7 @@ fn one_permutation_trains_on_four_fifths_or_whole_folds() {
                 .map(f64::from),
         );
     }
-    let ends = given(vec![Column::numeric("perm_0", order.clone())]).unwrap();
+    let ends = splits_of_file(vec![Column::numeric("perm_0", order.clone())]).unwrap();
     let train = &ends[0].train;
     assert!((28..=30).contains(&train.len()));
     let next = ends[0].test[0];
@@ -182,13 +191,13 @@ fn one_permutation_trains_on_four_fifths_or_whole_folds() {
 
     let shuffled: Vec<f64> = (0..101).map(|row| f64::from(row * 37 % 101)).collect();
     assert_eq!(
-        given(vec![Column::numeric("perm_0", shuffled.clone())]).unwrap()[0]
+        splits_of_file(vec![Column::numeric("perm_0", shuffled.clone())]).unwrap()[0]
             .train
             .len(),
         81
     );
 
-    let named = given(vec![
+    let named = splits_of_file(vec![
         Column::numeric("perm_0", shuffled),
         Column::numeric("n_train", vec![60.0; 101]),
     ])
@@ -197,8 +206,8 @@ fn one_permutation_trains_on_four_fifths_or_whole_folds() {
 }
 
 #[test]
-fn rows_of_each_fold_are_tested_once() {
-    let splits = given(vec![Column::numeric(
+fn each_fold_is_tested_once() {
+    let splits = splits_of_file(vec![Column::numeric(
         "fold",
         vec![2.0, 0.0, 1.0, 0.0, 2.0, 1.0],
     )])
@@ -211,13 +220,13 @@ fn rows_of_each_fold_are_tested_once() {
 }
 
 #[test]
-fn halves_take_turns_and_never_see_the_test_rows() {
+fn halves_swap_roles_and_never_contain_test_rows() {
     let test = Column::categorical(
         "test",
         &["true", "false", "false", "false", "false", "true"].map(Some),
     );
     let half = |name: &str, cells: [f64; 6]| Column::numeric(name, cells.to_vec());
-    let splits = given(vec![
+    let splits = splits_of_file(vec![
         test.clone(),
         half("half_1", [-1.0, 0.0, 0.0, 1.0, 1.0, -1.0]),
         half("half_2", [-1.0, 0.0, 1.0, 0.0, 1.0, -1.0]),
@@ -228,7 +237,8 @@ fn halves_take_turns_and_never_see_the_test_rows() {
     assert_eq!(splits[1].held_out, [1, 2]);
     assert!(splits.iter().all(|split| split.test == [0, 5]));
 
-    let error = given(vec![test, half("half_1", [0.0, 0.0, 0.0, 1.0, 1.0, -1.0])]).unwrap_err();
+    let error =
+        splits_of_file(vec![test, half("half_1", [0.0, 0.0, 0.0, 1.0, 1.0, -1.0])]).unwrap_err();
     assert!(
         error.to_string().contains("column `half_1`, row 1"),
         "{error}"
@@ -236,12 +246,12 @@ fn halves_take_turns_and_never_see_the_test_rows() {
 }
 
 #[test]
-fn a_single_split_marks_its_test_rows() {
+fn a_column_can_mark_the_test_rows() {
     for test in [
         Column::numeric("test", vec![0.0, 1.0, 0.0, 0.0]),
         Column::categorical("test", &["False", "True", "False", "False"].map(Some)),
     ] {
-        let splits = given(vec![test]).unwrap();
+        let splits = splits_of_file(vec![test]).unwrap();
         assert_eq!(splits.len(), 1);
         assert_eq!(
             (&splits[0].train[..], &splits[0].test[..]),
@@ -251,7 +261,7 @@ fn a_single_split_marks_its_test_rows() {
 }
 
 #[test]
-fn bad_splits_are_errors_that_name_the_file() {
+fn invalid_splits_are_refused_with_the_name_of_the_file() {
     let numbers = |name: &str, cells: &[f64]| vec![Column::numeric(name, cells.to_vec())];
     for (columns, expected) in [
         (numbers("part", &[0.0; 4]), "perm_0"),
@@ -261,7 +271,7 @@ fn bad_splits_are_errors_that_name_the_file() {
         (numbers("fold", &[0.0, f64::NAN, 1.0, 1.0]), "whole number"),
         (numbers("test", &[0.0; 4]), "no rows to test on"),
     ] {
-        let message = given(columns).unwrap_err().to_string();
+        let message = splits_of_file(columns).unwrap_err().to_string();
         assert!(message.contains(expected), "{message}");
     }
     let table = Table::new(numbers("fold", &[0.0, 1.0])).unwrap();
@@ -284,7 +294,7 @@ fn model_spec() -> ModelSpec {
 }
 
 #[test]
-fn reports_do_not_depend_on_threads_and_sum_up_the_folds() {
+fn reports_do_not_depend_on_threads_and_average_the_folds() {
     let data = data(80);
     let splits = splits("paper:0.25,4", 80, 0);
     let run = |threads: usize| {
@@ -309,7 +319,7 @@ fn reports_do_not_depend_on_threads_and_sum_up_the_folds() {
     }
     assert_eq!(
         one[0].folds[2].scores, one[1].folds[2].scores,
-        "equal entrants get equal numbers"
+        "equal models have equal scores"
     );
     let rmse: Vec<f64> = one[0]
         .folds
@@ -337,7 +347,7 @@ fn reports_do_not_depend_on_threads_and_sum_up_the_folds() {
 }
 
 #[test]
-fn one_fold_reports_no_spread() {
+fn one_fold_has_a_standard_deviation_of_zero() {
     let data = data(40);
     let pool = Pool::new(2).unwrap();
     let report = evaluate(
@@ -377,25 +387,35 @@ fn a_fold_that_cannot_be_fitted_is_named() {
         message.contains("fold 1") && message.contains("equal"),
         "{message}"
     );
-    let beyond = Split {
+    let out_of_range = Split {
         train: vec![0, 1, 99],
         held_out: Vec::new(),
         test: vec![2],
     };
-    assert!(evaluate(&[model_spec()], &data, &[beyond], 0, &pool, &NoObserver).is_err());
+    assert!(
+        evaluate(
+            &[model_spec()],
+            &data,
+            &[out_of_range],
+            0,
+            &pool,
+            &NoObserver
+        )
+        .is_err()
+    );
 }
 
-/// Asks to stop at once.
-struct Stop;
+/// Stops at the first call.
+struct StopAtOnce;
 
-impl Observer for Stop {
+impl Observer for StopAtOnce {
     fn step(&self, _: &Progress<'_>) -> ControlFlow<()> {
         ControlFlow::Break(())
     }
 }
 
 #[test]
-fn a_watch_can_stop_the_folds() {
+fn an_observer_can_stop_the_evaluation() {
     let pool = Pool::new(2).unwrap();
     let result = evaluate(
         &[model_spec()],
@@ -403,7 +423,7 @@ fn a_watch_can_stop_the_folds() {
         &splits("cv:3", 60, 0),
         0,
         &pool,
-        &Stop,
+        &StopAtOnce,
     );
     assert!(matches!(result, Err(Error::Cancelled)));
 }

@@ -1,4 +1,4 @@
-//! A tree as text and as a picture, drawn from outlines made by hand.
+//! Tree export as text and as SVG, for trees written by hand.
 
 use softwood::{Condition, ExportNode, ExportSplit, Key, LeafValue, TreeExport};
 
@@ -10,10 +10,10 @@ fn number(weight: f64, mean: f64, sd: f64) -> ExportNode {
     }
 }
 
-fn shares(weight: f64, shares: &[f64]) -> ExportNode {
+fn classes(weight: f64, probabilities: &[f64]) -> ExportNode {
     ExportNode {
         weight,
-        answer: LeafValue::Classes(shares.to_vec()),
+        answer: LeafValue::Classes(probabilities.to_vec()),
         split: None,
     }
 }
@@ -80,46 +80,49 @@ fn classification() -> TreeExport {
         ),
         nodes: vec![
             split(
-                shares(100.0, &[0.5, 0.3, 0.2]),
+                classes(100.0, &[0.5, 0.3, 0.2]),
                 "town",
                 among(&towns),
                 true,
                 [1, 2],
             ),
-            shares(40.0, &[0.999, 0.0005, 0.0005]),
+            classes(40.0, &[0.999, 0.0005, 0.0005]),
             split(
-                shares(60.0, &[0.2, 0.5, 0.3]),
+                classes(60.0, &[0.2, 0.5, 0.3]),
                 "a column with a very long name indeed, <&>",
                 Condition::Above(1e-7),
                 false,
                 [3, 4],
             ),
-            shares(59.0, &[0.19, 0.51, 0.3]),
-            shares(1.0, &[1.0, 0.0, 0.0]),
+            classes(59.0, &[0.19, 0.51, 0.3]),
+            classes(1.0, &[1.0, 0.0, 0.0]),
         ],
     }
 }
 
-/// A tree of `n` leaves: the largest node so far is cut in random parts.
+/// A tree of `n` leaves: the heaviest leaf is split at random, again and again.
 fn grown(n: usize) -> TreeExport {
     let mut nodes = vec![number(10_000.0, 0.0, 10.0)];
     let draws = Key::from_seed(3).uniforms(3 * n);
     for (at, draw) in draws.chunks_exact(3).take(n - 1).enumerate() {
         let leaves = (0..nodes.len()).filter(|&at| nodes[at].split.is_none());
-        let cut = leaves
+        let heaviest = leaves
             .max_by(|&a, &b| nodes[a].weight.total_cmp(&nodes[b].weight))
             .unwrap();
-        let LeafValue::Number { mean, sd } = nodes[cut].answer else {
+        let LeafValue::Number { mean, sd } = nodes[heaviest].answer else {
             panic!("a number")
         };
-        let (weight, left) = (nodes[cut].weight, (0.1 + 0.8 * draw[0]) * nodes[cut].weight);
+        let (weight, left) = (
+            nodes[heaviest].weight,
+            (0.1 + 0.8 * draw[0]) * nodes[heaviest].weight,
+        );
         let step = sd * (0.2 + draw[1]);
         let children = [nodes.len(), nodes.len() + 1];
         nodes.push(number(left.round(), mean - step, 0.8 * sd));
         nodes.push(number((weight - left).round(), mean + step, 0.8 * sd));
         let question = Condition::Above((1000.0 * draw[2]).round() / 10.0);
-        nodes[cut] = split(
-            nodes[cut].clone(),
+        nodes[heaviest] = split(
+            nodes[heaviest].clone(),
             &format!("column{}", at % 7),
             question,
             at % 2 == 0,
@@ -133,23 +136,23 @@ fn grown(n: usize) -> TreeExport {
     }
 }
 
-fn all() -> Vec<(&'static str, TreeExport)> {
+fn examples() -> Vec<(&'static str, TreeExport)> {
     let many = (0..12).map(|at| format!("class{at}")).collect();
     let leaf = TreeExport {
         target: "lonely".to_owned(),
         classes: Some(many),
-        nodes: vec![shares(7.0, &[1.0 / 12.0; 12])],
+        nodes: vec![classes(7.0, &[1.0 / 12.0; 12])],
     };
     vec![
         ("regression", regression()),
         ("classification", classification()),
-        ("leaf_model", leaf),
+        ("leaf", leaf),
         ("sixty", grown(60)),
     ]
 }
 
 #[test]
-fn rules_of_a_regression() {
+fn text_of_a_regression_tree() {
     let wanted = "\
 rent: 412.3 ± 140.2, 60 rows
 ├─ area <= 112.5 or missing: 301 ± 62.1, 31 rows
@@ -161,7 +164,7 @@ rent: 412.3 ± 140.2, 60 rows
 }
 
 #[test]
-fn rules_of_classes() {
+fn text_of_a_classification_tree() {
     let wanted = "\
 kind <&> \"quoted\": low & slow 50%, <middle> 30%, high 20%, 100 rows
 ├─ town is not Aachen, Bonn, Cham, Dessau, Erfurt, Fulda or 4 more: low & slow >99%, <middle> <1%, high <1%, 40 rows
@@ -172,7 +175,7 @@ kind <&> \"quoted\": low & slow 50%, <middle> 30%, high 20%, 100 rows
     assert_eq!(classification().text(), wanted);
 }
 
-/// Left upper corner, width and height of each node's box.
+/// Top left corner, width and height of the box of each node.
 fn boxes(svg: &str) -> Vec<[f64; 4]> {
     let value = |line: &str, name: &str| -> f64 {
         let start = line.find(&format!(" {name}=\"")).unwrap() + name.len() + 3;
@@ -185,11 +188,11 @@ fn boxes(svg: &str) -> Vec<[f64; 4]> {
 }
 
 #[test]
-fn boxes_of_a_picture_never_meet_and_stay_inside() {
-    for (name, outline) in all() {
-        let svg = outline.svg();
+fn boxes_do_not_overlap_and_stay_inside_the_picture() {
+    for (name, tree) in examples() {
+        let svg = tree.svg();
         let boxes = boxes(&svg);
-        assert_eq!(boxes.len(), outline.nodes.len(), "{name}");
+        assert_eq!(boxes.len(), tree.nodes.len(), "{name}");
         let size = |name: &str| -> f64 {
             let start = svg.find(&format!(" {name}=\"")).unwrap() + name.len() + 3;
             svg[start..].split('"').next().unwrap().parse().unwrap()
@@ -199,20 +202,20 @@ fn boxes_of_a_picture_never_meet_and_stay_inside() {
                 x >= 0.0 && y >= 0.0 && x + width <= size("width") && y + height <= size("height")
             );
             for other in &boxes[..at] {
-                let apart = x + width < other[0]
+                let is_disjoint = x + width < other[0]
                     || other[0] + other[2] < x
                     || y + height < other[1]
                     || other[1] + other[3] < y;
-                assert!(apart, "{name}: {other:?} and {:?}", boxes[at]);
+                assert!(is_disjoint, "{name}: {other:?} and {:?}", boxes[at]);
             }
         }
     }
 }
 
 #[test]
-fn marks_are_escaped_and_every_element_is_closed() {
-    for (name, outline) in all() {
-        let svg = outline.svg();
+fn special_characters_are_escaped_and_every_element_is_closed() {
+    for (name, tree) in examples() {
+        let svg = tree.svg();
         let mut open: Vec<&str> = Vec::new();
         for part in svg.split('<').skip(1) {
             let (tag, text) = part.split_once('>').unwrap();
@@ -235,38 +238,38 @@ fn marks_are_escaped_and_every_element_is_closed() {
 }
 
 #[test]
-fn numbers_of_any_size_have_a_place_on_the_bars() {
+fn numbers_of_any_size_can_be_drawn() {
     for scale in [1e300, 1e-300, 0.0] {
-        let mut outline = regression();
-        for node in &mut outline.nodes {
+        let mut tree = regression();
+        for node in &mut tree.nodes {
             if let LeafValue::Number { mean, sd } = &mut node.answer {
                 (*mean, *sd) = (*mean * scale, *sd * scale);
             }
         }
-        let svg = outline.svg();
+        let svg = tree.svg();
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{scale}");
     }
 }
 
-/// An outline is open to everyone: one whose children lead nowhere or back is shown as far as it makes sense.
+/// The fields of an export are public, so its children may be invalid; those are left out.
 #[test]
-fn children_that_lead_nowhere_are_left_out() {
-    let mut outline = regression();
-    outline.nodes[1].split.as_mut().unwrap().children = [0, 99];
-    assert_eq!(outline.text().lines().count(), 3);
-    assert_eq!(boxes(&outline.svg()).len(), 3);
-    outline.nodes.clear();
-    assert_eq!(outline.text(), "");
-    assert!(outline.svg().ends_with("</svg>\n"));
+fn invalid_children_are_left_out() {
+    let mut tree = regression();
+    tree.nodes[1].split.as_mut().unwrap().children = [0, 99];
+    assert_eq!(tree.text().lines().count(), 3);
+    assert_eq!(boxes(&tree.svg()).len(), 3);
+    tree.nodes.clear();
+    assert_eq!(tree.text(), "");
+    assert!(tree.svg().ends_with("</svg>\n"));
 }
 
-/// Writes the pictures, to be looked at.
+/// Writes the pictures for visual inspection.
 #[test]
 #[ignore = "writes files"]
 fn write_pictures() {
-    let folder = std::env::temp_dir().join("softwood-outlines");
+    let folder = std::env::temp_dir().join("softwood-tree-exports");
     std::fs::create_dir_all(&folder).unwrap();
-    for (name, outline) in all() {
-        std::fs::write(folder.join(format!("{name}.svg")), outline.svg()).unwrap();
+    for (name, tree) in examples() {
+        std::fs::write(folder.join(format!("{name}.svg")), tree.svg()).unwrap();
     }
 }

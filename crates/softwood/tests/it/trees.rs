@@ -1,7 +1,9 @@
-//! The tree that can be read, and the forest: what they owe their users besides the contract of every family.
+//! Behaviour of the single tree and of the forest, besides that of every family.
 
 use crate::problems::FitJson as _;
-use crate::problems::{answers, fit, mixed, normals, numbers, replaced, uniforms, with_target};
+use crate::problems::{
+    fit, mixed, normals, numbers, prediction_bits, replaced, uniforms, with_target,
+};
 use serde_json::json;
 use softwood::{
     Column, Condition, Dataset, Distribution, Family, Key, LeafValue, Pool, Roles, Table,
@@ -18,7 +20,7 @@ fn dataset(columns: Vec<Column>) -> (Table, Dataset) {
     (table, data)
 }
 
-/// Heights of trees: 10 for yews, for others 20 from an age of 37.5 on and 30 below; yews are the rarest.
+/// Heights: 10 for yews, otherwise 20 above an age of 37.5 and 30 below.
 fn heights() -> (Table, Dataset) {
     let n = 240;
     let age: Vec<f64> = (0..n).map(|row| f64::from(row * 7 % 75)).collect();
@@ -43,10 +45,10 @@ fn heights() -> (Table, Dataset) {
     ])
 }
 
-/// The leaf of a row, by the outline alone.
-fn walk(outline: &TreeExport, table: &Table, row: usize) -> usize {
+/// The leaf of a row according to the exported tree.
+fn exported_leaf(tree_export: &TreeExport, table: &Table, row: usize) -> usize {
     let mut at = 0;
-    while let Some(split) = &outline.nodes[at].split {
+    while let Some(split) = &tree_export.nodes[at].split {
         let goes_right = match (
             &table.column(&split.column).unwrap().values,
             &split.question,
@@ -62,7 +64,7 @@ fn walk(outline: &TreeExport, table: &Table, row: usize) -> usize {
             (Values::Categorical { codes, levels }, Condition::Among(names)) => levels
                 .get(codes[row] as usize)
                 .map_or(split.missing_right, |level| names.contains(level)),
-            _ => panic!("a question of the wrong kind"),
+            _ => panic!("the condition does not fit the column"),
         };
         at = split.children[usize::from(goes_right)];
     }
@@ -70,7 +72,7 @@ fn walk(outline: &TreeExport, table: &Table, row: usize) -> usize {
 }
 
 #[test]
-fn a_split_that_parts_missing_cells_from_all_others_says_so() {
+fn a_split_on_missing_cells_is_exported_as_such() {
     let x = (0..60).map(|row| {
         if row % 3 == 0 {
             f64::NAN
@@ -85,13 +87,13 @@ fn a_split_that_parts_missing_cells_from_all_others_says_so() {
     ])
     .1;
     let tree = fit(Family::Tree, &json!({"max_depth": 1}), &data, 0);
-    let outline = tree.tree_export().unwrap();
-    let root = outline.nodes[0].split.as_ref().unwrap();
+    let tree_export = tree.tree_export().unwrap();
+    let root = tree_export.nodes[0].split.as_ref().unwrap();
     assert!(
         root.question == Condition::Missing && root.missing_right,
         "{root:?}"
     );
-    let text = outline.text();
+    let text = tree_export.text();
     assert!(
         text.contains("x is missing") && !text.contains("or missing"),
         "{text}"
@@ -99,7 +101,7 @@ fn a_split_that_parts_missing_cells_from_all_others_says_so() {
 }
 
 #[test]
-fn a_tree_says_what_made_the_data_in_the_units_of_the_table() {
+fn an_exported_tree_has_the_structure_of_the_data_in_units_of_the_table() {
     let (_, data) = heights();
     let tree = fit(Family::Tree, &json!({}), &data, 0)
         .tree_export()
@@ -110,7 +112,7 @@ fn a_tree_says_what_made_the_data_in_the_units_of_the_table() {
     let Condition::Among(names) = &root.question else {
         panic!("{root:?}")
     };
-    // which side yews are on is free
+    // yews may be on either side
     assert!(
         names == &["yew"] || names == &["ash", "elm", "oak"],
         "{names:?}"
@@ -144,7 +146,7 @@ fn a_tree_says_what_made_the_data_in_the_units_of_the_table() {
 }
 
 #[test]
-fn rows_walk_by_the_outline_as_they_do_in_the_model() {
+fn the_exported_tree_has_the_predictions_of_the_model() {
     let full = mixed(3, 400);
     let mut a = numbers(&full, "a");
     for row in (0..a.len()).step_by(9) {
@@ -169,18 +171,18 @@ fn rows_walk_by_the_outline_as_they_do_in_the_model() {
         assert!((weight - 400.0).abs() < 1e-6 && (tree.nodes[0].weight - 400.0).abs() < 1e-6);
         let pool = Pool::new(1).unwrap();
         let dist = Distribution::new(&*model, &table, &pool).unwrap();
-        let said = if target == "y" {
+        let predicted = if target == "y" {
             dist.mean().unwrap()
         } else {
             dist.probabilities().unwrap()
         };
         for row in 0..400 {
-            match &tree.nodes[walk(&tree, &table, row)].answer {
-                LeafValue::Number { mean, .. } => assert!((mean - said[row]).abs() < 1e-6),
-                // members are draws whose mean is brought to that of the leaf step by step
-                LeafValue::Classes(shares) => {
-                    for (class, share) in shares.iter().enumerate() {
-                        assert!((share - said[3 * row + class]).abs() < 1e-3);
+            match &tree.nodes[exported_leaf(&tree, &table, row)].answer {
+                LeafValue::Number { mean, .. } => assert!((mean - predicted[row]).abs() < 1e-6),
+                // the mean of the members is matched to the leaf iteratively
+                LeafValue::Classes(probabilities) => {
+                    for (class, p) in probabilities.iter().enumerate() {
+                        assert!((p - predicted[3 * row + class]).abs() < 1e-3);
                     }
                 }
             }
@@ -189,7 +191,7 @@ fn rows_walk_by_the_outline_as_they_do_in_the_model() {
 }
 
 #[test]
-fn gains_go_to_the_columns_that_matter() {
+fn important_columns_have_the_largest_gains() {
     let (_, data) = heights();
     for family in [Family::Tree, Family::Forest] {
         let gains = fit(family, &json!({"max_depth": 4}), &data, 0)
@@ -204,7 +206,7 @@ fn gains_go_to_the_columns_that_matter() {
 }
 
 #[test]
-fn pruning_stops_where_it_is_asked_to() {
+fn parameters_limit_the_size_of_the_tree() {
     let (_, data) = heights();
     let n_leaves = |params: serde_json::Value| {
         let tree = fit(Family::Tree, &params, &data, 0).tree_export().unwrap();
@@ -218,16 +220,16 @@ fn pruning_stops_where_it_is_asked_to() {
     assert!(chosen < full, "{chosen} {full}");
     assert_eq!(n_leaves(json!({"ccp_alpha": 0.1})), 3);
     assert_eq!(n_leaves(json!({"ccp_alpha": 1.0})), 1);
-    for most in [1, 2, 7, 30] {
-        assert!(n_leaves(json!({"ccp_alpha": 0.0, "max_leaf_nodes": most})) <= most);
+    for max in [1, 2, 7, 30] {
+        assert!(n_leaves(json!({"ccp_alpha": 0.0, "max_leaf_nodes": max})) <= max);
     }
     assert_eq!(n_leaves(json!({"max_depth": 0})), 1);
     assert!(n_leaves(json!({"ccp_alpha": 0.0, "min_child_weight": 60.0})) <= 4);
 }
 
 #[test]
-fn a_leaf_of_few_rows_is_less_sure_of_itself() {
-    // 500 rows on the left, 20 on the right, of the same noise
+fn a_leaf_with_few_rows_has_more_knowledge_uncertainty() {
+    // 500 rows on the left, 20 on the right, with the same noise
     let x: Vec<f64> = (0..520)
         .map(|row| f64::from(u8::from(row >= 500)))
         .collect();
@@ -255,7 +257,7 @@ fn a_leaf_of_few_rows_is_less_sure_of_itself() {
         (parts.knowledge[0], parts.knowledge[519], parts.data[519])
     };
     let (many, few, noise) = knowledge(&data);
-    // exactly the variance over the rows
+    // exactly the variance divided by the number of rows
     assert!((few / (noise / 20.0) - 1.0).abs() < 1e-6, "{few} {noise}");
     assert!(few > 10.0 * many, "{few} {many}");
     let table = replaced(&table, Column::categorical("y", &classes));
@@ -277,7 +279,7 @@ fn a_leaf_of_few_rows_is_less_sure_of_itself() {
 }
 
 #[test]
-fn every_category_distinct_is_taken() {
+fn a_category_for_every_row_is_accepted_and_not_memorized() {
     let names: Vec<_> = (0..300).map(|row| Some(format!("row {row}"))).collect();
     let y = normals(Key::from_seed(3), 300);
     let (table, data) = dataset(vec![
@@ -285,9 +287,10 @@ fn every_category_distinct_is_taken() {
         Column::numeric("y", y),
     ]);
     for family in [Family::Tree, Family::Forest] {
-        answers(&*fit(family, &json!({"n_members": 5}), &data, 0), &table);
+        prediction_bits(&*fit(family, &json!({"n_members": 5}), &data, 0), &table);
     }
-    // nothing can be learned from names, and a tree that learned them by heart must not be sure of it
+    // the categories carry no information: the predicted standard deviation must be that of the
+    // target
     let model = fit(Family::Tree, &json!({}), &data, 0);
     let pool = Pool::new(1).unwrap();
     let sd = Distribution::new(&*model, &table, &pool)
@@ -299,7 +302,7 @@ fn every_category_distinct_is_taken() {
 }
 
 #[test]
-fn a_forest_is_better_than_a_tree_and_knows_its_error() {
+fn a_forest_predicts_better_than_a_tree_and_both_have_the_right_scale() {
     let n = 1500;
     let key = Key::from_seed(9);
     let inputs: Vec<Vec<f64>> = (0..5).map(|at| uniforms(key.child(at), n)).collect();
@@ -338,14 +341,14 @@ fn a_forest_is_better_than_a_tree_and_knows_its_error() {
     let (tree, forest) = (rmse_and_sd(Family::Tree), rmse_and_sd(Family::Forest));
     assert!(forest.0 < 0.8 * tree.0, "{forest:?} {tree:?}");
     for (rmse, sd) in [tree, forest] {
-        // 500 rows: the root mean square has a deviation of 3%, six of which are allowed
+        // 500 rows: the RMSE has a relative standard deviation of 3%; the tolerance is six of them
         assert!((rmse / sd - 1.0).abs() < 0.2, "{rmse} {sd}");
     }
 }
 
 #[test]
-fn deep_trees_on_a_staircase_need_little_memory_and_end() {
-    // a chain of splits, each cutting one step off
+fn very_deep_trees_are_accepted() {
+    // each split separates the largest values only
     let n = 20_000;
     let x: Vec<f64> = (0..n).map(f64::from).collect();
     let y: Vec<f64> = x.iter().map(|x| (x / f64::from(n) * 18.0).exp()).collect();
@@ -356,7 +359,7 @@ fn deep_trees_on_a_staircase_need_little_memory_and_end() {
         } else {
             json!({"max_depth": 1000, "n_estimators": 10, "n_members": 10})
         };
-        answers(
+        prediction_bits(
             &*fit(family, &params, &data, 0),
             &table.take(&[0, 10_000, 19_999]),
         );
@@ -364,7 +367,7 @@ fn deep_trees_on_a_staircase_need_little_memory_and_end() {
 }
 
 #[test]
-fn members_must_not_be_more_than_trees() {
+fn more_members_than_trees_are_refused() {
     let (_, data) = heights();
     let pool = Pool::new(1).unwrap();
     let run = softwood::Run::new(Key::from_seed(0), &pool);
@@ -372,7 +375,7 @@ fn members_must_not_be_more_than_trees() {
         .fit(&json!({"n_estimators": 5}), &data, &run)
         .unwrap_err();
     assert!(error.to_string().contains("`n_members` = 10"), "{error}");
-    // as many members as trees: each tree is one
+    // as many members as trees: each member is a tree
     let model = Family::Forest
         .fit(&json!({"n_estimators": 5, "n_members": 5}), &data, &run)
         .unwrap();

@@ -1,17 +1,17 @@
-//! Boosted soft trees: what they share with one soft tree, their noise, and going on with training.
+//! Boosted variational soft trees: the first tree, the noise models, and warm starts.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::problems::FitJson as _;
-use crate::problems::{answers, fit, mixed, normals, numbers, uniforms, with_target};
+use crate::problems::{fit, mixed, normals, numbers, prediction_bits, uniforms, with_target};
 use serde_json::{Value, json};
 use softwood::{
     Column, Dataset, Distribution, Family, Fit, Key, LeafMixing, Model, NoiseModel, NoiseUpdate,
     Observer, Pool, Progress, Residuals, Roles, Run, Table, VsgbmParams, score,
 };
 
-/// One shape, with nothing to choose and nothing held out.
+/// Parameters with a fixed tree shape, without selection and validation set.
 fn fixed(more: &Value) -> Value {
     let mut params = json!({"max_depth": 2, "leaf_model": "linear", "leaf_mixing": "blend", "scaling": "standard", "rotation": "none",
                             "squares": false, "early_stopping": false, "n_fits": 1, "n_members": 20});
@@ -21,9 +21,9 @@ fn fixed(more: &Value) -> Value {
     params
 }
 
-/// The first tree has half of a run: others are to come.
+/// The first tree of `vsgbm` is trained for half the epochs.
 #[test]
-fn one_tree_is_the_soft_tree() {
+fn a_single_tree_equals_vst() {
     for target in ["y", "two", "three"] {
         let data = with_target(&mixed(1, 200), target);
         let one = fixed(
@@ -32,13 +32,17 @@ fn one_tree_is_the_soft_tree() {
         let one = fit(Family::Vsgbm, &one, &data, 3);
         let tree = fit(Family::Vst, &fixed(&json!({"n_epochs": 10})), &data, 3);
         let rows = mixed(2, 50);
-        assert_eq!(answers(&*one, &rows), answers(&*tree, &rows), "{target}");
+        assert_eq!(
+            prediction_bits(&*one, &rows),
+            prediction_bits(&*tree, &rows),
+            "{target}"
+        );
     }
 }
 
-/// As published, a tree has a mean alone, and the noise is one for all rows.
+/// As in the paper, a tree has a mean only, and one noise variance holds for all rows.
 #[test]
-fn one_tree_with_a_constant_noise_is_its_mean() {
+fn a_single_tree_with_constant_noise_has_a_mean_only() {
     let data = with_target(&mixed(1, 200), "y");
     let one =
         json!({"n_epochs": 20, "n_estimators": 1, "joint_training": false, "noise": "constant"});
@@ -57,7 +61,7 @@ fn one_tree_with_a_constant_noise_is_its_mean() {
     }
 }
 
-/// `y = sin(4 a) + b^2 + noise`, its standard deviation given by `b`.
+/// `y = sin(4 a) + b^2 + noise`; the standard deviation of the noise is a function of `b`.
 fn waves(key: Key, n: usize, sd: fn(f64) -> f64) -> Table {
     let (a, b) = (uniforms(key.child(0), n), uniforms(key.child(1), n));
     let noise = normals(key.child(2), n);
@@ -81,13 +85,14 @@ fn learn(params: &VsgbmParams, data: &Dataset, run: &Run<'_>) -> softwood::Vsgbm
     params.fit(data, run).unwrap()
 }
 
-/// Algorithm 1 as published: its noise is an inverse-Gamma draw for each draw of the trees, kept in the file.
+/// Algorithm 1 of the paper: each draw of the trees has an inverse-Gamma draw of the noise
+/// variance.
 #[test]
-fn a_constant_noise_is_drawn_with_the_trees() {
+fn constant_noise_is_drawn_with_the_trees() {
     let pool = Pool::new(2).unwrap();
     let run = Run::new(Key::from_seed(1), &pool);
     let train = waves(Key::from_seed(2), 800, |_| 0.3);
-    let published = VsgbmParams {
+    let paper = VsgbmParams {
         n_estimators: Some(3),
         max_depth: Some(2),
         noise: NoiseModel::Constant,
@@ -98,7 +103,7 @@ fn a_constant_noise_is_drawn_with_the_trees() {
         n_fits: 1,
         ..VsgbmParams::default()
     };
-    let model = learn(&published, &dataset(&train), &run);
+    let model = learn(&paper, &dataset(&train), &run);
     assert_eq!(model.n_trees(), [3]);
     let spread = |model: &softwood::Vsgbm| {
         let noise = model.noise();
@@ -109,25 +114,29 @@ fn a_constant_noise_is_drawn_with_the_trees() {
     };
     let (mean, sd) = spread(&model);
     assert!((mean - 0.3).abs() < 0.03, "{mean}");
-    // the standard deviation of the root of IG(n/2, n s^2/2) is s / sqrt(2 n), here with 720 rows; draws of the trees add to it
+    // the square root of an IG(n/2, n s^2/2) draw has the standard deviation s / sqrt(2 n), here
+    // with 720 rows; the draws of the trees add to it
     let expected = 0.3 / (2.0 * 720.0_f64).sqrt();
     assert!(
         sd > 0.7 * expected && sd < 2.0 * expected,
         "{sd} {expected}"
     );
-    // as printed, both terms of the data count twice
-    let printed = VsgbmParams {
+    // in the update of the paper both terms of the data count twice
+    let paper_update = VsgbmParams {
         noise_update: NoiseUpdate::Paper,
-        ..published
+        ..paper
     };
-    let (twice, narrower) = spread(&learn(&printed, &dataset(&train), &run));
+    let (twice, narrower) = spread(&learn(&paper_update, &dataset(&train), &run));
     assert!((twice - mean).abs() < 0.01 && narrower < 0.9 * sd);
     let restored = Family::restore(&model.record()).unwrap();
     let rows = waves(Key::from_seed(3), 40, |_| 0.3);
-    assert_eq!(answers(&model, &rows), answers(&*restored, &rows));
+    assert_eq!(
+        prediction_bits(&model, &rows),
+        prediction_bits(&*restored, &rows)
+    );
 }
 
-/// Standard deviations of the noise of rows with little and with much of it.
+/// Mean noise standard deviation of rows with little noise, and of rows with much noise.
 fn noise_at_both_ends(params: &VsgbmParams, run: &Run<'_>) -> [f64; 2] {
     let train = waves(Key::from_seed(2), 600, |b| 0.05 + 0.6 * b);
     let model = learn(params, &dataset(&train), run);
@@ -143,9 +152,9 @@ fn noise_at_both_ends(params: &VsgbmParams, run: &Run<'_>) -> [f64; 2] {
     })
 }
 
-/// A run that begins with one noise for all rows ends with one for each, however short it is.
+/// A fit that starts with constant noise ends with varying noise, however short it is.
 #[test]
-fn a_calm_start_sets_the_noise_free() {
+fn the_homoscedastic_warmup_ends_with_varying_noise() {
     let pool = Pool::new(2).unwrap();
     let run = Run::new(Key::from_seed(1), &pool);
     let params = VsgbmParams {
@@ -172,20 +181,20 @@ fn a_calm_start_sets_the_noise_free() {
     }
 }
 
-/// Held-out rows with twice the noise of the training rows make all scales wider.
+/// A validation set with twice the noise of the training rows increases all scales.
 #[test]
-fn widths_are_those_that_held_out_rows_show() {
+fn noise_is_calibrated_on_the_validation_set() {
     let pool = Pool::new(2).unwrap();
     let noisy = dataset(&waves(Key::from_seed(8), 400, |b| 0.1 + 1.2 * b));
     let mut run = Run::new(Key::from_seed(1), &pool);
     run.held_out = Some(&noisy);
-    let params = |recalibrate: bool| VsgbmParams {
+    let params = |calibrate_noise: bool| VsgbmParams {
         n_estimators: Some(2),
         max_depth: Some(2),
         n_epochs: Some(100),
         n_fits: 1,
         early_stopping: false,
-        calibrate_noise: recalibrate,
+        calibrate_noise,
         ..VsgbmParams::default()
     };
     let [_, plain] = noise_at_both_ends(&params(false), &run);
@@ -194,7 +203,7 @@ fn widths_are_those_that_held_out_rows_show() {
     assert!(ratio > 1.3 && ratio < 1.7, "{ratio}");
 }
 
-/// Shares of new rows inside their 90% intervals: overall, then in each quarter of the noise.
+/// Fraction of new rows inside their 90% intervals: of all rows, then of each quarter by noise.
 fn coverage(noise: NoiseModel) -> Vec<f64> {
     let sd: fn(f64) -> f64 = |b| 0.05 + 0.6 * b;
     let pool = Pool::new(2).unwrap();
@@ -224,19 +233,20 @@ fn coverage(noise: NoiseModel) -> Vec<f64> {
     (0..5).map(|group| inside[group] / total[group]).collect()
 }
 
-/// For exact intervals the standard deviation of a share is 0.0012 overall and 0.0024 in a quarter; fits scatter by more than that.
+/// For exact intervals the standard deviation of the coverage is 0.0012 for all rows and 0.0024 for
+/// a quarter; fits vary by more than that.
 #[test]
 #[ignore = "takes minutes"]
-fn intervals_are_right_where_the_noise_is_small_and_where_it_is_large() {
+fn intervals_cover_rows_with_little_and_with_much_noise() {
     let varying = coverage(NoiseModel::Varying);
-    for share in &varying {
-        assert!((share - 0.9).abs() < 0.02, "{varying:?}");
+    for found in &varying {
+        assert!((found - 0.9).abs() < 0.02, "{varying:?}");
     }
     let constant = coverage(NoiseModel::Constant);
     assert!(constant[1] > 0.95 && constant[4] < 0.85, "{constant:?}");
 }
 
-/// Counts passes over the rows.
+/// Counts the epochs.
 #[derive(Debug, Default)]
 struct Count(AtomicUsize);
 
@@ -247,9 +257,9 @@ impl Observer for Count {
     }
 }
 
-/// With 1% more rows a fitted model needs a short run, and foretells as well as a new fit.
+/// With 1% more rows a warm start takes few epochs and predicts as well as a new fit.
 #[test]
-fn going_on_with_some_rows_more_is_cheap_and_loses_nothing() {
+fn a_warm_start_with_a_few_new_rows_is_fast_and_as_good_as_a_new_fit() {
     let sd: fn(f64) -> f64 = |b| 0.05 + 0.6 * b;
     let pool = Pool::new(2).unwrap();
     let all = waves(Key::from_seed(4), 1010, sd);
@@ -259,31 +269,31 @@ fn going_on_with_some_rows_more_is_cheap_and_loses_nothing() {
         n_fits: 2,
         ..VsgbmParams::default()
     };
-    let fit = |data: &Table, base: Option<&softwood::Record>| {
+    let fit = |data: &Table, warm_start: Option<&softwood::Record>| {
         let count = Count::default();
         let mut run = Run::new(Key::from_seed(6), &pool);
         run.observer = &count;
-        run.warm_start = base;
+        run.warm_start = warm_start;
         let model = learn(&params, &dataset(data), &run);
         (model, count.0.load(Ordering::Relaxed))
     };
-    let foretells = |model: &softwood::Vsgbm| {
+    let log_likelihood = |model: &softwood::Vsgbm| {
         let answer = Distribution::new(model, &test, &pool).unwrap();
         let scores = score(&answer, dataset(&test).target(), None).unwrap();
         scores.values["log_likelihood"]
     };
     let (first, _) = fit(&before, None);
-    let (anew, full) = fit(&all, None);
-    let (gone_on, short) = fit(&all, Some(&first.record()));
-    assert!(short * 20 <= full, "{short} passes of {full}");
-    assert_eq!(gone_on.n_trees(), first.n_trees());
-    let (anew, gone_on) = (foretells(&anew), foretells(&gone_on));
-    assert!(gone_on > anew - 0.02, "{gone_on} {anew}");
+    let (new_fit, full) = fit(&all, None);
+    let (resumed, short) = fit(&all, Some(&first.record()));
+    assert!(short * 20 <= full, "{short} epochs of {full}");
+    assert_eq!(resumed.n_trees(), first.n_trees());
+    let (new_fit, resumed) = (log_likelihood(&new_fit), log_likelihood(&resumed));
+    assert!(resumed > new_fit - 0.02, "{resumed} {new_fit}");
 }
 
-/// With too few rows to hold any out, nothing judges a joint run; without one the noise is not far from what it is.
+/// Without a validation set there is no joint training; the noise is still close to the true noise.
 #[test]
-fn a_few_rows_do_not_drown_in_noise() {
+fn the_noise_of_a_few_rows_is_not_overestimated() {
     let pool = Pool::new(2).unwrap();
     let train = waves(Key::from_seed(9), 38, |_| 0.2);
     let run = Run::new(Key::from_seed(1), &pool);
@@ -295,9 +305,9 @@ fn a_few_rows_do_not_drown_in_noise() {
     assert!(sd < 0.5, "{sd}");
 }
 
-/// A tree more on nearly the same rows, with nothing held out, leaves the widths as they are.
+/// One more tree on nearly the same rows, without a validation set, does not change the noise.
 #[test]
-fn going_on_with_a_tree_more_keeps_the_noise() {
+fn a_warm_start_with_one_more_tree_keeps_the_noise() {
     let pool = Pool::new(2).unwrap();
     let sd: fn(f64) -> f64 = |b| 0.05 + 0.6 * b;
     let all = dataset(&waves(Key::from_seed(11), 303, sd));
@@ -326,13 +336,13 @@ fn going_on_with_a_tree_more_keeps_the_noise() {
 }
 
 #[test]
-fn more_trees_can_be_added_and_no_others_taken() {
+fn a_warm_start_can_add_trees_but_not_change_the_others() {
     let pool = Pool::new(2).unwrap();
     let data = with_target(&mixed(1, 150), "y");
     let few =
         json!({"n_epochs": 10, "n_estimators": 2, "max_depth": 2, "n_fits": 2, "n_members": 10});
     let record = fit(Family::Vsgbm, &few, &data, 1).record();
-    let go_on = |more: Value| {
+    let resume = |more: Value| {
         let mut params = few.clone();
         for (name, value) in more.as_object().unwrap() {
             params[name] = value.clone();
@@ -341,7 +351,7 @@ fn more_trees_can_be_added_and_no_others_taken() {
         run.warm_start = Some(&record);
         Family::Vsgbm.fit(&params, &data, &run)
     };
-    let more = go_on(json!({"n_estimators": 4})).unwrap();
+    let more = resume(json!({"n_estimators": 4})).unwrap();
     assert_eq!(
         crate::problems::meta_of(&more.record())["fits"][0]["stack"]["n_added"],
         3
@@ -352,13 +362,13 @@ fn more_trees_can_be_added_and_no_others_taken() {
         (json!({"max_depth": 3}), "depth"),
         (json!({"n_members": 1}), "fits"),
     ] {
-        let message = go_on(change).err().unwrap().to_string();
+        let message = resume(change).err().unwrap().to_string();
         assert!(message.contains(word), "{message}");
     }
 }
 
 #[test]
-fn a_constant_noise_has_no_components() {
+fn constant_noise_needs_blended_leaves() {
     let data = with_target(&mixed(1, 50), "y");
     let pool = Pool::new(1).unwrap();
     let params = json!({"noise": "constant", "leaf_mixing": "mixture"});

@@ -1,4 +1,4 @@
-//! Weights of classes, which multiply those of the rows.
+//! Class weights, which multiply the weights of the rows.
 
 use crate::data::dataset::Dataset;
 use crate::data::dedup::Deduplicated;
@@ -6,32 +6,33 @@ use crate::data::target::Target;
 use crate::error::{Error, Result};
 use crate::params::{ClassWeight, WeightRule};
 
-/// A weight for each class of the schema; none where all are one.
+/// A weight for each class of the schema; `None` if all weights are one.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ClassWeights(Option<Vec<f64>>);
 
 impl ClassWeights {
-    /// What was used_thresholds for, in the order of the classes.
+    /// The weights of the parameter `class_weight`, in the order of the classes.
     ///
     /// # Errors
-    /// When the target is a number, a class is unknown, or fewer than two classes keep a weight.
+    /// When the target is numeric, a class is unknown, or fewer than two classes have a positive
+    /// weight.
     pub(super) fn new(
-        given: Option<&ClassWeight>,
+        class_weight: Option<&ClassWeight>,
         data: &Dataset,
         dedup: &Deduplicated,
     ) -> Result<Self> {
-        let Some(given) = given else {
+        let Some(class_weight) = class_weight else {
             return Ok(Self(None));
         };
         let (Some(classes), Target::Classes(codes)) = (data.schema().classes(), data.target())
         else {
-            return Err(broken(format!(
-                "`class_weight` weighs classes, but the target `{}` is a number; give each row a weight instead",
+            return Err(invalid(format!(
+                "`class_weight` needs a classification target, but the target `{}` is a number; use row weights instead",
                 data.schema().target
             )));
         };
         let counts = counts(codes, dedup, classes.len());
-        let weights = match given {
+        let weights = match class_weight {
             ClassWeight::Rule(WeightRule::Balanced) => balanced(&counts),
             ClassWeight::Given(named) => {
                 let mut weights = vec![1.0; classes.len()];
@@ -39,7 +40,7 @@ impl ClassWeights {
                     let at = classes.iter().position(|class| class == name);
                     let at = at.ok_or_else(|| {
                         let known = classes.join(", ");
-                        broken(format!(
+                        invalid(format!(
                             "`class_weight`: `{name}` is not a class of the target; there are {known}"
                         ))
                     })?;
@@ -48,30 +49,32 @@ impl ClassWeights {
                 weights
             }
         };
-        let n_left = weights.iter().zip(&counts);
-        let n_left = n_left.filter(|(weight, count)| **weight * **count > 0.0);
-        if n_left.count() < 2 {
-            return Err(broken(
-                "`class_weight` leaves fewer than two classes with a weight above 0".to_owned(),
+        let positive = weights.iter().zip(&counts);
+        let positive = positive.filter(|(weight, count)| **weight * **count > 0.0);
+        if positive.count() < 2 {
+            return Err(invalid(
+                "`class_weight` leaves fewer than two classes with a weight above 0; give at least two classes a positive weight".to_owned(),
             ));
         }
         Ok(Self(Some(weights)))
     }
 
-    /// The dedup rows of a table with their class's weight; those left with none are dropped.
+    /// Multiplies the weights of the rows by the weights of their classes; drops rows of weight
+    /// zero.
     pub(super) fn weigh(&self, data: &Dataset, dedup: Deduplicated) -> Deduplicated {
-        let (Some(of_class), Target::Classes(codes)) = (&self.0, data.target()) else {
+        let (Some(class_weights), Target::Classes(codes)) = (&self.0, data.target()) else {
             return dedup;
         };
         let rows = dedup.rows.iter().zip(&dedup.weights);
         let weighed =
-            rows.map(|(&row, &weight)| (row, weight * of_class[codes[row as usize] as usize]));
+            rows.map(|(&row, &weight)| (row, weight * class_weights[codes[row as usize] as usize]));
         let (rows, weights) = weighed.filter(|&(_, weight)| weight > 0.0).unzip();
         Deduplicated { rows, weights }
     }
 }
 
-/// Weight of the rows of each class, added up in the order of the dedup rows: that of the table does not matter.
+/// Total row weight of each class. The sum runs over the deduplicated rows in their order, so that
+/// it does not depend on the order of the table.
 fn counts(codes: &[u32], dedup: &Deduplicated, n_classes: usize) -> Vec<f64> {
     let mut counts = vec![0.0; n_classes];
     for (&row, &weight) in dedup.rows.iter().zip(&dedup.weights) {
@@ -80,7 +83,8 @@ fn counts(codes: &[u32], dedup: &Deduplicated, n_classes: usize) -> Vec<f64> {
     counts
 }
 
-/// `n / (k n_c)`, over the `k` classes that have rows: the rows of each then weigh `n / k` together.
+/// `n / (k n_c)` for total weight `n`, weight `n_c` of class `c`, and `k` classes that have rows:
+/// each class then has the total weight `n / k`.
 fn balanced(counts: &[f64]) -> Vec<f64> {
     let total: f64 = counts.iter().sum();
     let n_classes = counts.iter().filter(|count| **count > 0.0).count() as f64;
@@ -94,7 +98,7 @@ fn balanced(counts: &[f64]) -> Vec<f64> {
     counts.iter().map(weight).collect()
 }
 
-fn broken(problem: String) -> Error {
+fn invalid(problem: String) -> Error {
     Error::Parameters(vec![problem])
 }
 
@@ -103,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn balanced_classes_weigh_the_same_together() {
+    fn balanced_classes_have_equal_total_weights() {
         assert_eq!(balanced(&[2.0, 6.0, 0.0]), [2.0, 8.0 / 12.0, 1.0]);
         let dedup = Deduplicated {
             rows: vec![0, 2, 1],

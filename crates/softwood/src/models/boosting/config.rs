@@ -1,4 +1,4 @@
-//! What both boosted families boil down to: one config.
+//! The configuration that the parameters of both boosted families are turned into.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,18 +10,42 @@ use crate::models::boosting::params::{SgbParams, SglbParams};
 use crate::params::{ClassWeight, Directions};
 use crate::trees::histogram::grower::{Growth, Limits};
 
-/// How members come about.
+/// Number of ensemble members, and the chains that they are taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Members {
-    /// How many.
+    /// Number of members.
     pub(super) total: usize,
-    /// Chains; members are shared out among them.
+    /// Number of chains; the members are distributed evenly among them.
     pub(super) chains: usize,
-    /// Part of a chain before its first member, where it has several.
+    /// Fraction of a chain before its first member, if the chain has several members.
     pub(super) burn_in: f64,
 }
 
-/// A config; what is `None` is chosen on held-out rows.
+/// Learning rate and maximum depth of the trees. Model files store them as an array of two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "(f64, usize)", into = "(f64, usize)")]
+pub(super) struct Hyperparameters {
+    pub(super) learning_rate: f64,
+    pub(super) max_depth: usize,
+}
+
+impl From<(f64, usize)> for Hyperparameters {
+    fn from((learning_rate, max_depth): (f64, usize)) -> Self {
+        Self {
+            learning_rate,
+            max_depth,
+        }
+    }
+}
+
+impl From<Hyperparameters> for (f64, usize) {
+    fn from(hyperparameters: Hyperparameters) -> Self {
+        (hyperparameters.learning_rate, hyperparameters.max_depth)
+    }
+}
+
+/// Checked parameters of a boosted family. A learning rate, a depth or category crosses of `None`
+/// are selected on the validation set.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BoostingConfig<'a> {
     pub(super) family: &'static str,
@@ -40,16 +64,19 @@ pub(super) struct BoostingConfig<'a> {
     pub(super) monotone: Option<&'a Directions>,
     pub(super) class_weight: Option<&'a ClassWeight>,
     pub(super) sampling: Sampling,
+    /// Model shrink rate; `None`: [`BoostingLikelihood::shrink_rate`].
     pub(super) shrink_rate: Option<f64>,
     pub(super) members: Members,
+    /// Trees without a better validation score after which to stop.
     pub(super) patience: Option<usize>,
     pub(super) validation_fraction: f64,
+    /// Floor of the standard deviation in standard units; `None`: by the resolution of the target.
     pub(super) min_scale: Option<f64>,
 }
 
-/// A config from the parameters that both families have, and what is a family's own.
+/// A configuration from the parameters that both families share and the fields that differ.
 macro_rules! config {
-    ($params:ident, { $($own:tt)* }) => {
+    ($params:ident, { $($family_fields:tt)* }) => {
         BoostingConfig {
             n_estimators: $params.n_estimators,
             learning_rate: $params.learning_rate,
@@ -67,7 +94,7 @@ macro_rules! config {
             class_weight: $params.class_weight.as_ref(),
             validation_fraction: $params.validation_fraction,
             min_scale: $params.min_scale,
-            $($own)*
+            $($family_fields)*
         }
     };
 }
@@ -110,26 +137,31 @@ impl<'a> From<&'a SglbParams> for BoostingConfig<'a> {
 }
 
 impl BoostingConfig<'_> {
-    /// Whether a regression model predicts the mean alone.
-    pub(super) fn is_squared(&self) -> bool {
+    /// Whether a regression model has one noise variance for all rows.
+    pub(super) fn has_constant_noise(&self) -> bool {
         self.noise == NoiseModel::Constant
     }
 
-    /// Settings of a chain on rows of this total weight.
+    /// Whether trees are grown on random subsets of the rows or columns.
+    pub(super) fn has_subsampling(&self) -> bool {
+        self.subsample < 1.0 || self.colsample < 1.0
+    }
+
+    /// Settings of a chain that is trained on rows of total weight `total_weight`.
     pub(super) fn settings(
         &self,
         likelihood: BoostingLikelihood,
-        (learning_rate, max_depth): (f64, usize),
+        hyperparameters: Hyperparameters,
         total_weight: f64,
     ) -> BoostingSettings {
         BoostingSettings {
             n_trees: self.n_estimators,
-            learning_rate,
+            learning_rate: hyperparameters.learning_rate,
             l2: self.l2,
             min_child_weight: self.min_child_weight,
             limits: Limits {
                 growth: self.growth,
-                max_depth,
+                max_depth: hyperparameters.max_depth,
                 max_leaves: if self.growth == Growth::Leafwise {
                     self.max_leaves
                 } else {
@@ -148,11 +180,12 @@ impl BoostingConfig<'_> {
 }
 
 impl Members {
-    /// Trees after which each of the `n` members of one chain is read off, ascending, the last at the end.
+    /// Number of trees of each member of chain `chain`, ascending; the last member is the whole
+    /// chain.
     pub(super) fn snapshots(&self, n_trees: usize, chain: usize) -> Vec<usize> {
         let n = self.total / self.chains + usize::from(chain < self.total % self.chains);
         let first = (self.burn_in * n_trees as f64).floor() as usize;
-        // steps of equal length after the burn-in, as long as there is a tree for each
+        // members have equal distances after the burn-in; short chains repeat their first members
         let period = ((n_trees - first) / n.max(1)).max(1);
         (0..n)
             .map(|j| n_trees.saturating_sub(period * (n - 1 - j)).max(1))
@@ -165,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn virtual_members_stand_where_the_paper_has_them() {
+    fn virtual_members_have_the_numbers_of_trees_of_the_paper() {
         let members = Members {
             total: 10,
             chains: 1,

@@ -1,4 +1,5 @@
-//! A table as boosted trees see it: categories of many levels turned into target encoder, all columns in bins.
+//! Features of boosted trees: target encoding of categorical columns with many levels, then
+//! binning.
 
 use serde_json::Value;
 
@@ -15,28 +16,30 @@ use crate::par::Pool;
 use crate::rng::{Key, shuffle};
 use crate::store::record::{Array, Record};
 
-/// Most levels of a column that is split into sets of categories; where there are more, it becomes a statistic.
+/// Largest number of levels of a categorical column that trees split into sets of levels; a column
+/// with more levels is target-encoded.
 const MAX_LEVELS: usize = 12;
 
 /// Some rows of a dataset and their weights.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowSubset<'a> {
-    pub(super) numbers: &'a [u32],
+    pub(super) indices: &'a [u32],
     pub(super) weights: &'a [f64],
 }
 
-/// How a table becomes bins.
+/// The fitted transformation of a table into bins.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FeaturePipeline {
     encoder: Option<TargetEncoder>,
     pub(super) cuts: Cuts,
 }
 
-/// The sets of categorical columns that become encoder; empty where there are none.
+/// The columns and the category crosses (sets of two or three columns) that are target-encoded.
 #[derive(Debug, Clone)]
 pub(super) struct CategoryPlan(Vec<Vec<usize>>);
 
-/// The targets of encoder, by row of the dataset: the standardised target, or an indicator per class (one for two classes).
+/// Targets of the target encoding, by row of the dataset: the standardized target, or one indicator
+/// per class (a single indicator for two classes).
 #[derive(Debug)]
 pub(super) struct EncodingTargets(Vec<Vec<f64>>);
 
@@ -48,8 +51,8 @@ fn has_many_levels(column: &Column) -> bool {
 }
 
 impl EncodingTargets {
-    /// None where no column asks for them.
-    pub(super) fn of(data: &Dataset, standard: &TargetUnits) -> Self {
+    /// No targets if no column has many levels or there are more than [`MAX_TARGETS`] classes.
+    pub(super) fn of(data: &Dataset, units: &TargetUnits) -> Self {
         if !data.features().columns().iter().any(has_many_levels) {
             return Self(Vec::new());
         }
@@ -61,7 +64,7 @@ impl EncodingTargets {
         };
         Self(match data.target() {
             Target::Numeric(values) => {
-                vec![values.iter().map(|&value| standard.apply(value)).collect()]
+                vec![values.iter().map(|&value| units.apply(value)).collect()]
             }
             Target::Classes(codes) => {
                 match data.schema().classes().map_or(0, <[String]>::len) as u32 {
@@ -75,10 +78,15 @@ impl EncodingTargets {
         })
     }
 
-    fn sample<'a>(&'a self, features: &'a Table, rows: RowSubset<'a>) -> EncodingSample<'a> {
+    /// The targets with the features and weights of some rows.
+    pub(super) fn sample<'a>(
+        &'a self,
+        features: &'a Table,
+        rows: RowSubset<'a>,
+    ) -> EncodingSample<'a> {
         EncodingSample {
             features,
-            rows: rows.numbers,
+            rows: rows.indices,
             weights: rows.weights,
             targets: &self.0,
         }
@@ -86,8 +94,8 @@ impl EncodingTargets {
 }
 
 impl CategoryPlan {
-    /// Every column of many levels by itself.
-    pub(super) fn singles(features: &Table, targets: &EncodingTargets) -> Self {
+    /// Every column with many levels by itself, without crosses.
+    pub(super) fn without_crosses(features: &Table, targets: &EncodingTargets) -> Self {
         let columns = features.columns().iter().enumerate();
         let many = columns.filter(|(_, column)| has_many_levels(column));
         Self(if targets.0.is_empty() {
@@ -97,44 +105,38 @@ impl CategoryPlan {
         })
     }
 
-    /// What a report says of it.
+    /// The number of category crosses as a user reads it, after a comma; empty if there are none.
     pub(super) fn describe(&self) -> String {
         match self.0.iter().filter(|set| set.len() > 1).count() {
             0 => String::new(),
-            n => format!(", {n} sets of categories together"),
+            1 => ", 1 category cross".to_owned(),
+            n => format!(", {n} category crosses"),
         }
     }
 
-    /// The same, and columns that say more together; none where there are no such.
-    pub(super) fn with_crosses(
-        &self,
-        features: &Table,
-        rows: RowSubset<'_>,
-        targets: &EncodingTargets,
-        pool: &Pool,
-    ) -> Option<Self> {
+    /// This plan and the category crosses that predict more than their columns do separately;
+    /// `None` if there are no such crosses.
+    pub(super) fn with_crosses(&self, sample: &EncodingSample<'_>, pool: &Pool) -> Option<Self> {
         if self.0.is_empty() {
             return None;
         }
-        let singles: Vec<usize> = self.0.iter().map(|set| set[0]).collect();
-        let sample = targets.sample(features, rows);
-        let found = category_crosses(&sample, &singles, pool);
-        (!found.is_empty()).then(|| Self(self.0.iter().cloned().chain(found).collect()))
+        let columns: Vec<usize> = self.0.iter().map(|set| set[0]).collect();
+        let crosses = category_crosses(sample, &columns, pool);
+        (!crosses.is_empty()).then(|| Self(self.0.iter().cloned().chain(crosses).collect()))
     }
 }
 
 impl FeaturePipeline {
-    /// The pipeline of training rows, and those rows in it.
+    /// Fits the pipeline to training rows; returns it with these rows in bins.
     pub(super) fn fit(
-        features: &Table,
-        rows: RowSubset<'_>,
-        (plan, targets): (&CategoryPlan, &EncodingTargets),
+        sample: &EncodingSample<'_>,
+        plan: &CategoryPlan,
         max_bins: usize,
         pool: &Pool,
     ) -> (Self, Binned) {
         if plan.0.is_empty() {
-            let cuts = Cuts::fit(features, rows.numbers, rows.weights, max_bins);
-            let binned = cuts.bin_rows(features, rows.numbers);
+            let cuts = Cuts::fit(sample.features, sample.rows, sample.weights, max_bins);
+            let binned = cuts.bin_rows(sample.features, sample.rows);
             return (
                 Self {
                     encoder: None,
@@ -143,11 +145,10 @@ impl FeaturePipeline {
                 binned,
             );
         }
-        let sample = targets.sample(features, rows);
-        let (encoder, table) = TargetEncoder::fit(&sample, &plan.0, pool);
-        let all: Vec<u32> = (0..table.n_rows() as u32).collect();
-        let cuts = Cuts::fit(&table, &all, rows.weights, max_bins);
-        let binned = cuts.bin_rows(&table, &all);
+        let (encoder, table) = TargetEncoder::fit(sample, &plan.0, pool);
+        let all_rows: Vec<u32> = (0..table.n_rows() as u32).collect();
+        let cuts = Cuts::fit(&table, &all_rows, sample.weights, max_bins);
+        let binned = cuts.bin_rows(&table, &all_rows);
         (
             Self {
                 encoder: Some(encoder),
@@ -157,18 +158,14 @@ impl FeaturePipeline {
         )
     }
 
-    /// The same bins for other training rows, and those rows in them.
-    pub(super) fn renewed(
-        &self,
-        features: &Table,
-        rows: RowSubset<'_>,
-        targets: &EncodingTargets,
-        pool: &Pool,
-    ) -> (Self, Binned) {
+    /// Fits the target encoder to other training rows and keeps the bins, for a warm start; returns
+    /// the pipeline with these rows in bins.
+    pub(super) fn refit(&self, sample: &EncodingSample<'_>, pool: &Pool) -> (Self, Binned) {
         let Some(encoder) = &self.encoder else {
-            return (self.clone(), self.cuts.bin_rows(features, rows.numbers));
+            let binned = self.cuts.bin_rows(sample.features, sample.rows);
+            return (self.clone(), binned);
         };
-        let (encoder, table) = encoder.renewed(&targets.sample(features, rows), pool);
+        let (encoder, table) = encoder.renewed(sample, pool);
         let pipeline = Self {
             encoder: Some(encoder),
             cuts: self.cuts.clone(),
@@ -177,51 +174,49 @@ impl FeaturePipeline {
         (pipeline, binned)
     }
 
-    /// Whether any column depends on the target.
+    /// Whether some columns are target-encoded.
     pub(super) fn has_target_encoding(&self) -> bool {
         self.encoder.is_some()
     }
 
-    /// The training rows, of which `binned` has one order, in the bins that a random other order gives them; none where no
-    /// column depends on the order.
+    /// The training rows with their ordered target encoding computed in another random order;
+    /// `binned` has them in the order of the fit. `None` if no column is target-encoded.
     pub(super) fn reordered(
         &self,
-        features: &Table,
-        (rows, binned): (RowSubset<'_>, &Binned),
-        targets: &EncodingTargets,
+        sample: &EncodingSample<'_>,
+        binned: &Binned,
         key: Key,
     ) -> Option<Binned> {
         let encoder = self.encoder.as_ref()?;
-        let mut order: Vec<u32> = (0..rows.numbers.len() as u32).collect();
+        let mut order: Vec<u32> = (0..sample.rows.len() as u32).collect();
         shuffle(&mut key.rng(), &mut order);
         let mut binned = binned.clone();
-        let sample = targets.sample(features, rows);
-        encoder.reordered(&sample, &order, |column, values| {
+        encoder.reordered(sample, &order, |column, values| {
             self.cuts.bin_again(column, values, &mut binned);
         });
         Some(binned)
     }
 
-    /// Rows that were not trained on.
+    /// Bins of rows that are not training rows.
     pub(super) fn bin_rows(&self, features: &Table, rows: &[u32]) -> Binned {
         match &self.encoder {
             None => self.cuts.bin_rows(features, rows),
             Some(encoder) => {
                 let table = encoder.apply(features, rows.len(), |at| rows[at] as usize);
-                let all = table.rows(0..rows.len());
-                self.cuts.bin_range(&all)
+                let all_rows = table.rows(0..rows.len());
+                self.cuts.bin_range(&all_rows)
             }
         }
     }
 
-    /// A run of rows with encoder in the place of categories of many levels; none where there are no such.
-    pub(super) fn derive(&self, rows: &table::Rows<'_>) -> Option<Table> {
+    /// The target-encoded table of a range of rows; `None` if no column is target-encoded.
+    pub(super) fn target_encoded(&self, rows: &table::Rows<'_>) -> Option<Table> {
         let first = rows.range.start;
         let encoder = self.encoder.as_ref()?;
         Some(encoder.apply(rows.table, rows.len(), |at| first + at))
     }
 
-    /// The columns of the user's table that each binned column comes from.
+    /// The columns of the user's table that each binned column is computed from.
     pub(super) fn sources(&self, n_features: usize) -> Vec<Vec<usize>> {
         match &self.encoder {
             None => (0..n_features).map(|column| vec![column]).collect(),
@@ -229,14 +224,18 @@ impl FeaturePipeline {
         }
     }
 
-    /// Metadata of the encoder, and their arrays.
+    /// Metadata and arrays of the target encoder for a record.
     pub(super) fn encode(&self) -> (Value, Vec<(String, Array)>) {
         self.encoder
             .as_ref()
             .map_or((Value::Null, Vec::new()), TargetEncoder::encode)
     }
 
-    /// The pipeline of a record whose schema has these columns: `levels` of each, none for numbers.
+    /// Reads the pipeline from a record; `levels` has the number of levels of each column of the
+    /// schema, `None` for numeric columns.
+    ///
+    /// # Errors
+    /// When the bins or the target encoder do not fit the schema.
     pub(super) fn decode(record: &Record, levels: &[Option<usize>]) -> Result<Self> {
         let cuts: Cuts = record.part("cuts")?;
         let is_plain = record.meta.get("statistics").is_none_or(Value::is_null);

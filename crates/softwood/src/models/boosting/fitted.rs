@@ -1,10 +1,10 @@
-//! The fitted boosted model: chains of trees, the members read off them, and their distributions.
+//! The fitted boosted model: chains of trees, and the distributions of the members taken from them.
 
 use serde_json::{Value, json};
 
 use crate::boosting::chain::Chain;
 use crate::boosting::used_thresholds::UsedThresholds;
-use crate::data::schema::{FieldKind, Schema};
+use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
 use crate::data::unseen::UnseenSubstitutes;
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::fit::Fit;
 use crate::likelihood::normal::Normal;
 use crate::model::{CurveUnit, Model, Training};
-use crate::models::boosting::config::Members;
+use crate::models::boosting::config::{Hyperparameters, Members};
 use crate::models::boosting::features::FeaturePipeline;
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::params::{SgbParams, SglbParams};
@@ -23,11 +23,13 @@ use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::store::record::Record;
 use crate::trees::column_gains::as_shares;
+use crate::trees::training_set::levels_of;
 
-/// Seed of the edges that chains draw.
-const EDGES: u64 = 1;
-/// Most levels of a tree, as the parameters have it.
-const MAX_LEVELS: usize = 16;
+/// Seed of the thresholds of models from files without a key for them (the first versions).
+const DEFAULT_THRESHOLD_SEED: u64 = 1;
+/// Largest depth of a tree and largest number of members: the bounds of the parameters.
+const MAX_DEPTH: usize = 16;
+const MAX_MEMBERS: usize = 1000;
 
 /// A fitted boosted model.
 #[derive(Debug, Clone)]
@@ -36,32 +38,35 @@ pub struct Boosted {
     pub(super) schema: Schema,
     pub(super) params: Value,
     pub(super) training: Training,
-    pub(super) standard: TargetUnits,
+    pub(super) target_units: TargetUnits,
     pub(super) likelihood: BoostingLikelihood,
     pub(super) pipeline: FeaturePipeline,
-    /// Step size and depth.
-    pub(super) settings: (f64, usize),
+    pub(super) hyperparameters: Hyperparameters,
     pub(super) members: Members,
     pub(super) chains: Vec<Chain>,
     pub(super) substitutes: UnseenSubstitutes,
-    /// Where the thresholds of each chain stand in the gaps between training values; files of the first versions hold no key.
-    pub(super) thresholds: Option<Key>,
-    /// Trees after which each member is read off, by chain.
+    /// Key of the random thresholds between neighbouring training values; `None` in files of the
+    /// first versions.
+    pub(super) threshold_key: Option<Key>,
+    /// Number of trees of each member, by chain.
     pub(super) snapshots: Vec<Vec<usize>>,
-    /// What the trees of each chain ask of a table.
+    /// Thresholds that the trees of each chain use.
     pub(super) used_thresholds: Vec<UsedThresholds>,
 }
 
 impl Boosted {
-    /// The same with its members marked on the chains.
+    /// Fills in the snapshots and the used thresholds, which are computed from the other fields.
     pub(super) fn with_snapshots(mut self) -> Self {
         self.training.step = CurveUnit::Tree;
         let chains = self.chains.iter().enumerate();
         self.snapshots = chains
             .map(|(at, chain)| self.members.snapshots(chain.trees.len(), at))
             .collect();
-        // the first chain has its edges in the middle, each other one somewhere in the gaps: an ensemble is unsure there
-        let key = self.thresholds.unwrap_or(Key::from_seed(EDGES));
+        // between two neighbouring training values, the first chain has its threshold in the middle
+        // and the others at random, so that the members disagree there
+        let key = self
+            .threshold_key
+            .unwrap_or(Key::from_seed(DEFAULT_THRESHOLD_SEED));
         let cuts = &self.pipeline.cuts;
         let chains = self.chains.iter().enumerate();
         let used_thresholds = chains.map(|(at, chain)| match at {
@@ -83,60 +88,56 @@ impl Boosted {
     /// When the record is incomplete or contradicts itself.
     pub(crate) fn from_record(family: &'static str, record: &Record) -> Result<Self> {
         let schema: Schema = record.part("schema")?;
-        let kinds: Vec<Option<usize>> = schema
-            .fields
-            .iter()
-            .map(|field| match &field.kind {
-                FieldKind::Numeric => None,
-                FieldKind::Categorical { levels } => Some(levels.len()),
-            })
-            .collect();
         let (likelihood, members): (BoostingLikelihood, Members) =
             (record.part("law")?, record.part("members")?);
-        let pipeline = FeaturePipeline::decode(record, &kinds)?;
-        let standard = TargetUnits::from_record(record)?;
+        let pipeline = FeaturePipeline::decode(record, &levels_of(&schema))?;
+        let target_units = TargetUnits::from_record(record)?;
         let classes = schema.classes().map(<[String]>::len);
-        let is_sound = match likelihood {
+        let fits_schema = match likelihood {
             BoostingLikelihood::Normal { floor } => classes.is_none() && floor > 0.0,
             BoostingLikelihood::Squared { sd } => classes.is_none() && sd > 0.0,
             BoostingLikelihood::Binary => classes == Some(2),
             BoostingLikelihood::Multiclass { classes: n } => classes == Some(n),
         };
-        let settings: (f64, usize) = record.part("settings")?;
-        let n = members.chains;
-        let is_sound = is_sound
-            && settings.0 > 0.0
-            && settings.0 <= 1.0
-            && settings.1 <= MAX_LEVELS
-            && (1..=members.total).contains(&n)
-            && members.total <= 1000
+        let hyperparameters: Hyperparameters = record.part("settings")?;
+        let is_valid = fits_schema
+            && hyperparameters.learning_rate > 0.0
+            && hyperparameters.learning_rate <= 1.0
+            && hyperparameters.max_depth <= MAX_DEPTH
+            && (1..=members.total).contains(&members.chains)
+            && members.total <= MAX_MEMBERS
             && (0.0..1.0).contains(&members.burn_in);
-        if !is_sound {
+        if !is_valid {
             return Err(Error::Format(
-                "likelihood, members and schema do not fit together".to_owned(),
+                "the likelihood does not fit the schema, or the learning rate, the depth or the members are out of range"
+                    .to_owned(),
             ));
         }
-        let chains = (0..n).map(|at| decode(record, at, likelihood.n_outputs(), &pipeline.cuts));
+        let chains = (0..members.chains)
+            .map(|at| decode(record, at, likelihood.n_outputs(), &pipeline.cuts));
         let chains = chains.collect::<Result<_>>()?;
         let model = Self {
             family,
             schema,
-            params: with_new_names(family, &record.part("params")?)?,
+            params: with_current_names(family, &record.part("params")?)?,
             training: record.part("training")?,
-            standard,
+            target_units,
             likelihood,
             pipeline,
-            settings,
+            hyperparameters,
             members,
             chains,
             substitutes: UnseenSubstitutes::from_record(record)?,
-            thresholds: record.part("thresholds")?,
+            threshold_key: record.part("thresholds")?,
             snapshots: Vec::new(),
             used_thresholds: Vec::new(),
         };
         Ok(model.with_snapshots())
     }
 
+    /// Writes one raw output of a member, for rows from `first` on, as parameters of its
+    /// distribution. Logits of more than two classes are written as they are: they need a softmax
+    /// over all outputs.
     fn fill(&self, out: &mut Block, member: usize, output: usize, first: usize, values: &[f64]) {
         match self.likelihood {
             BoostingLikelihood::Normal { floor } if output == 1 => {
@@ -186,10 +187,10 @@ impl Model for Boosted {
     }
 
     fn members(&self, rows: &Rows<'_>, out: &mut Block) -> Result<()> {
-        out.shift = self.standard.shift;
-        out.scale = self.standard.scale;
-        let derived = self.pipeline.derive(rows);
-        let rows = &derived
+        out.shift = self.target_units.shift;
+        out.scale = self.target_units.scale;
+        let encoded = self.pipeline.target_encoded(rows);
+        let rows = &encoded
             .as_ref()
             .map_or_else(|| rows.clone(), |table| table.rows(0..table.n_rows()));
         let mut member = 0;
@@ -218,9 +219,9 @@ impl Model for Boosted {
         let mut gains = vec![0.0; self.schema.fields.len()];
         let sources = self.pipeline.sources(gains.len());
         for tree in self.chains.iter().flat_map(|chain| &chain.trees) {
-            for (test, &gain) in tree.structure.conditions().iter().zip(&tree.gains) {
-                // columns that are looked at together share what they gain
-                let columns = &sources[test.column];
+            for (condition, &gain) in tree.structure.conditions().iter().zip(&tree.gains) {
+                // the columns of a category cross share its gain
+                let columns = &sources[condition.column];
                 for &column in columns {
                     gains[column] += f64::from(gain).max(0.0) / columns.len() as f64;
                 }
@@ -230,24 +231,24 @@ impl Model for Boosted {
     }
 
     fn record(&self) -> Record {
-        let (statistics, mut arrays) = self.pipeline.encode();
+        let (encoder, mut arrays) = self.pipeline.encode();
         for (at, chain) in self.chains.iter().enumerate() {
             arrays.extend(encode(chain, at));
         }
         Record {
             family: self.family.to_owned(),
             meta: json!({
-                "schema": self.schema, "params": self.params, "training": self.training, "standard": self.standard,
-                "law": self.likelihood, "cuts": self.pipeline.cuts, "statistics": statistics, "members": self.members,
-                "settings": self.settings, "unseen": self.substitutes.stored(), "thresholds": self.thresholds,
+                "schema": self.schema, "params": self.params, "training": self.training, "standard": self.target_units,
+                "law": self.likelihood, "cuts": self.pipeline.cuts, "statistics": encoder, "members": self.members,
+                "settings": self.hyperparameters, "unseen": self.substitutes.stored(), "thresholds": self.threshold_key,
             }),
             arrays,
         }
     }
 }
 
-/// The parameters of a record by their present names.
-fn with_new_names(family: &str, params: &Value) -> Result<Value> {
+/// The parameters of a record with former parameter names replaced by the current ones.
+fn with_current_names(family: &str, params: &Value) -> Result<Value> {
     let params = if family == SgbParams::FAMILY {
         serde_json::to_value(params::from_record::<SgbParams>(params)?)
     } else {

@@ -1,4 +1,4 @@
-//! The likelihood of the target as a boosted model knows it, and its way into a block.
+//! The likelihood of the target given the raw outputs of a boosted model.
 
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -12,24 +12,25 @@ use crate::likelihood::normal::Normal;
 use crate::likelihood::squared::Squared;
 use crate::rng::Key;
 
-/// Least shrinkage for classes: what the trees seldom point at is drawn towards nothing, as by a prior.
+/// Smallest model shrink rate for classification. Shrinkage acts as a prior: it draws logits that
+/// the data rarely change towards zero.
 const CLASS_SHRINK_RATE: f64 = 0.01;
 
-/// What the raw outputs mean.
+/// The distribution whose parameters are the raw outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "law", rename_all = "lowercase")]
 pub(super) enum BoostingLikelihood {
-    /// Mean and log scale, the scale at least `floor`.
+    /// Outputs: mean and log scale of a Normal distribution; the scale is at least `floor`.
     Normal { floor: f64 },
-    /// Mean; one scale for all rows.
+    /// Output: mean of a Normal distribution with one standard deviation for all rows.
     Squared { sd: f64 },
-    /// Logit of the second class.
+    /// Output: logit of the second class.
     Binary,
-    /// One logit per class.
+    /// Outputs: one logit per class.
     Multiclass { classes: usize },
 }
 
-/// Most classes.
+/// Largest number of classes.
 const MAX_CLASSES: usize = 1000;
 
 impl BoostingLikelihood {
@@ -41,29 +42,32 @@ impl BoostingLikelihood {
         }
     }
 
-    /// Grows a chain under this likelihood.
+    /// Trains a chain with this likelihood, from a constant or from the chain `warm_start`.
+    ///
+    /// # Errors
+    /// When there are too many classes, training diverges, or the observer stops it.
     pub(super) fn grow(
         self,
-        ground: &BoostingData<'_>,
+        data: &BoostingData<'_>,
         settings: &BoostingSettings,
-        base: Option<&Chain>,
+        warm_start: Option<&Chain>,
         key: Key,
         observer: &mut dyn FnMut(usize, Option<f64>) -> ControlFlow<()>,
     ) -> Result<TrainedChain> {
         match self {
             Self::Normal { floor } => {
-                grow::<4>(&Normal { floor }, ground, settings, base, key, observer)
+                grow::<4>(&Normal { floor }, data, settings, warm_start, key, observer)
             }
-            Self::Squared { .. } => grow::<2>(&Squared, ground, settings, base, key, observer),
-            Self::Binary => grow::<2>(&Binary, ground, settings, base, key, observer),
+            Self::Squared { .. } => grow::<2>(&Squared, data, settings, warm_start, key, observer),
+            Self::Binary => grow::<2>(&Binary, data, settings, warm_start, key, observer),
             Self::Multiclass { classes } => {
                 let likelihood = Multiclass::new(classes);
                 match classes {
-                    ..=3 => grow::<8>(&likelihood, ground, settings, base, key, observer),
-                    4..=7 => grow::<16>(&likelihood, ground, settings, base, key, observer),
-                    8..=15 => grow::<32>(&likelihood, ground, settings, base, key, observer),
+                    ..=3 => grow::<8>(&likelihood, data, settings, warm_start, key, observer),
+                    4..=7 => grow::<16>(&likelihood, data, settings, warm_start, key, observer),
+                    8..=15 => grow::<32>(&likelihood, data, settings, warm_start, key, observer),
                     16..=MAX_CLASSES => {
-                        grow::<64>(&likelihood, ground, settings, base, key, observer)
+                        grow::<64>(&likelihood, data, settings, warm_start, key, observer)
                     }
                     _ => Err(Error::Table(format!(
                         "the target has {classes} classes; boosted trees take at most {MAX_CLASSES}"
@@ -73,24 +77,24 @@ impl BoostingLikelihood {
         }
     }
 
-    /// What the sum of a Langevin chain shrinks by before each tree, times the step size, unless told.
+    /// Default model shrink rate of a Langevin chain.
     pub(super) fn shrink_rate(self, total_weight: f64) -> f64 {
-        let least = 0.5 / total_weight;
+        let regression = 0.5 / total_weight;
         match self {
-            Self::Normal { .. } | Self::Squared { .. } => least,
-            // a logit that is moved in some rounds shrinks in all
+            Self::Normal { .. } | Self::Squared { .. } => regression,
+            // with many classes a round changes some of the logits but shrinks all of them
             Self::Binary | Self::Multiclass { .. } => {
-                self.part_moved() * least.max(CLASS_SHRINK_RATE)
+                self.fraction_updated() * regression.max(CLASS_SHRINK_RATE)
             }
         }
     }
 
-    /// Part of the rounds that move an output.
-    pub(super) fn part_moved(self) -> f64 {
+    /// Fraction of the rounds that update an output.
+    pub(super) fn fraction_updated(self) -> f64 {
         (MAX_SHOWN as f64 / self.n_outputs() as f64).min(1.0)
     }
 
-    /// Log scale of a Normal member as it is read.
+    /// Standard deviation of a Normal distribution with the raw log scale `raw`.
     pub(super) fn sd(self, raw: f64) -> f64 {
         match self {
             Self::Normal { floor } => Normal { floor }.log_scale(raw).exp(),
@@ -104,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_logit_shrinks_as_much_between_its_moves_however_many_classes() {
+    fn the_shrinkage_of_a_logit_between_updates_does_not_depend_on_the_number_of_classes() {
         let rate = |classes| BoostingLikelihood::Multiclass { classes }.shrink_rate(1e4);
         assert!((rate(3) / CLASS_SHRINK_RATE - 1.0).abs() < 1e-12);
         assert!((rate(310) * 10.0 / rate(31) - 1.0).abs() < 1e-12);

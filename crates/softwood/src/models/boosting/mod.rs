@@ -1,5 +1,5 @@
-//! Boosted histogram trees: stochastic gradient boosting and its Langevin form. What they are, in formulas, stands in
-//! `boosting.md`, where users find it too: on the parameters.
+//! Boosted histogram trees: stochastic gradient boosting (`sgb`) and stochastic gradient Langevin
+//! boosting (`sglb`). `boosting.md` describes the model; the parameter types include it.
 
 mod class_weights;
 mod config;
@@ -16,22 +16,22 @@ mod training_data;
 pub use fitted::Boosted;
 pub use params::{GrowPolicy, LangevinNoise, SgbParams, SglbParams};
 
-/// Streams of the run's key.
+/// Random streams of a fit: children of the key of the run.
 mod streams {
-    /// Chains that compare candidates.
+    /// Chains that compare candidates on the validation set.
     pub(super) const SELECTION: u64 = 10;
     /// Chains of the fitted model.
     pub(super) const CHAINS: u64 = 20;
-    /// Order of the rows in the target encoding of each chain.
+    /// Row order of the target encoding, one for each chain of the fitted model.
     pub(super) const ENCODING_ORDER: u64 = 30;
-    /// The same for the parallel chains of a selection.
+    /// Row order of the target encoding, one for each parallel chain of the selection.
     pub(super) const PARALLEL_ORDER: u64 = 31;
     /// Order of the training rows.
     pub(super) const ROW_ORDER: u64 = 40;
     /// Order of the validation rows.
     pub(super) const VALIDATION_ORDER: u64 = 41;
-    /// Substitutes of unseen categories.
+    /// Substitutes for unseen categories.
     pub(super) const UNSEEN: u64 = 42;
-    /// Places of the thresholds in the gaps between training values.
+    /// Thresholds of each chain between neighbouring training values.
     pub(super) const THRESHOLDS: u64 = 43;
 }

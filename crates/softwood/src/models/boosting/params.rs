@@ -1,4 +1,4 @@
-//! The parameter tables of the boosted families.
+//! Parameters of the boosted families.
 
 use crate::boosting::langevin::Sampling;
 use crate::likelihood::NoiseModel;
@@ -8,30 +8,30 @@ use crate::trees::histogram::grower::Growth;
 choices! {
     /// How a boosted tree grows.
     GrowPolicy {
-        /// One test for all nodes of a level.
+        /// One split condition for all nodes of a level.
         Symmetric = "symmetric",
-        /// Level by level, every node by its own test.
+        /// Level by level; every node has its own split condition.
         Depthwise = "depthwise",
-        /// The leaf that gains most first.
+        /// The leaf with the largest gain is split first.
         Leafwise = "leafwise",
     }
 }
 
 choices! {
-    /// Where the noise of a Langevin chain goes.
+    /// Where the noise of a Langevin chain is added.
     LangevinNoise {
-        /// Into the leaves, so that the stationary distribution is the posterior.
+        /// To the leaf values, so that the stationary distribution of the chain is the posterior.
         Posterior = "posterior",
-        /// Into the leaves, as the paper's equation 11 is printed.
+        /// To the leaf values, with the variance of equation 11 of Malinin et al. (2021).
         Malinin = "malinin",
-        /// Into the scores of splits.
+        /// To the scores of the splits.
         SplitNoise = "split-noise",
     }
 }
 
 impl From<GrowPolicy> for Growth {
-    fn from(growth: GrowPolicy) -> Self {
-        match growth {
+    fn from(policy: GrowPolicy) -> Self {
+        match policy {
             GrowPolicy::Symmetric => Self::Symmetric,
             GrowPolicy::Depthwise => Self::Depthwise,
             GrowPolicy::Leafwise => Self::Leafwise,
@@ -40,8 +40,8 @@ impl From<GrowPolicy> for Growth {
 }
 
 impl From<LangevinNoise> for Sampling {
-    fn from(mode: LangevinNoise) -> Self {
-        match mode {
+    fn from(noise: LangevinNoise) -> Self {
+        match noise {
             LangevinNoise::Posterior => Self::Posterior,
             LangevinNoise::Malinin => Self::Malinin,
             LangevinNoise::SplitNoise => Self::SplitNoise,
@@ -52,41 +52,60 @@ impl From<LangevinNoise> for Sampling {
 params! {
     #[doc = include_str!("boosting.md")]
     SgbParams, across = |_: &SgbParams| None, {
-        /// Trees of each member.
+        /// Number of boosting rounds: each adds a tree to every chain. It is the maximum if the
+        /// number is selected on the validation set.
         n_estimators: usize = 1000, [1, 100_000];
-        /// Step size; auto: chosen on held-out rows.
+        /// Step size of each boosting round. Smaller values need more rounds (`n_estimators`);
+        /// auto: chosen on the validation set.
         learning_rate: Option<f64> = None, [1e-5, 1.0];
-        /// Levels of a tree; auto: chosen on held-out rows.
+        /// Maximum depth of a tree. Deeper trees fit interactions of more columns; auto: chosen on
+        /// the validation set.
         max_depth: Option<usize> = None, [0, 16];
-        /// How a tree grows.
+        /// How a tree grows: `symmetric` has one split condition for all nodes of a level (fast,
+        /// least prone to overfitting), `depthwise` splits every node of a level by its own
+        /// condition, `leafwise` splits the leaf with the largest gain first, up to
+        /// `max_leaf_nodes`.
         grow_policy ("growth"): GrowPolicy = GrowPolicy::Symmetric, [0, 0];
-        /// Most leaves of a tree that grows leaf by leaf.
+        /// Maximum number of leaves of a tree; only used with `grow_policy` = leafwise.
         max_leaf_nodes ("max_leaves"): usize = 31, [2, 65_536];
-        /// Rows of typical hessian added to every leaf.
+        /// L2 penalty on leaf values, in units of the average hessian of a row. Increase it against
+        /// overfitting.
         l2_regularization ("l2"): f64 = 3.0, [0.0, 1e6];
-        /// Least weight of a leaf (classification: least hessian).
+        /// Minimum weight of a leaf: the total weight of its rows, for classification the sum of
+        /// their hessians. Increase it against overfitting.
         min_child_weight: f64 = 1e-3, [0.0, 1e12];
-        /// Part of the rows that the conditions of a tree are chosen on.
+        /// Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf
+        /// values use all rows. The members of `sgb` differ only if this or `colsample_bytree` is
+        /// below 1.
         subsample: f64 = 0.5, [0.01, 1.0];
-        /// Part of the columns that the conditions of a tree are chosen from.
+        /// Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it
+        /// if there are many columns.
         colsample_bytree ("colsample"): f64 = 1.0, [0.01, 1.0];
-        /// Most bins of a column.
+        /// Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser.
         max_bins: usize = 255, [2, 255];
-        /// Whether categories are also looked at together; auto: where held-out rows gain by it.
+        /// Whether pairs and triples of categorical columns are target-encoded too; auto: if that
+        /// improves the validation score.
         category_crosses ("interactions"): Option<bool> = None, [0, 0];
-        /// What a regression model predicts besides the mean.
+        /// Noise model for regression: `varying` depends on the inputs, `constant` is one variance
+        /// for all rows.
         noise ("head"): NoiseModel = NoiseModel::Varying, [0, 0];
-        /// Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
+        /// Monotonic constraints: columns in which the mean (for two classes: the logit of the
+        /// second class) never decreases (1) or never increases (-1).
         monotonic_cst ("monotone"): Option<Directions> = None, [-1, 1];
-        /// Weights of the classes, times those of the rows; balanced: each class counts the same altogether.
+        /// Weights of the classes, which multiply the weights of the rows; `balanced` gives all
+        /// classes the same total weight.
         class_weight: Option<ClassWeight> = None, [0.0, 1e6];
-        /// Members, each fitted by itself.
+        /// Number of ensemble members, each trained separately. More members estimate knowledge
+        /// uncertainty better and take longer.
         n_members: usize = 10, [1, 1000];
-        /// Trees without a better held-out score after which to stop; auto: never.
+        /// Number of boosting rounds without a better validation score after which training stops;
+        /// auto: no early stopping.
         early_stopping_rounds: Option<usize> = None, [1, 100_000];
-        /// Part of the training rows held out where something is chosen on them and none are given.
+        /// Fraction of the training rows held out as the validation set, if one is needed and none
+        /// is given.
         validation_fraction: f64 = 0.2, [0.01, 0.5];
-        /// Least standard deviation, in units of the target's; auto: 0.001, or half the target's resolution.
+        /// Minimum predicted standard deviation, in units of the standard deviation of the target;
+        /// auto: 0.001, or half the resolution of a rounded target.
         min_scale: Option<f64> = None, [1e-6, 10.0];
     }
 }
@@ -95,57 +114,86 @@ params! {
     #[doc = include_str!("boosting.md")]
     SglbParams, across = |params: &SglbParams| {
         if params.n_chains.is_some() && !params.virtual_ensemble {
-            return Some("`n_chains` is only used with `virtual_ensemble` = true; give `n_members`".to_owned());
+            return Some("`n_chains` is only used with `virtual_ensemble` = true; set that, or remove `n_chains`".to_owned());
         }
-        let of_each = params.n_members.div_ceil(params.n_chains.unwrap_or(1));
-        (params.virtual_ensemble && of_each > params.n_estimators).then(|| {
+        let members_per_chain = params.n_members.div_ceil(params.n_chains.unwrap_or(1));
+        (params.virtual_ensemble && members_per_chain > params.n_estimators).then(|| {
             let n_trees = params.n_estimators;
-            format!("a chain of `n_estimators` = {n_trees} trees has no {of_each} virtual members; give more trees or fewer members")
+            format!(
+                "a chain of `n_estimators` = {n_trees} trees is too short for {members_per_chain} virtual members; \
+                 increase `n_estimators` or reduce `n_members`"
+            )
         })
     }, {
-        /// Trees of each chain.
+        /// Number of boosting rounds: each adds a tree to every chain. It is the maximum if the
+        /// number is selected on the validation set.
         n_estimators: usize = 1000, [1, 100_000];
-        /// Step size; auto: chosen on held-out rows.
+        /// Step size of each boosting round. Smaller values need more rounds (`n_estimators`);
+        /// auto: chosen on the validation set.
         learning_rate: Option<f64> = None, [1e-5, 1.0];
-        /// Levels of a tree; auto: chosen on held-out rows.
+        /// Maximum depth of a tree. Deeper trees fit interactions of more columns; auto: chosen on
+        /// the validation set.
         max_depth: Option<usize> = None, [0, 16];
-        /// How a tree grows.
+        /// How a tree grows: `symmetric` has one split condition for all nodes of a level (fast,
+        /// least prone to overfitting), `depthwise` splits every node of a level by its own
+        /// condition, `leafwise` splits the leaf with the largest gain first, up to
+        /// `max_leaf_nodes`.
         grow_policy ("growth"): GrowPolicy = GrowPolicy::Symmetric, [0, 0];
-        /// Most leaves of a tree that grows leaf by leaf.
+        /// Maximum number of leaves of a tree; only used with `grow_policy` = leafwise.
         max_leaf_nodes ("max_leaves"): usize = 31, [2, 65_536];
-        /// Rows of typical hessian added to every leaf.
+        /// L2 penalty on leaf values, in units of the average hessian of a row. Increase it against
+        /// overfitting.
         l2_regularization ("l2"): f64 = 3.0, [0.0, 1e6];
-        /// Least weight of a leaf (classification: least hessian).
+        /// Minimum weight of a leaf: the total weight of its rows, for classification the sum of
+        /// their hessians. Increase it against overfitting.
         min_child_weight: f64 = 1e-3, [0.0, 1e12];
-        /// Part of the rows that the conditions of a tree are chosen on.
+        /// Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf
+        /// values use all rows. The members of `sgb` differ only if this or `colsample_bytree` is
+        /// below 1.
         subsample: f64 = 1.0, [0.01, 1.0];
-        /// Part of the columns that the conditions of a tree are chosen from.
+        /// Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it
+        /// if there are many columns.
         colsample_bytree ("colsample"): f64 = 1.0, [0.01, 1.0];
-        /// Most bins of a column.
+        /// Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser.
         max_bins: usize = 255, [2, 255];
-        /// Whether categories are also looked at together; auto: where held-out rows gain by it.
+        /// Whether pairs and triples of categorical columns are target-encoded too; auto: if that
+        /// improves the validation score.
         category_crosses ("interactions"): Option<bool> = None, [0, 0];
-        /// What a regression model predicts besides the mean.
+        /// Noise model for regression: `varying` depends on the inputs, `constant` is one variance
+        /// for all rows.
         noise ("head"): NoiseModel = NoiseModel::Varying, [0, 0];
-        /// Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
+        /// Monotonic constraints: columns in which the mean (for two classes: the logit of the
+        /// second class) never decreases (1) or never increases (-1).
         monotonic_cst ("monotone"): Option<Directions> = None, [-1, 1];
-        /// Weights of the classes, times those of the rows; balanced: each class counts the same altogether.
+        /// Weights of the classes, which multiply the weights of the rows; `balanced` gives all
+        /// classes the same total weight.
         class_weight: Option<ClassWeight> = None, [0.0, 1e6];
-        /// Where the noise goes.
+        /// Where the Langevin noise is added: `posterior` adds it to the leaf values so that the
+        /// members are posterior samples (use this for knowledge uncertainty), `malinin` adds that
+        /// of equation 11 of the paper, which is much smaller (to reproduce the paper),
+        /// `split-noise` adds it to the scores of splits only (to compare with CatBoost).
         langevin_noise ("sampling"): LangevinNoise = LangevinNoise::Posterior, [0, 0];
-        /// Shrinkage of the sum before each tree, times the step size; auto: 1/(2 N), for classes at least 0.01.
+        /// Before each tree the model is multiplied by 1 - `learning_rate` * `model_shrink_rate`,
+        /// which acts as a prior: larger values draw the members towards a constant; auto: 1/(2 N)
+        /// for N rows, for classification at least 0.01 (less with more than 31 classes).
         model_shrink_rate ("shrink_rate"): Option<f64> = None, [0.0, 1.0];
-        /// Members.
+        /// Number of ensemble members, each from a chain of its own unless `virtual_ensemble` =
+        /// true. More members estimate knowledge uncertainty better and take longer.
         n_members: usize = 10, [1, 1000];
-        /// Whether members are sub-models of a few chains instead of a chain each.
+        /// Take the members from a few chains (virtual ensemble) instead of one chain per member:
+        /// faster to fit and predict, but the members are correlated.
         virtual_ensemble ("virtual"): bool = false, [0, 0];
-        /// Chains that virtual members are taken from; auto: 1.
+        /// Number of chains of a virtual ensemble. More chains make the members less correlated;
+        /// auto: 1.
         n_chains: Option<usize> = None, [1, 1000];
-        /// Part of a chain before the first virtual member.
+        /// Fraction of the trees of a chain before its first virtual member. Smaller values put the
+        /// members farther apart.
         burn_in: f64 = 0.5, [0.0, 0.99];
-        /// Part of the training rows held out where something is chosen on them and none are given.
+        /// Fraction of the training rows held out as the validation set, if one is needed and none
+        /// is given.
         validation_fraction: f64 = 0.2, [0.01, 0.5];
-        /// Least standard deviation, in units of the target's; auto: 0.001, or half the target's resolution.
+        /// Minimum predicted standard deviation, in units of the standard deviation of the target;
+        /// auto: 0.001, or half the resolution of a rounded target.
         min_scale: Option<f64> = None, [1e-6, 10.0];
     }
 }

@@ -1,4 +1,4 @@
-//! Choosing step size, depth, length of the chains and what to make of categories, on held-out rows.
+//! Selection of learning rate, depth, number of trees and category crosses on the validation set.
 
 use crate::boosting::chain::Chain;
 use crate::boosting::early_stopping::{ValidationPoint, best_point};
@@ -11,7 +11,7 @@ use crate::data::split::n_validation_rows;
 use crate::error::{Error, Result};
 use crate::fit::Run;
 use crate::model::{CurvePoint, Training, Trial};
-use crate::models::boosting::config::BoostingConfig;
+use crate::models::boosting::config::{BoostingConfig, Hyperparameters};
 use crate::models::boosting::features::{CategoryPlan, FeaturePipeline, RowSubset};
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::streams;
@@ -20,111 +20,110 @@ use crate::observer::Progress;
 use crate::par::Pool;
 use crate::trees::histogram::candidate::ColumnInfo;
 
-/// Step sizes and depths that are tried.
-const RATES: [f64; 2] = [0.03, 0.1];
+/// Learning rates that are compared.
+const LEARNING_RATES: [f64; 2] = [0.03, 0.1];
+/// Depths that are compared.
 const DEPTHS: [usize; 3] = [3, 4, 6];
-/// Most chains that are grown to judge one of them.
+/// Largest number of chains that are trained to score one candidate.
 const MAX_CHAINS: usize = 3;
-/// Where nothing is held out to choose by.
-const SAFE: (f64, usize) = (0.03, 4);
+/// Learning rate and depth without a validation set.
+const DEFAULT: Hyperparameters = Hyperparameters {
+    learning_rate: 0.03,
+    max_depth: 4,
+};
 
-/// What all chains are grown with.
+/// The settings that all chains are trained with.
 #[derive(Debug, Clone)]
 pub(super) struct ChosenSettings {
-    pub(super) learning_rate: f64,
-    pub(super) max_depth: usize,
+    pub(super) hyperparameters: Hyperparameters,
     pub(super) n_trees: usize,
     pub(super) plan: CategoryPlan,
-    /// Mean held-out log-likelihood, where it was looked at.
+    /// Mean log-likelihood of the validation set, if there was one.
     pub(super) held_out: Option<f64>,
-    /// What held-out rows ask to be added to each raw output.
+    /// Correction of each raw output that the validation residuals call for.
     pub(super) scale_correction: Vec<f64>,
 }
 
-/// A model to go on from: how it sees rows, its first chain, its step size and depth.
+/// The parts of a fitted model that a warm start continues.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WarmStart<'a> {
     pub(super) pipeline: &'a FeaturePipeline,
+    /// Its first chain.
     pub(super) chain: &'a Chain,
-    pub(super) settings: (f64, usize),
+    pub(super) hyperparameters: Hyperparameters,
 }
 
-/// Chooses on rows that are given, or on a part of the training rows.
+/// Selects the settings on the validation set of the run or on a part of the training rows.
+///
+/// # Errors
+/// When every candidate diverges, or the observer stops the fit.
 pub(super) fn choose(
     config: &BoostingConfig<'_>,
     training_data: &TrainingData<'_>,
-    before: Option<WarmStart<'_>>,
+    warm_start: Option<WarmStart<'_>>,
     run: &Run<'_>,
     training: &mut Training,
 ) -> Result<ChosenSettings> {
-    let candidates = candidates(config, before);
-    let singles = CategoryPlan::singles(training_data.data.features(), &training_data.targets);
-    let with = |plan: &CategoryPlan, (learning_rate, max_depth)| ChosenSettings {
-        learning_rate,
-        max_depth,
-        n_trees: config.n_estimators,
-        plan: plan.clone(),
-        held_out: None,
-        scale_correction: Vec::new(),
-    };
-    let n_validation = match before {
-        // the model may have been trained on these rows: none of them can judge it
+    let candidates = candidates(config, warm_start);
+    let plain_plan = CategoryPlan::without_crosses(
+        training_data.data.features(),
+        &training_data.encoding_targets,
+    );
+    let n_validation = match warm_start {
+        // the fitted model may have been trained on these rows: none of them can validate it
         Some(_) => 0,
         None => n_held_out(config, run, training_data.n_rows()),
     };
     let train = training_data.rows(n_validation..training_data.n_rows());
-    let together = |is_wanted: bool| {
-        (is_wanted && before.is_none())
-            .then(|| {
-                singles.with_crosses(
-                    training_data.data.features(),
-                    train,
-                    &training_data.targets,
-                    run.pool,
-                )
-            })
-            .flatten()
+    let plan_with_crosses = || match warm_start {
+        Some(_) => None,
+        None => plain_plan.with_crosses(&training_data.encoding_sample(train), run.pool),
     };
-    let is_settled = candidates.len() == 1 && config.patience.is_none() && before.is_none();
+    let first_plan = || match config.category_crosses {
+        Some(true) => plan_with_crosses().unwrap_or_else(|| plain_plan.clone()),
+        _ => plain_plan.clone(),
+    };
+    let is_settled = candidates.len() == 1 && config.patience.is_none() && warm_start.is_none();
     if is_settled || (run.held_out.is_none() && n_validation == 0) {
-        let safe = match candidates[..] {
+        let hyperparameters = match candidates[..] {
             [only] => only,
-            _ => (
-                config.learning_rate.unwrap_or(SAFE.0),
-                config.max_depth.unwrap_or(SAFE.1),
-            ),
+            _ => Hyperparameters {
+                learning_rate: config.learning_rate.unwrap_or(DEFAULT.learning_rate),
+                max_depth: config.max_depth.unwrap_or(DEFAULT.max_depth),
+            },
         };
-        let plan = together(config.category_crosses == Some(true)).unwrap_or(singles);
-        return Ok(with(&plan, safe));
+        return Ok(ChosenSettings {
+            hyperparameters,
+            n_trees: config.n_estimators,
+            plan: first_plan(),
+            held_out: None,
+            scale_correction: Vec::new(),
+        });
     }
-    let tournament = Tournament {
+    let comparison = Comparison {
         config,
         training_data,
-        before,
+        warm_start,
         run,
         train,
         validation: training_data.rows(0..n_validation),
     };
-    let first = match config.category_crosses {
-        Some(true) => together(true).unwrap_or_else(|| singles.clone()),
-        _ => singles.clone(),
-    };
-    let (mut best, scores) = tournament.compare(&first, &candidates, training)?;
+    let (mut best, scores) = comparison.compare(&first_plan(), &candidates, training)?;
     if config.category_crosses.is_none()
-        && let Some(plan) = together(true)
+        && let Some(plan) = plan_with_crosses()
     {
-        let (tried, others): (Vec<_>, Vec<_>) = promising(&candidates, &scores)
+        let (best_candidate, others): (Vec<_>, Vec<_>) = better_half(&candidates, &scores)
             .iter()
-            .partition(|&&candidate| candidate == (best.learning_rate, best.max_depth));
-        // sets that do not help one candidate are not tried with the others
-        for candidates in [tried, others] {
+            .partition(|&&candidate| candidate == best.hyperparameters);
+        // crosses that do not improve the best candidate are not tried with the others
+        for candidates in [best_candidate, others] {
             if candidates.is_empty() {
                 break;
             }
-            let (again, _) = tournament.compare(&plan, &candidates, training)?;
-            let is_better = again.held_out > best.held_out;
+            let (with_crosses, _) = comparison.compare(&plan, &candidates, training)?;
+            let is_better = with_crosses.held_out > best.held_out;
             if is_better {
-                best = again;
+                best = with_crosses;
             } else {
                 break;
             }
@@ -133,28 +132,34 @@ pub(super) fn choose(
     Ok(best)
 }
 
-fn candidates(config: &BoostingConfig<'_>, before: Option<WarmStart<'_>>) -> Vec<(f64, usize)> {
-    if let Some(before) = before {
-        let (rate, depth) = before.settings;
-        return vec![(
-            config.learning_rate.unwrap_or(rate),
-            config.max_depth.unwrap_or(depth),
-        )];
+fn candidates(
+    config: &BoostingConfig<'_>,
+    warm_start: Option<WarmStart<'_>>,
+) -> Vec<Hyperparameters> {
+    if let Some(warm_start) = warm_start {
+        let fitted = warm_start.hyperparameters;
+        return vec![Hyperparameters {
+            learning_rate: config.learning_rate.unwrap_or(fitted.learning_rate),
+            max_depth: config.max_depth.unwrap_or(fitted.max_depth),
+        }];
     }
-    let rates = config
+    let learning_rates = config
         .learning_rate
-        .map_or(RATES.to_vec(), |rate| vec![rate]);
+        .map_or(LEARNING_RATES.to_vec(), |rate| vec![rate]);
     let depths = config
         .max_depth
         .map_or(DEPTHS.to_vec(), |depth| vec![depth]);
-    let pairs = rates
-        .iter()
-        .flat_map(|&rate| depths.iter().map(move |&depth| (rate, depth)));
+    let pairs = learning_rates.iter().flat_map(|&learning_rate| {
+        depths.iter().map(move |&max_depth| Hyperparameters {
+            learning_rate,
+            max_depth,
+        })
+    });
     pairs.collect()
 }
 
 /// The better half of the candidates.
-fn promising(candidates: &[(f64, usize)], scores: &[f64]) -> Vec<(f64, usize)> {
+fn better_half(candidates: &[Hyperparameters], scores: &[f64]) -> Vec<Hyperparameters> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
     order.truncate(candidates.len().div_ceil(2));
@@ -162,108 +167,117 @@ fn promising(candidates: &[(f64, usize)], scores: &[f64]) -> Vec<(f64, usize)> {
     order.iter().map(|&at| candidates[at]).collect()
 }
 
-/// Number of training rows that are held out to choose by.
+/// Number of training rows that are held out as the validation set.
 fn n_held_out(config: &BoostingConfig<'_>, run: &Run<'_>, n_rows: usize) -> usize {
-    let is_choosing =
+    let needs_validation =
         config.learning_rate.is_none() || config.max_depth.is_none() || config.patience.is_some();
-    if !is_choosing || run.held_out.is_some() {
+    if !needs_validation || run.held_out.is_some() {
         return 0;
     }
     n_validation_rows(n_rows, config.validation_fraction)
 }
 
-/// Candidates that are grown on some rows and judged by others.
+/// Trains candidates on the training rows and scores them on the validation rows.
 #[derive(Debug, Clone, Copy)]
-struct Tournament<'a> {
+struct Comparison<'a> {
     config: &'a BoostingConfig<'a>,
     training_data: &'a TrainingData<'a>,
-    before: Option<WarmStart<'a>>,
+    warm_start: Option<WarmStart<'a>>,
     run: &'a Run<'a>,
     train: RowSubset<'a>,
+    /// Validation rows of the dataset; the validation set of the run takes precedence.
     validation: RowSubset<'a>,
 }
 
-impl Tournament<'_> {
-    /// Chains that judge each candidate. A mixture of several members bears more noise than one chain, which would ask for class
-    /// trees that are too plain. Members of one chain are judged by one, and so are Normal laws: there the bolder trees
-    /// that several ask for leave intervals too narrow.
+/// The rows of a comparison in the bins of one category plan.
+#[derive(Debug)]
+struct ComparisonRows {
+    columns: ColumnInfo,
+    train: PreparedRows,
+    validation: PreparedRows,
+    /// Bins of the training rows for each parallel chain, if they depend on the order of the rows.
+    parallel: Vec<Option<Binned>>,
+}
+
+impl Comparison<'_> {
+    /// Number of chains that score a candidate. Averaging several members removes noise, so that an
+    /// ensemble can afford larger trees than a single chain: for classification, a single chain
+    /// would select trees that are too small. Virtual members of one chain are scored by one chain.
+    /// So are Normal distributions: several chains would select larger trees, whose intervals are
+    /// too narrow.
     fn n_chains(&self) -> usize {
-        let is_of_classes = matches!(
+        let is_classification = matches!(
             self.training_data.likelihood,
             BoostingLikelihood::Binary | BoostingLikelihood::Multiclass { .. }
         );
-        if is_of_classes && self.config.sampling != Sampling::Off {
+        if is_classification && self.config.sampling != Sampling::Off {
             self.config.members.chains.min(MAX_CHAINS)
         } else {
             1
         }
     }
 
-    fn prepare(
-        &self,
-        plan: &CategoryPlan,
-    ) -> (ColumnInfo, PreparedRows, PreparedRows, Vec<Option<Binned>>) {
+    fn prepare(&self, plan: &CategoryPlan) -> ComparisonRows {
         let (training_data, pool) = (self.training_data, self.run.pool);
-        let (pipeline, train) = match self.before {
-            Some(before) => training_data.train_on(self.train, before.pipeline, pool),
-            None => training_data.train(self.train, plan, pool),
+        let (pipeline, train) = match self.warm_start {
+            Some(warm_start) => training_data.refit_pipeline(self.train, warm_start.pipeline, pool),
+            None => training_data.fit_pipeline(self.train, plan, pool),
         };
-        let judge = match self.run.held_out {
+        let validation = match self.run.held_out {
             Some(data) => {
-                let dedup = training_data.classes.weigh(
-                    data,
-                    Deduplicated::shuffled(data, self.run.key.child(streams::VALIDATION_ORDER)),
-                );
+                let key = self.run.key.child(streams::VALIDATION_ORDER);
+                let dedup = Deduplicated::shuffled(data, key);
+                let dedup = training_data.class_weights.weigh(data, dedup);
                 let rows = RowSubset {
-                    numbers: &dedup.rows,
+                    indices: &dedup.rows,
                     weights: &dedup.weights,
                 };
-                training_data.judge(data, rows, &pipeline)
+                training_data.prepare_validation(data, rows, &pipeline)
             }
-            None => training_data.judge(training_data.data, self.validation, &pipeline),
+            None => {
+                training_data.prepare_validation(training_data.data, self.validation, &pipeline)
+            }
         };
-        let others = (1..self.n_chains())
-            .map(|at| {
-                let rows = (self.train, &train.binned);
-                let key = self.run.key.child(streams::PARALLEL_ORDER).child(at as u64);
-                pipeline.reordered(
-                    training_data.data.features(),
-                    rows,
-                    &training_data.targets,
-                    key,
-                )
+        let sample = training_data.encoding_sample(self.train);
+        let parallel = (1..self.n_chains())
+            .map(|chain| {
+                let key = self.run.key.child(streams::PARALLEL_ORDER);
+                pipeline.reordered(&sample, &train.binned, key.child(chain as u64))
             })
             .collect();
-        (
-            training_data.columns(&pipeline, &train),
+        ComparisonRows {
+            columns: training_data.columns(&pipeline, &train),
             train,
-            judge,
-            others,
-        )
+            validation,
+            parallel,
+        }
     }
 
-    /// The best of the candidates under a plan, and the scores of all.
+    /// The best candidate with this category plan, and the scores of all candidates.
     fn compare(
         &self,
         plan: &CategoryPlan,
-        candidates: &[(f64, usize)],
+        candidates: &[Hyperparameters],
         training: &mut Training,
     ) -> Result<(ChosenSettings, Vec<f64>)> {
-        let (columns, train, judge, others) = self.prepare(plan);
-        let parallel_chains: Vec<BinnedSample<'_>> = others
+        let rows = self.prepare(plan);
+        let train = &rows.train;
+        let parallel_chains: Vec<BinnedSample<'_>> = rows
+            .parallel
             .iter()
-            .map(|own| BinnedSample {
-                binned: own.as_ref().unwrap_or(&train.binned),
+            .map(|binned| BinnedSample {
+                binned: binned.as_ref().unwrap_or(&train.binned),
                 ..train.sample()
             })
             .collect();
         let n = candidates.len();
-        let alone = Pool::new(1)?;
-        let ground = BoostingData {
+        let single_thread = Pool::new(1)?;
+        let data = BoostingData {
             train: train.sample(),
-            held_out: Some(judge.sample()),
-            columns: &columns,
-            pool: if n > 1 { &alone } else { self.run.pool },
+            held_out: Some(rows.validation.sample()),
+            columns: &rows.columns,
+            // several candidates are trained in parallel, with one thread each
+            pool: if n > 1 { &single_thread } else { self.run.pool },
             parallel_chains: &parallel_chains,
         };
         let runs = self.run.pool.map(n, |at| {
@@ -271,9 +285,9 @@ impl Tournament<'_> {
             let settings = self
                 .config
                 .settings(likelihood, candidates[at], train.total_weight());
-            let base = self.before.map(|before| before.chain);
+            let warm_start = self.warm_start.map(|warm_start| warm_start.chain);
             let key = self.run.key.child(streams::SELECTION);
-            likelihood.grow(&ground, &settings, base, key, &mut |done, held_out| {
+            likelihood.grow(&data, &settings, warm_start, key, &mut |done, held_out| {
                 self.run.observer.step(&Progress {
                     stage: "choosing",
                     done: at * settings.n_trees + done,
@@ -287,21 +301,22 @@ impl Tournament<'_> {
     }
 }
 
-/// The candidate that held-out rows like best, and the scores of all.
+/// The candidate with the best validation score, and the scores of all candidates. Adds the
+/// candidates to the trials, and keeps the loss curve if a score is better than all earlier trials.
 fn best(
     plan: &CategoryPlan,
-    candidates: &[(f64, usize)],
+    candidates: &[Hyperparameters],
     runs: Vec<Result<TrainedChain>>,
     training: &mut Training,
 ) -> Result<(ChosenSettings, Vec<f64>)> {
     let mut best: Option<ChosenSettings> = None;
     let mut scores = vec![f64::NEG_INFINITY; candidates.len()];
-    let most = training
+    let best_earlier = training
         .trials
         .iter()
         .map(|trial| trial.held_out)
         .fold(f64::NEG_INFINITY, f64::max);
-    for (at, (&(learning_rate, max_depth), run)) in candidates.iter().zip(runs).enumerate() {
+    for (at, (&hyperparameters, run)) in candidates.iter().zip(runs).enumerate() {
         let TrainedChain { curve, .. } = match run {
             Err(Error::Diverged { .. }) => continue,
             other => other?,
@@ -311,7 +326,9 @@ fn best(
         };
         scores[at] = point.held_out;
         let what = format!(
-            "depth {max_depth}, learning rate {learning_rate}, {} trees{}",
+            "depth {}, learning rate {}, {} trees{}",
+            hyperparameters.max_depth,
+            hyperparameters.learning_rate,
             point.n_trees,
             plan.describe(),
         );
@@ -319,17 +336,16 @@ fn best(
             what,
             held_out: point.held_out,
         });
-        let least = best
+        let best_so_far = best
             .as_ref()
             .and_then(|best| best.held_out)
             .unwrap_or(f64::NEG_INFINITY);
-        if point.held_out > least {
-            if point.held_out > most {
+        if point.held_out > best_so_far {
+            if point.held_out > best_earlier {
                 training.curve = curve.iter().map(curve_point).collect();
             }
             best = Some(ChosenSettings {
-                learning_rate,
-                max_depth,
+                hyperparameters,
                 n_trees: point.n_trees,
                 plan: plan.clone(),
                 held_out: Some(point.held_out),
@@ -339,7 +355,7 @@ fn best(
     }
     let best = best.ok_or(Error::Diverged {
         step: 0,
-        what: "every combination of step size and depth".to_owned(),
+        what: "every combination of learning rate and depth".to_owned(),
     })?;
     Ok((best, scores))
 }

@@ -1,7 +1,11 @@
-//! Chains as arrays of a record, and back with every index checked.
+//! Chains as arrays of a record. Reading checks every index.
 //!
-//! `chainN.conditions` (u32): the number of trees, then each as `hard/codec.rs` has it. `chainN.values` and `chainN.gains` (f32): leaf values and gains, tree after tree. `chainN.start` (f64):
-//! start values, then the shrinkage per tree. `chainN.outputs` (u32), where a tree moves some of the outputs: which, tree after tree.
+//! - `chainN.tests` (u32): the number of trees, then the structure of each tree (see
+//!   `trees/serialize.rs`)
+//! - `chainN.values`, `chainN.gains` (f32): leaf values and gains, tree after tree
+//! - `chainN.start` (f64): the constant that the sum starts with, for each output, then the
+//!   shrinkage per tree
+//! - `chainN.outputs` (u32): the outputs that each tree updates, if that is not all of them
 
 use crate::boosting::chain::{BoostedTree, Chain};
 use crate::data::binning::binned::Cuts;
@@ -11,6 +15,7 @@ use crate::store::record::{Array, Record};
 use crate::trees::serialize::WordReader;
 use crate::trees::structure::TreeStructure;
 
+/// The arrays of chain number `at`.
 pub(super) fn encode(chain: &Chain, at: usize) -> Vec<(String, Array)> {
     let mut words = vec![chain.trees.len() as u32];
     for tree in &chain.trees {
@@ -41,6 +46,10 @@ pub(super) fn encode(chain: &Chain, at: usize) -> Vec<(String, Array)> {
     arrays
 }
 
+/// Reads chain number `at`.
+///
+/// # Errors
+/// When an array is absent, too short or too long, or holds an impossible value.
 pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) -> Result<Chain> {
     let start = record.f64s(&format!("chain{at}.start"), n_outputs + 1)?;
     let shrinkage = start[n_outputs];
@@ -48,22 +57,24 @@ pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) 
         || !(0.0..=1.0).contains(&shrinkage)
         || shrinkage <= 0.0
     {
-        return Err(Error::Format(format!("chain {at} has an impossible start")));
+        return Err(Error::Format(format!(
+            "chain {at}: the start values or the shrinkage are out of range"
+        )));
     }
     let mut words = WordReader::new(record.u32s(&format!("chain{at}.tests"))?);
     let mut values = record.all_f32s(&format!("chain{at}.values"))?.iter();
     let mut gains = record.all_f32s(&format!("chain{at}.gains"))?.iter();
     let n_trees = words.count()?;
-    let moved = moved_outputs(record, at, n_trees, n_outputs)?;
+    let updated = updated_outputs(record, at, n_trees, n_outputs)?;
     let mut trees = Vec::with_capacity(n_trees);
-    for outputs in moved {
+    for outputs in updated {
         let structure = TreeStructure::read(&mut words, cuts)?;
-        let n_moved = if outputs.is_empty() {
+        let n_updated = if outputs.is_empty() {
             n_outputs
         } else {
             outputs.len()
         };
-        let n_values = structure.n_leaves() * n_moved;
+        let n_values = structure.n_leaves() * n_updated;
         let tree = BoostedTree {
             values: values.by_ref().take(n_values).copied().collect(),
             outputs,
@@ -75,7 +86,9 @@ pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) 
             structure,
         };
         if tree.values.len() != n_values || tree.gains.len() != tree.structure.conditions().len() {
-            return Err(Error::Format(format!("chain {at} lacks leaf values")));
+            return Err(Error::Format(format!(
+                "chain {at}: leaf values or gains are missing"
+            )));
         }
         if !tree
             .values
@@ -84,14 +97,14 @@ pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) 
             .all(|value| value.is_finite())
         {
             return Err(Error::Format(format!(
-                "chain {at} has values that are not finite"
+                "chain {at}: a leaf value or gain is not finite"
             )));
         }
         trees.push(tree);
     }
     if trees.is_empty() || !words.is_empty() || values.len() + gains.len() > 0 {
         return Err(Error::Format(format!(
-            "the arrays of chain {at} do not fit together"
+            "chain {at}: the lengths of its arrays do not match"
         )));
     }
     Ok(Chain {
@@ -101,8 +114,8 @@ pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) 
     })
 }
 
-/// The outputs that each tree moves; empty for all.
-fn moved_outputs(
+/// The outputs that each tree updates; empty for all.
+fn updated_outputs(
     record: &Record,
     at: usize,
     n_trees: usize,
@@ -121,7 +134,7 @@ fn moved_outputs(
         || !all.chunks(MAX_SHOWN).all(is_sound)
     {
         return Err(Error::Format(format!(
-            "the outputs that the trees of chain {at} move are not to be made out"
+            "chain {at}: the outputs that its trees update are not valid"
         )));
     }
     let narrow = |some: &[u32]| some.iter().map(|&output| output as u16).collect();

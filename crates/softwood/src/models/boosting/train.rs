@@ -1,4 +1,5 @@
-//! Fitting: dedup rows, bins, a choice of settings on held-out rows, then the chains of all members.
+//! Training: deduplicate and bin the rows, select the settings on a validation set, then train the
+//! chains of all members on all rows.
 
 use serde_json::Value;
 
@@ -8,20 +9,22 @@ use crate::boosting::langevin::Sampling;
 use crate::boosting::train_chain::TrainedChain;
 use crate::data::binning::binned::Binned;
 use crate::data::dataset::Dataset;
+use crate::data::dedup::Deduplicated;
+use crate::data::table::Table;
 use crate::data::target::MIN_SCALE;
 use crate::data::unseen::UnseenSubstitutes;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Run, check_fixed_params, check_same_family, check_same_schema};
 use crate::model::{Model, Training};
 use crate::models::boosting::config::BoostingConfig;
-use crate::models::boosting::features::RowSubset;
+use crate::models::boosting::features::{EncodingTargets, FeaturePipeline, RowSubset};
 use crate::models::boosting::fitted::Boosted;
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::member_diagnostics::MemberDiagnostics;
 use crate::models::boosting::params::{SgbParams, SglbParams};
 use crate::models::boosting::selection::{ChosenSettings, WarmStart, choose};
 use crate::models::boosting::streams;
-use crate::models::boosting::training_data::{PreparedRows, TrainingData};
+use crate::models::boosting::training_data::{FittedUnits, PreparedRows, TrainingData};
 use crate::observer::Progress;
 use crate::par::Pool;
 use crate::params::Checked;
@@ -68,67 +71,88 @@ fn fit(
     data: &Dataset,
     run: &Run<'_>,
 ) -> Result<Boosted> {
-    let base = run
+    let warm_start = run
         .warm_start
-        .map(|record| base(config, &params, record, data))
+        .map(|record| read_warm_start(config, &params, record, data))
         .transpose()?;
-    let known = base.as_ref().map(|base| (base.standard, base.likelihood));
-    let training_data = TrainingData::new(config, data, known, run.key.child(streams::ROW_ORDER))?;
+    let warm_start = warm_start.as_ref();
+    let fitted_units = warm_start.map(|model| FittedUnits {
+        units: model.target_units,
+        likelihood: model.likelihood,
+    });
+    let row_order = run.key.child(streams::ROW_ORDER);
+    let training_data = TrainingData::new(config, data, fitted_units, row_order)?;
     let mut training = Training {
-        target_sd: data
-            .schema()
-            .classes()
-            .is_none()
-            .then_some(training_data.standard.scale),
+        target_sd: training_data.target_sd(),
         ..Training::default()
     };
-    let before = base.as_ref().map(|base| WarmStart {
-        pipeline: &base.pipeline,
-        chain: &base.chains[0],
-        settings: base.settings,
+    let continued = warm_start.map(|model| WarmStart {
+        pipeline: &model.pipeline,
+        chain: &model.chains[0],
+        hyperparameters: model.hyperparameters,
     });
-    let chosen = choose(config, &training_data, before, run, &mut training)?;
-    let all = training_data.rows(0..training_data.n_rows());
-    let (pipeline, whole) = match &base {
-        Some(base) => training_data.train_on(all, &base.pipeline, run.pool),
-        None => training_data.train(all, &chosen.plan, run.pool),
+    let chosen = choose(config, &training_data, continued, run, &mut training)?;
+    let all_rows = training_data.rows(0..training_data.n_rows());
+    let (pipeline, train) = match warm_start {
+        Some(model) => training_data.refit_pipeline(all_rows, &model.pipeline, run.pool),
+        None => training_data.fit_pipeline(all_rows, &chosen.plan, run.pool),
     };
-    let columns = training_data.columns(&pipeline, &whole);
-    let some_rows = pipeline.bin_rows(
+    let columns = training_data.columns(&pipeline, &train);
+    let diagnostic_rows = pipeline.bin_rows(
         data.features(),
         MemberDiagnostics::rows(&training_data.dedup.rows),
     );
-    // what only the choice needed is not kept through the longest part
-    let (standard, likelihood) = (training_data.standard, training_data.likelihood);
-    let TrainingData { dedup, targets, .. } = training_data;
-    let dedup = pipeline.has_target_encoding().then_some(dedup);
-    let own_order: &OwnOrder<'_> = &|at, key| {
-        let dedup = dedup.as_ref().filter(|_| at > 0)?;
-        let rows = RowSubset {
-            numbers: &dedup.rows,
-            weights: &dedup.weights,
-        };
-        pipeline.reordered(data.features(), (rows, &whole.binned), &targets, key)
+    let TrainingData {
+        dedup,
+        units,
+        likelihood,
+        encoding_targets,
+        ..
+    } = training_data;
+    let ensemble = Ensemble {
+        config,
+        likelihood,
+        chosen: &chosen,
+        columns: &columns,
+        train: &train,
+        encoding_order: EncodingOrder {
+            pipeline: &pipeline,
+            features: data.features(),
+            // the order of the rows is needed for target encoding only; training takes long, so the
+            // memory is freed first
+            dedup: pipeline.has_target_encoding().then_some(dedup),
+            targets: encoding_targets,
+        },
+        warm_start: warm_start.map(|model| &model.chains[..]),
+        run,
     };
-    let earlier = base.as_ref().map(|base| &base.chains[..]);
-    let ground = (&columns, &whole, own_order);
-    let (mut chains, dispersion) = chains(config, likelihood, ground, (&chosen, earlier), run)?;
-    if config.sampling == Sampling::Off && base.is_none() {
-        // no noise accounts for what was learned by heart
+    let TrainedEnsemble {
+        mut chains,
+        dispersion,
+    } = ensemble.train()?;
+    if config.sampling == Sampling::Off && warm_start.is_none() {
+        // without Langevin noise nothing else accounts for overfitting
         for chain in &mut chains {
             chain.shift(&chosen.scale_correction);
         }
     }
     let likelihood = with_dispersion(likelihood, &chosen, dispersion);
-    let facts = (chosen.learning_rate, standard.scale, whole.total_weight());
-    let ensemble = MemberDiagnostics::new(config, &chains, likelihood, facts);
-    training.members = Some(ensemble.report(&some_rows, data.schema().classes(), run.pool));
+    let diagnostics = MemberDiagnostics {
+        config,
+        chains: &chains,
+        likelihood,
+        learning_rate: chosen.hyperparameters.learning_rate,
+        target_scale: units.scale,
+        total_weight: train.total_weight(),
+    };
+    let report = diagnostics.report(&diagnostic_rows, data.schema().classes(), run.pool);
+    training.members = Some(report);
     training.chosen = format!(
         "{}{} trees of depth {}, learning rate {}{}",
         chosen.n_trees,
-        if base.is_some() { " more" } else { "" },
-        chosen.max_depth,
-        chosen.learning_rate,
+        if warm_start.is_some() { " more" } else { "" },
+        chosen.hyperparameters.max_depth,
+        chosen.hyperparameters.learning_rate,
         chosen.plan.describe(),
     );
     let model = Boosted {
@@ -136,19 +160,19 @@ fn fit(
         schema: data.schema().clone(),
         params,
         training,
-        standard,
+        target_units: units,
         likelihood,
         pipeline,
-        settings: (chosen.learning_rate, chosen.max_depth),
+        hyperparameters: chosen.hyperparameters,
         members: config.members,
         chains,
-        substitutes: base.as_ref().map_or_else(
+        substitutes: warm_start.map_or_else(
             || UnseenSubstitutes::new(run.key.child(streams::UNSEEN)),
-            |base| base.substitutes,
+            |model| model.substitutes,
         ),
-        thresholds: base.as_ref().map_or_else(
+        threshold_key: warm_start.map_or_else(
             || Some(run.key.child(streams::THRESHOLDS)),
-            |base| base.thresholds,
+            |model| model.threshold_key,
         ),
         snapshots: Vec::new(),
         used_thresholds: Vec::new(),
@@ -156,8 +180,8 @@ fn fit(
     Ok(model.with_snapshots())
 }
 
-/// The scale of a likelihood that has none of its own: of held-out residuals where there are some, since those of the training rows
-/// are too small.
+/// Sets the standard deviation of a likelihood with constant noise: that of the validation
+/// residuals if there is a validation set, since training residuals are too small.
 fn with_dispersion(
     likelihood: BoostingLikelihood,
     chosen: &ChosenSettings,
@@ -175,82 +199,128 @@ fn with_dispersion(
     }
 }
 
-/// The fitted model that a warm start begins with.
+/// Reads the fitted model that a warm start continues.
 ///
 /// # Errors
-/// When the model, the data or the parameters do not allow it.
-fn base(
+/// When the model, the data or the parameters do not allow a warm start.
+fn read_warm_start(
     config: &BoostingConfig<'_>,
     params: &Value,
     record: &Record,
     data: &Dataset,
 ) -> Result<Boosted> {
     check_same_family(config.family, record)?;
-    let base = Boosted::from_record(config.family, record)?;
-    check_same_schema(base.schema(), data)?;
-    check_fixed_params(&base.params, params, FIXED)?;
-    let broken = |problem: &str| Err(Error::Parameters(vec![problem.to_owned()]));
-    if base.members != config.members {
-        return broken(
+    let model = Boosted::from_record(config.family, record)?;
+    check_same_schema(model.schema(), data)?;
+    check_fixed_params(&model.params, params, FIXED)?;
+    let invalid = |problem: &str| Err(Error::Parameters(vec![problem.to_owned()]));
+    if model.members != config.members {
+        return invalid(
             "the members cannot change in a warm start: keep `n_members`, `virtual_ensemble`, `n_chains` and `burn_in`",
         );
     }
-    let is_squared = matches!(base.likelihood, BoostingLikelihood::Squared { .. });
-    if data.schema().classes().is_none() && is_squared != config.is_squared() {
-        return broken("`noise` cannot change in a warm start");
+    let has_constant_noise = matches!(model.likelihood, BoostingLikelihood::Squared { .. });
+    if data.schema().classes().is_none() && has_constant_noise != config.has_constant_noise() {
+        return invalid("`noise` cannot change in a warm start");
     }
-    Ok(base)
+    Ok(model)
 }
 
-/// Rows in the bins of a chain's own order of them; none for those that all have.
-type OwnOrder<'a> = dyn Fn(usize, Key) -> Option<Binned> + Sync + 'a;
+/// Computes the ordered target encoding of the training rows in a random order for each chain. The
+/// encoding of a row is partly chance, since it uses only the rows before it; different orders make
+/// the errors of the chains independent.
+#[derive(Debug)]
+struct EncodingOrder<'a> {
+    pipeline: &'a FeaturePipeline,
+    features: &'a Table,
+    /// The training rows; `None` if no column is target-encoded.
+    dedup: Option<Deduplicated>,
+    targets: EncodingTargets,
+}
 
-/// All chains, and the mean residual variance of the training rows.
-fn chains(
-    config: &BoostingConfig<'_>,
-    likelihood: BoostingLikelihood,
-    (columns, whole, own_order): (&ColumnInfo, &PreparedRows, &OwnOrder<'_>),
-    (chosen, earlier): (&ChosenSettings, Option<&[Chain]>),
-    run: &Run<'_>,
-) -> Result<(Vec<Chain>, f64)> {
-    let n = config.members.chains;
-    let how = (chosen.learning_rate, chosen.max_depth);
-    let mut settings = config.settings(likelihood, how, whole.total_weight());
-    settings.n_trees = chosen.n_trees;
-    settings.patience = None;
-    let alone = Pool::new(1)?;
-    let chains = run.pool.map(n, |at| {
-        let key = run.key.child(streams::CHAINS).child(at as u64);
-        // what earlier rows say is partly chance: each chain meets other chances
-        let own = own_order(at, run.key.child(streams::ENCODING_ORDER).child(at as u64));
-        let mut train = whole.sample();
-        train.binned = own.as_ref().unwrap_or(train.binned);
-        let ground = BoostingData {
-            train,
-            held_out: None,
-            columns,
-            pool: if n > 1 { &alone } else { run.pool },
-            parallel_chains: &[],
+impl EncodingOrder<'_> {
+    /// Bins of the training rows for one chain; `None` for the bins of the fit, which the first
+    /// chain uses.
+    fn binned(&self, fitted: &Binned, chain: usize, key: Key) -> Option<Binned> {
+        let dedup = self.dedup.as_ref().filter(|_| chain > 0)?;
+        let rows = RowSubset {
+            indices: &dedup.rows,
+            weights: &dedup.weights,
         };
-        let base = earlier.map(|chains| &chains[at]);
-        likelihood.grow(&ground, &settings, base, key, &mut |done, held_out| {
-            run.observer.step(&Progress {
-                stage: "fitting",
-                done: at * settings.n_trees + done,
-                total: n * settings.n_trees,
-                elbo: None,
-                held_out,
-            })
+        let sample = self.targets.sample(self.features, rows);
+        self.pipeline.reordered(&sample, fitted, key)
+    }
+}
+
+/// All chains of a model and what they are trained on.
+#[derive(Debug)]
+struct Ensemble<'a> {
+    config: &'a BoostingConfig<'a>,
+    likelihood: BoostingLikelihood,
+    chosen: &'a ChosenSettings,
+    columns: &'a ColumnInfo,
+    train: &'a PreparedRows,
+    encoding_order: EncodingOrder<'a>,
+    /// Chains of the fitted model that a warm start continues.
+    warm_start: Option<&'a [Chain]>,
+    run: &'a Run<'a>,
+}
+
+#[derive(Debug)]
+struct TrainedEnsemble {
+    chains: Vec<Chain>,
+    /// Residual variance of the training rows, averaged over the chains.
+    dispersion: f64,
+}
+
+impl Ensemble<'_> {
+    fn train(&self) -> Result<TrainedEnsemble> {
+        let (run, chosen) = (self.run, self.chosen);
+        let n = self.config.members.chains;
+        let mut settings = self.config.settings(
+            self.likelihood,
+            chosen.hyperparameters,
+            self.train.total_weight(),
+        );
+        settings.n_trees = chosen.n_trees;
+        settings.patience = None;
+        let single_thread = Pool::new(1)?;
+        let chains = run.pool.map(n, |at| {
+            let key = run.key.child(streams::CHAINS).child(at as u64);
+            let order = run.key.child(streams::ENCODING_ORDER).child(at as u64);
+            let reordered = self.encoding_order.binned(&self.train.binned, at, order);
+            let mut train = self.train.sample();
+            train.binned = reordered.as_ref().unwrap_or(train.binned);
+            let data = BoostingData {
+                train,
+                held_out: None,
+                columns: self.columns,
+                // several chains are trained in parallel, with one thread each
+                pool: if n > 1 { &single_thread } else { run.pool },
+                parallel_chains: &[],
+            };
+            let warm_start = self.warm_start.map(|chains| &chains[at]);
+            let mut observer = |done, held_out| {
+                run.observer.step(&Progress {
+                    stage: "fitting",
+                    done: at * settings.n_trees + done,
+                    total: n * settings.n_trees,
+                    elbo: None,
+                    held_out,
+                })
+            };
+            self.likelihood
+                .grow(&data, &settings, warm_start, key, &mut observer)
+        });
+        let trained = chains.into_iter().collect::<Result<Vec<TrainedChain>>>()?;
+        let dispersion = trained
+            .iter()
+            .map(|trained| trained.dispersion)
+            .sum::<f64>()
+            / n as f64;
+        Ok(TrainedEnsemble {
+            chains: trained.into_iter().map(|trained| trained.chain).collect(),
+            dispersion,
         })
-    });
-    let learned = chains.into_iter().collect::<Result<Vec<TrainedChain>>>()?;
-    let dispersion = learned
-        .iter()
-        .map(|learned| learned.dispersion)
-        .sum::<f64>()
-        / n as f64;
-    Ok((
-        learned.into_iter().map(|learned| learned.chain).collect(),
-        dispersion,
-    ))
+    }
 }

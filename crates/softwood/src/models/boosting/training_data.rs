@@ -1,7 +1,8 @@
-//! The rows of a fit: dedup, standardised, in bins.
+//! The rows of a fit: deduplicated, in bins, with standardized targets.
 
 use crate::boosting::inputs::BinnedSample;
 use crate::data::binning::binned::Binned;
+use crate::data::categories::target_encoding::EncodingSample;
 use crate::data::dataset::Dataset;
 use crate::data::dedup::Deduplicated;
 use crate::data::target::{TargetStandard, TargetUnits};
@@ -17,7 +18,7 @@ use crate::rng::Key;
 use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::monotone::directions::orders;
 
-/// Rows in bins, ready for boosting.
+/// Rows in bins with their targets and weights.
 #[derive(Debug)]
 pub(super) struct PreparedRows {
     pub(super) binned: Binned,
@@ -30,9 +31,9 @@ impl PreparedRows {
         data: &Dataset,
         rows: RowSubset<'_>,
         binned: Binned,
-        standard: &TargetUnits,
+        units: &TargetUnits,
     ) -> Self {
-        let target = standard.encode(data.target(), rows.numbers.iter().map(|&row| row as usize));
+        let target = units.encode(data.target(), rows.indices.iter().map(|&row| row as usize));
         Self {
             binned,
             target,
@@ -53,107 +54,127 @@ impl PreparedRows {
     }
 }
 
-/// A dataset to be fitted, and what its numbers are measured in.
+/// Training rows of a dataset, units of the target and the likelihood.
 #[derive(Debug)]
 pub(super) struct TrainingData<'a> {
     pub(super) data: &'a Dataset,
     pub(super) dedup: Deduplicated,
-    pub(super) standard: TargetUnits,
+    pub(super) units: TargetUnits,
     pub(super) likelihood: BoostingLikelihood,
-    pub(super) targets: EncodingTargets,
-    pub(super) classes: ClassWeights,
-    /// Direction of each column that the answer must follow, 0 for none.
-    orders: Vec<i8>,
+    pub(super) encoding_targets: EncodingTargets,
+    pub(super) class_weights: ClassWeights,
+    /// Monotonic constraint of each column: 1, -1, or 0 for none.
+    directions: Vec<i8>,
     max_bins: usize,
 }
 
+/// Target units and likelihood of the fitted model that a warm start continues.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FittedUnits {
+    pub(super) units: TargetUnits,
+    pub(super) likelihood: BoostingLikelihood,
+}
+
 impl<'a> TrainingData<'a> {
-    /// `known`: what the numbers are measured in, where a fitted model says so.
+    /// Deduplicates and shuffles the rows; `fitted` has the units of a warm start.
     ///
     /// # Errors
-    /// When orders or class weights do not fit the data.
+    /// When monotonic constraints or class weights do not fit the data.
     pub(super) fn new(
         config: &BoostingConfig<'_>,
         data: &'a Dataset,
-        known: Option<(TargetUnits, BoostingLikelihood)>,
+        fitted: Option<FittedUnits>,
         key: Key,
     ) -> Result<Self> {
-        let orders = orders(config.monotone, data)?;
+        let directions = orders(config.monotone, data)?;
         let dedup = Deduplicated::shuffled(data, key);
-        let classes = ClassWeights::new(config.class_weight, data, &dedup)?;
-        let dedup = classes.weigh(data, dedup);
-        let (standard, likelihood) = known.unwrap_or_else(|| {
+        let class_weights = ClassWeights::new(config.class_weight, data, &dedup)?;
+        let dedup = class_weights.weigh(data, dedup);
+        let FittedUnits { units, likelihood } = fitted.unwrap_or_else(|| {
             let TargetStandard { units, floor } =
                 TargetStandard::of_rows(data, &dedup.rows, &dedup.weights);
-            (units, likelihood(config, data, floor))
+            FittedUnits {
+                units,
+                likelihood: likelihood(config, data, floor),
+            }
         });
-        let targets = EncodingTargets::of(data, &standard);
+        let encoding_targets = EncodingTargets::of(data, &units);
         Ok(Self {
             data,
             dedup,
-            standard,
+            units,
             likelihood,
-            targets,
-            classes,
-            orders,
+            encoding_targets,
+            class_weights,
+            directions,
             max_bins: config.max_bins,
         })
     }
 
-    /// What a search must know of the columns of a pipeline.
+    /// Standard deviation of the target; `None` for classification.
+    pub(super) fn target_sd(&self) -> Option<f64> {
+        let is_regression = self.data.schema().classes().is_none();
+        is_regression.then_some(self.units.scale)
+    }
+
+    /// The columns of a pipeline as the split search needs them.
     pub(super) fn columns(&self, pipeline: &FeaturePipeline, rows: &PreparedRows) -> ColumnInfo {
-        let mut orders = self.orders.clone();
-        orders.resize(rows.binned.n_columns(), 0);
-        ColumnInfo::new(&pipeline.cuts, &rows.binned).ordered(orders)
+        let mut directions = self.directions.clone();
+        directions.resize(rows.binned.n_columns(), 0);
+        ColumnInfo::new(&pipeline.cuts, &rows.binned).ordered(directions)
     }
 
     pub(super) fn n_rows(&self) -> usize {
         self.dedup.rows.len()
     }
 
-    /// A run of the dedup rows. They are shuffled: a leading part is a random sample.
+    /// A range of the deduplicated rows. They are shuffled, so a leading range is a random sample.
     pub(super) fn rows(&self, range: std::ops::Range<usize>) -> RowSubset<'_> {
         RowSubset {
-            numbers: &self.dedup.rows[range.clone()],
+            indices: &self.dedup.rows[range.clone()],
             weights: &self.dedup.weights[range],
         }
     }
 
-    /// Rows to train on, and the pipeline that they make.
-    pub(super) fn train(
+    /// Features, weights and encoding targets of some rows.
+    pub(super) fn encoding_sample<'b>(&'b self, rows: RowSubset<'b>) -> EncodingSample<'b> {
+        self.encoding_targets.sample(self.data.features(), rows)
+    }
+
+    /// Fits the feature pipeline to training rows; returns it with the prepared rows.
+    pub(super) fn fit_pipeline(
         &self,
         rows: RowSubset<'_>,
         plan: &CategoryPlan,
         pool: &Pool,
     ) -> (FeaturePipeline, PreparedRows) {
-        let how = (plan, &self.targets);
-        let (pipeline, binned) =
-            FeaturePipeline::fit(self.data.features(), rows, how, self.max_bins, pool);
-        let prepared = PreparedRows::new(self.data, rows, binned, &self.standard);
+        let sample = self.encoding_sample(rows);
+        let (pipeline, binned) = FeaturePipeline::fit(&sample, plan, self.max_bins, pool);
+        let prepared = PreparedRows::new(self.data, rows, binned, &self.units);
         (pipeline, prepared)
     }
 
-    /// Rows to train on in the bins of a fitted model, and the pipeline that they make.
-    pub(super) fn train_on(
+    /// As [`Self::fit_pipeline`], with the bins of a fitted pipeline.
+    pub(super) fn refit_pipeline(
         &self,
         rows: RowSubset<'_>,
         pipeline: &FeaturePipeline,
         pool: &Pool,
     ) -> (FeaturePipeline, PreparedRows) {
-        let (pipeline, binned) = pipeline.renewed(self.data.features(), rows, &self.targets, pool);
-        let prepared = PreparedRows::new(self.data, rows, binned, &self.standard);
+        let (pipeline, binned) = pipeline.refit(&self.encoding_sample(rows), pool);
+        let prepared = PreparedRows::new(self.data, rows, binned, &self.units);
         (pipeline, prepared)
     }
 
-    /// Rows to be judged by.
-    pub(super) fn judge(
+    /// Prepares the validation rows, which may come from another dataset.
+    pub(super) fn prepare_validation(
         &self,
         data: &Dataset,
         rows: RowSubset<'_>,
         pipeline: &FeaturePipeline,
     ) -> PreparedRows {
-        let binned = pipeline.bin_rows(data.features(), rows.numbers);
-        PreparedRows::new(data, rows, binned, &self.standard)
+        let binned = pipeline.bin_rows(data.features(), rows.indices);
+        PreparedRows::new(data, rows, binned, &self.units)
     }
 }
 
@@ -161,7 +182,7 @@ fn likelihood(config: &BoostingConfig<'_>, data: &Dataset, floor: f64) -> Boosti
     match data.schema().classes().map(<[String]>::len) {
         Some(2) => BoostingLikelihood::Binary,
         Some(classes) => BoostingLikelihood::Multiclass { classes },
-        None if config.is_squared() => BoostingLikelihood::Squared { sd: 1.0 },
+        None if config.has_constant_noise() => BoostingLikelihood::Squared { sd: 1.0 },
         None => BoostingLikelihood::Normal {
             floor: config.min_scale.unwrap_or(floor),
         },

@@ -1,4 +1,4 @@
-//! A random forest. What it is, in formulas, stands in `forest.md`, where users find it too: on the parameters.
+//! Random forest. `forest.md` describes the model; the parameter type includes it.
 
 mod bootstrap;
 mod fitted;

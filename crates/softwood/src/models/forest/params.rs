@@ -1,4 +1,4 @@
-//! The parameter table of the forest.
+//! Parameters of the forest.
 
 use crate::params::params;
 
@@ -7,22 +7,31 @@ params! {
     ForestParams, across = |params: &ForestParams| {
         (params.n_members > params.n_estimators).then(|| {
             let ForestParams { n_members, n_estimators, .. } = params;
-            format!("`n_members` = {n_members} needs at least as many trees, but `n_estimators` = {n_estimators}")
+            format!(
+                "`n_members` = {n_members} exceeds `n_estimators` = {n_estimators}, but every member needs a tree; \
+                 increase `n_estimators` or reduce `n_members`"
+            )
         })
     }, {
-        /// Trees.
+        /// Number of trees. More trees predict better and take longer.
         n_estimators: usize = 200, [1, 100_000];
-        /// Levels of a tree.
+        /// Maximum depth of a tree. Reduce it for smaller and faster models.
         max_depth: usize = 30, [0, 1000];
-        /// Least weight of a leaf, in rows; auto: 1, and more beyond 50 000 rows, so that a tree has no more leaves than that.
+        /// Minimum weight of a leaf: the total weight of its rows. Increase it against overfitting
+        /// and for smaller models; auto: 1, with more than 50 000 rows the total weight divided by
+        /// 50 000, which limits the number of leaves.
         min_child_weight: Option<f64> = None, [0.0, 1e12];
-        /// Part of the columns that each split is chosen from; auto: 0.6, for classes the square root of their number.
+        /// Fraction of the columns, drawn at random for each split, that it is chosen from. Smaller
+        /// values make the trees more different; auto: 0.6 for regression, for classification as
+        /// many columns as the square root of their number.
         max_features ("colsample"): Option<f64> = None, [0.0, 1.0];
-        /// Most bins of a column.
+        /// Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser.
         max_bins: usize = 255, [2, 255];
-        /// Members: blocks of consecutive trees.
+        /// Number of ensemble members: blocks of consecutive trees. More members estimate knowledge
+        /// uncertainty better, but each averages fewer trees.
         n_members: usize = 10, [1, 1000];
-        /// Least standard deviation, in units of the target's; auto: 0.001, or half the target's resolution.
+        /// Minimum predicted standard deviation, in units of the standard deviation of the target;
+        /// auto: 0.001, or half the resolution of a rounded target.
         min_scale: Option<f64> = None, [1e-6, 10.0];
     }
 }

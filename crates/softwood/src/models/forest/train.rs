@@ -1,13 +1,15 @@
-//! Fitting: distinct rows, bins, trees on bags of rows, and what rows out of bag say of the noise.
+//! Training: deduplicate and bin the rows, grow trees on bootstrap samples, and calibrate the noise
+//! on the out-of-bag rows.
+
+use std::ops::Range;
 
 use crate::data::dataset::Dataset;
-use crate::data::unseen::UnseenSubstitutes;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Run};
 use crate::model::Training;
-use crate::models::forest::bootstrap::bag;
-use crate::models::forest::fitted::{Forest, ForestParts, Leaves};
-use crate::models::forest::noise_calibration::{ForestNoise, Residual};
+use crate::models::forest::bootstrap::bootstrap_weights;
+use crate::models::forest::fitted::{Forest, ForestTree};
+use crate::models::forest::noise_calibration::{ForestNoise, OutOfBagClass, Residual};
 use crate::models::forest::params::ForestParams;
 use crate::observer::Progress;
 use crate::par::Pool;
@@ -17,19 +19,21 @@ use crate::trees::cart::{Cart, CartLimits, CartTarget, grow};
 use crate::trees::column_gains::as_shares;
 use crate::trees::routing::RowBins;
 use crate::trees::structure::TreeStructure;
-use crate::trees::training_set::TreeTrainingSet;
+use crate::trees::training_set::{TreeInputs, TreeTrainingSet};
 
-/// Trees that are grown before their rows out of bag are looked at.
+/// Number of trees that are grown before their out-of-bag predictions are added up.
 const BATCH: usize = 32;
-/// Most leaves of a tree, where nothing else is asked for.
+/// Largest number of leaves of a tree if `min_child_weight` is automatic.
 const MAX_LEAVES: f64 = 50_000.0;
-/// Leaf of a row that is in the bag.
+/// Leaf of a row that is in the bootstrap sample.
 const IN_BAG: u32 = u32::MAX;
 
-/// Streams of the run's key besides those of the trees, which are numbered from 0.
+/// Random streams of a tree. The key of tree `i` is child `i` of the key of the run.
 mod streams {
-    pub(super) const ROW_ORDER: u64 = 1 << 32;
-    pub(super) const UNSEEN: u64 = ROW_ORDER + 1;
+    /// Bootstrap sample.
+    pub(super) const BOOTSTRAP: u64 = 0;
+    /// Growing the tree.
+    pub(super) const TREE: u64 = 1;
 }
 
 impl Fit for ForestParams {
@@ -41,73 +45,62 @@ impl Fit for ForestParams {
     }
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Forest> {
-        let training_set =
-            TreeTrainingSet::new(data, params.max_bins, run.key.child(streams::ROW_ORDER));
+        let training_set = TreeTrainingSet::new(data, params.max_bins, run.key);
         let limits = CartLimits {
             max_depth: params.max_depth,
             min_weight: params
                 .min_child_weight
-                .unwrap_or_else(|| least_weight(&training_set)),
+                .unwrap_or_else(|| default_min_weight(&training_set)),
             n_tried: Some(n_tried(params, &training_set)),
         };
-        let mut trees: Vec<Leaves> = Vec::new();
+        let grower = ForestGrower {
+            training_set: &training_set,
+            bins: RowBins::new(&training_set.binned),
+            limits,
+            n_estimators: params.n_estimators,
+            run,
+        };
+        let mut trees: Vec<ForestTree> = Vec::new();
         let mut out_of_bag = OutOfBag::new(&training_set);
         let mut gains = vec![0.0; training_set.binned.n_columns()];
-        let bins = RowBins::new(&training_set.binned);
         for first in (0..params.n_estimators).step_by(BATCH) {
-            let n = BATCH.min(params.n_estimators - first);
-            for grown in grow_batch(
-                &training_set,
-                &bins,
-                &limits,
-                (first, n, params.n_estimators),
-                run,
-            )? {
-                for (test, gain) in grown.structure.conditions().iter().zip(&grown.gains) {
-                    gains[test.column] += f64::from(*gain);
+            let end = params.n_estimators.min(first + BATCH);
+            for grown in grower.grow(first..end)? {
+                for (condition, gain) in grown.structure.conditions().iter().zip(&grown.gains) {
+                    gains[condition.column] += f64::from(*gain);
                 }
-                out_of_bag.add(training_set.kind, &grown.leaves, &grown.places);
-                trees.push(Leaves {
+                out_of_bag.add(training_set.kind, &grown.values, &grown.out_of_bag_leaves);
+                trees.push(ForestTree {
                     structure: grown.structure,
-                    values: grown.leaves,
+                    values: grown.values,
                 });
             }
         }
-        let trees_per_member = params.n_estimators / params.n_members;
         let floor = params.min_scale.unwrap_or(training_set.floor);
-        let (noise, chosen) = out_of_bag.noise(&training_set, floor, trees_per_member, params);
-        let gains = as_shares(gains);
+        let Calibration { noise, error } = out_of_bag.calibrate(&training_set, floor, params);
         let n_leaves: usize = trees.iter().map(|tree| tree.structure.n_leaves()).sum();
         let training = Training {
             chosen: format!(
-                "{} trees of {} leaves in the mean{chosen}",
+                "{} trees with {} leaves on average{error}",
                 trees.len(),
                 n_leaves / trees.len()
             ),
-            target_sd: data
-                .schema()
-                .classes()
-                .is_none()
-                .then_some(training_set.standard.scale),
+            target_sd: training_set.target_sd(),
             ..Training::default()
         };
-        Ok(Forest::new(ForestParts {
-            schema: data.schema().clone(),
+        Ok(Forest {
+            inputs: TreeInputs::new(training_set, data.schema(), params.n_members, run.key),
             params: (**params).clone(),
             training,
-            standard: training_set.standard,
-            cuts: training_set.cuts,
             trees,
-            gains,
+            gains: as_shares(gains),
             noise,
-            n_members: params.n_members,
-            substitutes: UnseenSubstitutes::new(run.key.child(streams::UNSEEN)),
-        }))
+        })
     }
 }
 
-/// One row, or more where a forest would not fit into memory.
-fn least_weight(training_set: &TreeTrainingSet) -> f64 {
+/// One row; more if trees of large tables would need too much memory.
+fn default_min_weight(training_set: &TreeTrainingSet) -> f64 {
     let total: f64 = training_set
         .weight
         .iter()
@@ -116,41 +109,56 @@ fn least_weight(training_set: &TreeTrainingSet) -> f64 {
     (total / MAX_LEAVES).max(1.0)
 }
 
-/// Columns that each split is chosen from.
+/// Number of columns that each split is chosen from.
 fn n_tried(params: &ForestParams, training_set: &TreeTrainingSet) -> usize {
     let n_columns = training_set.binned.n_columns() as f64;
     let n = match (params.max_features, training_set.kind) {
-        (Some(part), _) => (part * n_columns).round(),
+        (Some(fraction), _) => (fraction * n_columns).round(),
         (None, CartTarget::Number) => (0.6 * n_columns).ceil(),
         (None, CartTarget::Classes(_)) => n_columns.sqrt().ceil(),
     };
     (n as usize).clamp(1, training_set.binned.n_columns().max(1))
 }
 
-/// A grown tree: its leaves' values, and the leaf of every row out of its bag.
-struct GrownTree {
-    structure: TreeStructure,
-    gains: Vec<f32>,
-    leaves: Vec<f32>,
-    places: Vec<u32>,
+/// Grows the trees of a forest in parallel.
+struct ForestGrower<'a> {
+    training_set: &'a TreeTrainingSet,
+    /// Bins of the training rows.
+    bins: RowBins,
+    limits: CartLimits,
+    n_estimators: usize,
+    run: &'a Run<'a>,
 }
 
-fn grow_batch(
-    training_set: &TreeTrainingSet,
-    bins: &RowBins,
-    limits: &CartLimits,
-    (first, n, total): (usize, usize, usize),
-    run: &Run<'_>,
-) -> Result<Vec<GrownTree>> {
-    let alone = Pool::new(1)?;
-    let field = training_set.cart_data(&alone);
-    let grown = run.pool.map(n, |at| {
-        let key = run.key.child((first + at) as u64);
+/// A grown tree and its leaves.
+struct GrownTree {
+    structure: TreeStructure,
+    /// Gain of each condition.
+    gains: Vec<f32>,
+    /// Values of the leaves, see [`leaf_values`].
+    values: Vec<f32>,
+    /// Leaf of every row that is out of bag; [`IN_BAG`] for the other rows.
+    out_of_bag_leaves: Vec<u32>,
+}
+
+impl ForestGrower<'_> {
+    fn grow(&self, trees: Range<usize>) -> Result<Vec<GrownTree>> {
+        let single_thread = Pool::new(1)?;
+        let grown = self.run.pool.map(trees.len(), |at| {
+            self.grow_tree(trees.start + at, &single_thread)
+        });
+        grown.into_iter().collect()
+    }
+
+    fn grow_tree(&self, tree: usize, pool: &Pool) -> Result<GrownTree> {
+        let Self {
+            training_set, run, ..
+        } = self;
         let step = || {
             run.observer.step(&Progress {
                 stage: "growing",
-                done: first + at,
-                total,
+                done: tree,
+                total: self.n_estimators,
                 elbo: None,
                 held_out: None,
             })
@@ -158,27 +166,34 @@ fn grow_batch(
         if step().is_break() {
             return Err(Error::Cancelled);
         }
-        let weight = bag(&training_set.weight, key.child(0));
-        let cart = grow(&field, &weight, limits, key.child(1), &step)?;
-        let place = |row: usize| {
+        let key = run.key.child(tree as u64);
+        let weight = bootstrap_weights(&training_set.weight, key.child(streams::BOOTSTRAP));
+        let data = training_set.cart_data(pool);
+        let cart = grow(
+            &data,
+            &weight,
+            &self.limits,
+            key.child(streams::TREE),
+            &step,
+        )?;
+        let out_of_bag_leaf = |row: usize| {
             if weight[row] > 0.0 {
                 IN_BAG
             } else {
-                bins.leaf(&cart.structure, row) as u32
+                self.bins.leaf(&cart.structure, row) as u32
             }
         };
         Ok(GrownTree {
-            places: (0..training_set.n_rows()).map(place).collect(),
-            leaves: values(training_set.kind, &cart),
+            out_of_bag_leaves: (0..training_set.n_rows()).map(out_of_bag_leaf).collect(),
+            values: leaf_values(training_set.kind, &cart),
             structure: cart.structure,
             gains: cart.gains,
         })
-    });
-    grown.into_iter().collect()
+    }
 }
 
-/// Mean and variance of each leaf, or its shares of the classes.
-fn values(kind: CartTarget, cart: &Cart) -> Vec<f32> {
+/// Mean and variance of each leaf, or its class frequencies.
+fn leaf_values(kind: CartTarget, cart: &Cart) -> Vec<f32> {
     let mut values = Vec::new();
     for stats in cart.leaves.chunks_exact(kind.n_stats()) {
         match kind {
@@ -192,10 +207,18 @@ fn values(kind: CartTarget, cart: &Cart) -> Vec<f32> {
     values
 }
 
-/// Sums over the trees that do not know a row: their number, then means, squared means and variances; or shares.
+/// Sums over the trees for which a row is out of bag, for each row: the number of these trees, then
+/// the leaf means, their squares and the leaf variances; or the number and the class frequencies.
 struct OutOfBag {
+    /// Number of sums of a row.
     width: usize,
     sums: Vec<f64>,
+}
+
+/// The calibrated noise, and the out-of-bag error as a user reads it (after a comma).
+struct Calibration {
+    noise: ForestNoise,
+    error: String,
 }
 
 impl OutOfBag {
@@ -210,8 +233,9 @@ impl OutOfBag {
         }
     }
 
-    fn add(&mut self, kind: CartTarget, leaves: &[f32], places: &[u32]) {
-        for (sums, &leaf) in self.sums.chunks_exact_mut(self.width).zip(places) {
+    /// Adds the leaf values of a tree.
+    fn add(&mut self, kind: CartTarget, values: &[f32], leaves: &[u32]) {
+        for (sums, &leaf) in self.sums.chunks_exact_mut(self.width).zip(leaves) {
             if leaf == IN_BAG {
                 continue;
             }
@@ -219,77 +243,88 @@ impl OutOfBag {
             match kind {
                 CartTarget::Number => {
                     let [mean, variance] =
-                        [0, 1].map(|at| f64::from(leaves[2 * leaf as usize + at]));
+                        [0, 1].map(|at| f64::from(values[2 * leaf as usize + at]));
                     sums[1] += mean;
                     sums[2] += mean * mean;
                     sums[3] += variance;
                 }
                 CartTarget::Classes(n) => {
-                    let shares = &leaves[leaf as usize * n..][..n];
-                    for (sum, &share) in sums[1..].iter_mut().zip(shares) {
-                        *sum += f64::from(share);
+                    let frequencies = &values[leaf as usize * n..][..n];
+                    for (sum, &frequency) in sums[1..].iter_mut().zip(frequencies) {
+                        *sum += f64::from(frequency);
                     }
                 }
             }
         }
     }
 
-    /// The noise, and the error out of bag in words.
-    fn noise(
+    fn calibrate(
         &self,
         training_set: &TreeTrainingSet,
         floor: f64,
-        trees_per_member: usize,
         params: &ForestParams,
-    ) -> (ForestNoise, String) {
+    ) -> Calibration {
         match training_set.kind {
-            CartTarget::Number => {
-                let per_member = trees_per_member as f64;
-                let members = params.n_members as f64;
-                let rows = self.residuals(training_set, |between, n_trees| {
-                    // members differ, and fewer trees know nothing of a row than will be asked of a new one
-                    let knowledge = between / per_member * (members - 1.0) / members;
-                    knowledge + between * (1.0 / n_trees - 1.0 / params.n_estimators as f64)
-                });
-                let total: f64 = rows.iter().map(|row| row.weight).sum();
-                let error = rows.iter().map(|row| row.weight * row.square).sum::<f64>() / total;
-                let words = if rows.is_empty() {
-                    String::new()
-                } else {
-                    format!(
-                        ", error out of bag {:.4} of the target's deviation",
-                        error.sqrt()
-                    )
-                };
-                (
-                    ForestNoise::fit_number(&rows, floor, trees_per_member > 1),
-                    words,
-                )
-            }
-            CartTarget::Classes(n) => {
-                let mut weights = vec![0.0; n];
-                for (&class, &weight) in training_set.target.iter().zip(&training_set.weight) {
-                    weights[class as usize] += f64::from(weight);
-                }
-                let rows = self.shares(training_set);
-                let wrong = rows.iter().filter(|(shares, class, _)| {
-                    shares.iter().any(|share| *share > shares[*class])
-                });
-                let wrong: f64 = wrong.map(|row| row.2).sum();
-                let total: f64 = rows.iter().map(|row| row.2).sum();
-                let words = if rows.is_empty() {
-                    String::new()
-                } else {
-                    format!(", error out of bag {:.4}", wrong / total)
-                };
-                (
-                    ForestNoise::plain_classes(&weights).fit_classes(&rows),
-                    words,
-                )
-            }
+            CartTarget::Number => self.calibrate_number(training_set, floor, params),
+            CartTarget::Classes(n) => self.calibrate_classes(training_set, n),
         }
     }
 
+    fn calibrate_number(
+        &self,
+        training_set: &TreeTrainingSet,
+        floor: f64,
+        params: &ForestParams,
+    ) -> Calibration {
+        let trees_per_member = params.n_estimators / params.n_members;
+        let members = params.n_members as f64;
+        let rows = self.residuals(training_set, |between, n_trees| {
+            // the members predict this variance themselves, and a new row is predicted by all
+            // trees, not only by those for which it is out of bag
+            let knowledge = between / trees_per_member as f64 * (members - 1.0) / members;
+            knowledge + between * (1.0 / n_trees - 1.0 / params.n_estimators as f64)
+        });
+        let total: f64 = rows.iter().map(|row| row.weight).sum();
+        let square = rows.iter().map(|row| row.weight * row.square).sum::<f64>() / total;
+        let error = if rows.is_empty() {
+            String::new()
+        } else {
+            format!(
+                ", out-of-bag RMSE {:.4} standard deviations of the target",
+                square.sqrt()
+            )
+        };
+        Calibration {
+            noise: ForestNoise::fit_number(&rows, floor, trees_per_member > 1),
+            error,
+        }
+    }
+
+    fn calibrate_classes(&self, training_set: &TreeTrainingSet, n_classes: usize) -> Calibration {
+        let mut weights = vec![0.0; n_classes];
+        for (&class, &weight) in training_set.target.iter().zip(&training_set.weight) {
+            weights[class as usize] += f64::from(weight);
+        }
+        let rows = self.class_rows(training_set);
+        let wrong = rows.iter().filter(|row| {
+            let mut probabilities = row.probabilities.iter();
+            probabilities.any(|p| *p > row.probabilities[row.class])
+        });
+        let wrong: f64 = wrong.map(|row| row.weight).sum();
+        let total: f64 = rows.iter().map(|row| row.weight).sum();
+        let error = if rows.is_empty() {
+            String::new()
+        } else {
+            format!(", out-of-bag error rate {:.4}", wrong / total)
+        };
+        Calibration {
+            noise: ForestNoise::plain_classes(&weights).fit_classes(&rows),
+            error,
+        }
+    }
+
+    /// Rows that are out of bag for at least two trees. `known` gives the variance that is not
+    /// noise from the variance between trees and the number of trees.
     fn residuals(
         &self,
         training_set: &TreeTrainingSet,
@@ -312,16 +347,14 @@ impl OutOfBag {
         .collect()
     }
 
-    fn shares(&self, training_set: &TreeTrainingSet) -> Vec<(Vec<f64>, usize, f64)> {
+    /// Rows that are out of bag for at least one tree.
+    fn class_rows(&self, training_set: &TreeTrainingSet) -> Vec<OutOfBagClass> {
         let rows = self.sums.chunks_exact(self.width).enumerate();
         let rows = rows.filter(|(_, sums)| sums[0] >= 1.0);
-        rows.map(|(row, sums)| {
-            let shares = sums[1..].iter().map(|sum| sum / sums[0]).collect();
-            (
-                shares,
-                training_set.target[row] as usize,
-                f64::from(training_set.weight[row]),
-            )
+        rows.map(|(row, sums)| OutOfBagClass {
+            probabilities: sums[1..].iter().map(|sum| sum / sums[0]).collect(),
+            class: training_set.target[row] as usize,
+            weight: f64::from(training_set.weight[row]),
         })
         .collect()
     }

@@ -1,7 +1,7 @@
-//! The fitted tree as a reader sees it: thresholds and means in the user's units, categories by name.
+//! Export of the fitted tree: thresholds and means in the units of the table, categories by name.
 
-use crate::data::binning::binned::{Cut, Cuts, MISSING_BIN};
-use crate::data::schema::{FieldKind, Schema};
+use crate::data::binning::binned::{Cut, MISSING_BIN};
+use crate::data::schema::FieldKind;
 use crate::data::target::TargetUnits;
 use crate::explain::tree_export::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
 use crate::models::tree::leaf::Smoothing;
@@ -9,40 +9,39 @@ use crate::trees::cart::CartTarget;
 use crate::trees::cart::pruning::NodeStatistics;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::structure::TreeStructure;
+use crate::trees::training_set::TreeInputs;
 
-/// Nodes are renumbered so that a branch stands together: a node, its left branch, its right branch.
+/// Exports a tree. Nodes are renumbered in preorder: a node, its left branch, its right branch.
 pub(super) fn tree_export(
-    schema: &Schema,
-    standard: &TargetUnits,
-    (cuts, structure): (&Cuts, &TreeStructure),
+    inputs: &TreeInputs,
+    structure: &TreeStructure,
     tree: &NodeStatistics,
     smoothing: &Smoothing,
 ) -> TreeExport {
+    let schema = &inputs.schema;
     let losses = tree.losses();
     let order = preorder(&tree.children);
-    let mut place = vec![0; tree.n_nodes()];
+    let mut position = vec![0; tree.n_nodes()];
     for (at, &node) in order.iter().enumerate() {
-        place[node] = at;
+        position[node] = at;
     }
     let nodes = order.iter().map(|&node| {
         let stats = tree.stats(node);
         let split = tree.children.get(node).map(|pair| {
             let condition = &structure.conditions()[node];
+            let field = &schema.fields[condition.column];
+            let cut = &inputs.cuts.columns[condition.column];
             ExportSplit {
-                column: schema.fields[condition.column].name.clone(),
-                question: question(
-                    condition,
-                    &cuts.columns[condition.column],
-                    &schema.fields[condition.column].kind,
-                ),
+                column: field.name.clone(),
+                question: export_condition(condition, cut, &field.kind),
                 missing_right: condition.goes_right(MISSING_BIN),
                 gain: (losses[node] - losses[pair[0]] - losses[pair[1]]).max(0.0),
-                children: pair.map(|child| place[child]),
+                children: pair.map(|child| position[child]),
             }
         });
         ExportNode {
             weight: tree.kind.weight(stats),
-            answer: answer(tree.kind, stats, standard, smoothing),
+            answer: leaf_value(tree.kind, stats, &inputs.units, smoothing),
             split,
         }
     });
@@ -55,26 +54,26 @@ pub(super) fn tree_export(
 
 fn preorder(children: &[[usize; 2]]) -> Vec<usize> {
     let mut order = Vec::with_capacity(2 * children.len() + 1);
-    let mut waiting = vec![0];
-    while let Some(node) = waiting.pop() {
+    let mut stack = vec![0];
+    while let Some(node) = stack.pop() {
         order.push(node);
         if let Some(&[left, right]) = children.get(node) {
-            waiting.extend([right, left]);
+            stack.extend([right, left]);
         }
     }
     order
 }
 
-fn answer(
+fn leaf_value(
     kind: CartTarget,
     stats: &[f64],
-    standard: &TargetUnits,
+    units: &TargetUnits,
     smoothing: &Smoothing,
 ) -> LeafValue {
     match kind {
         CartTarget::Number => LeafValue::Number {
-            mean: standard.shift + standard.scale * stats[1],
-            sd: standard.scale * (stats[2] / stats[0]).sqrt(),
+            mean: units.shift + units.scale * stats[1],
+            sd: units.scale * (stats[2] / stats[0]).sqrt(),
         },
         CartTarget::Classes(n) => LeafValue::Classes(
             (0..n)
@@ -84,10 +83,10 @@ fn answer(
     }
 }
 
-fn question(condition: &BinCondition, cut: &Cut, kind: &FieldKind) -> Condition {
+fn export_condition(condition: &BinCondition, cut: &Cut, kind: &FieldKind) -> Condition {
     match (condition.right_bins, cut, kind) {
         (RightBins::Above { bin, .. }, Cut::Number { edges, .. }, _) => {
-            // a condition beyond the last edge parts missing cells from all others
+            // a threshold above the last edge separates missing cells from all others
             let edge = edges.get(bin as usize - 1).copied();
             edge.map_or(Condition::Missing, Condition::Above)
         }
@@ -97,7 +96,7 @@ fn question(condition: &BinCondition, cut: &Cut, kind: &FieldKind) -> Condition 
             let names = levels.iter().zip(bins).filter(goes_right);
             Condition::Among(names.map(|(level, _)| level.clone()).collect())
         }
-        // a set on a column of numbers is in no model that we write
+        // no model that this library writes has a set condition on a numeric column
         _ => Condition::Among(Vec::new()),
     }
 }

@@ -1,8 +1,11 @@
-//! What a leaf says of new rows: its law given the rows it holds, and draws of that law.
+//! Distribution of a leaf, smoothed by pseudo-rows, and posterior draws of its parameters.
 //!
-//! Numbers: a leaf of weight `n` and squared deviations `S` has the variance `v = f (S + k s^2) / (n + k)`, `s^2` being the noise that
-//! cross-validation found: `k` rows of the whole are added to each leaf, and `f` makes up for leaves that were chosen by what they
-//! hold. Its mean is known up to the variance `v / n`. Classes: a Dirichlet law with counts `n_c + k p_c`, `p` being the shares of the whole.
+//! Regression: a leaf of weight `n` with sum of squared deviations `S` has the variance `v = f (S +
+//! k s^2) / (n + k)`. Here `s^2` is the mean squared error in cross-validation, `k` is the number
+//! of pseudo-rows with this variance that are added to each leaf, and the factor `f` corrects for
+//! the fact that the splits were selected on the same rows. The posterior variance of the leaf mean
+//! is `v / n`. Classification: the posterior of the class probabilities is a Dirichlet distribution
+//! with the counts `n_c + k p_c`, where `p` are the overall class frequencies.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,38 +14,54 @@ use crate::numerics::normal::rough_quantile;
 use crate::rng::{Key, shuffle};
 use crate::trees::cart::CartTarget;
 
-/// How leaves are smoothed.
+/// Pseudo-rows that are added to each leaf, and the correction of its variance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Smoothing {
-    /// Rows of the whole that are added to each leaf.
-    pub(super) rows: f64,
-    /// Variance that they have; or their shares.
-    pub(super) whole: Vec<f64>,
+    /// Number of pseudo-rows.
+    #[serde(rename = "rows")]
+    pub(super) n_pseudo_rows: f64,
+    /// Variance of the pseudo-rows (one value), or their class frequencies.
+    #[serde(rename = "whole")]
+    pub(super) prior: Vec<f64>,
     /// Factor of the variance.
     pub(super) factor: f64,
-    /// Least variance.
+    /// Smallest variance.
     pub(super) floor: f64,
 }
 
-/// Numbers of rows of the whole that are tried.
-const ROWS: [f64; 10] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 256.0];
-/// Where nothing is left out to choose by.
-const SAFE_ROWS: f64 = 4.0;
-/// Rounds of matching the mean of the draws.
-const ROUNDS: usize = 30;
-/// Least number drawn from a Gamma law.
+/// Numbers of pseudo-rows that are compared.
+const N_PSEUDO_ROWS: [f64; 10] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 256.0];
+/// Number of pseudo-rows without cross-validation.
+const DEFAULT_PSEUDO_ROWS: f64 = 4.0;
+/// Iterations that match the mean of the drawn probabilities to the probabilities of the leaf.
+const MATCHING_STEPS: usize = 30;
+/// Smallest Gamma draw.
 const MIN_DRAW: f64 = 1e-12;
 
-/// Largest number that a file may hold: far beyond any that a fit gives, far from overflow.
-pub(super) const MAX: f64 = 1e60;
+/// Largest number that is accepted from a file: far above the result of any fit, far from overflow.
+pub(super) const MAX_STORED: f64 = 1e60;
 
-/// A row that was left out: the stats of the leaf that it came to, its target and its weight.
-pub(super) type LeftOut<'a> = (&'a [f64], f32, f64);
+/// A row that was left out of the training rows of a fold.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LeftOutRow<'a> {
+    /// Statistics of its leaf in the tree of the fold.
+    pub(super) stats: &'a [f64],
+    /// Standardized target, or class code.
+    pub(super) target: f32,
+    pub(super) weight: f64,
+}
+
+impl LeftOutRow<'_> {
+    /// Squared residual of a regression.
+    fn square(&self) -> f64 {
+        (f64::from(self.target) - self.stats[1]).powi(2)
+    }
+}
 
 impl Smoothing {
-    /// Without rows to choose by.
+    /// Smoothing without cross-validation; `root` has the statistics of all rows.
     pub(super) fn plain(kind: CartTarget, root: &[f64], floor: f64) -> Self {
-        let whole = match kind {
+        let prior = match kind {
             CartTarget::Number => vec![(root[2] / root[0]).max(floor * floor)],
             CartTarget::Classes(n) => {
                 let total = kind.weight(root) + 0.5 * n as f64;
@@ -50,62 +69,65 @@ impl Smoothing {
             }
         };
         Self {
-            rows: SAFE_ROWS,
-            whole,
+            n_pseudo_rows: DEFAULT_PSEUDO_ROWS,
+            prior,
             factor: 1.0,
             floor: floor * floor,
         }
     }
 
-    /// The best for rows that were left out, and their mean log-likelihood.
-    pub(super) fn fit(&self, kind: CartTarget, rows: &[LeftOut<'_>]) -> (Self, f64) {
-        let total: f64 = rows.iter().map(|&(_, _, weight)| weight).sum();
-        let mean = |of: &dyn Fn(&LeftOut<'_>) -> f64| {
-            rows.iter().map(|row| row.2 * of(row)).sum::<f64>() / total
+    /// The smoothing with the largest likelihood of the left-out rows.
+    pub(super) fn fit(&self, kind: CartTarget, rows: &[LeftOutRow<'_>]) -> Self {
+        let total: f64 = rows.iter().map(|row| row.weight).sum();
+        let mean = |value: &dyn Fn(&LeftOutRow<'_>) -> f64| {
+            rows.iter().map(|row| row.weight * value(row)).sum::<f64>() / total
         };
-        let mut whole = self.whole.clone();
+        let mut prior = self.prior.clone();
         if kind == CartTarget::Number {
-            let noise = mean(&|&(stats, y, _)| (f64::from(y) - stats[1]).powi(2));
-            whole = vec![noise.max(self.floor)];
+            let noise = mean(&|row| row.square());
+            prior = vec![noise.max(self.floor)];
         }
-        let tried = ROWS.into_iter().map(|rows| {
-            let mut one = Self {
-                rows,
-                whole: whole.clone(),
+        let candidates = N_PSEUDO_ROWS.into_iter().map(|n_pseudo_rows| {
+            let mut candidate = Self {
+                n_pseudo_rows,
+                prior: prior.clone(),
                 factor: 1.0,
                 ..self.clone()
             };
             if kind == CartTarget::Number {
-                one.factor = mean(&|&(stats, y, _)| {
-                    (f64::from(y) - stats[1]).powi(2) / one.predictive_variance(stats)
-                });
-                one.factor = one.factor.clamp(1e-6, 1e12);
+                candidate.factor =
+                    mean(&|row| row.square() / candidate.predictive_variance(row.stats));
+                candidate.factor = candidate.factor.clamp(1e-6, 1e12);
             }
-            let score = mean(&|&(stats, y, _)| one.log_density(kind, stats, y));
-            (one, score)
+            let score = mean(&|row| candidate.log_density(kind, row.stats, row.target));
+            (candidate, score)
         });
-        tried
+        let (best, _) = candidates
             .reduce(|best, other| if other.1 > best.1 { other } else { best })
-            .expect("there are numbers to try")
+            .expect("the list of candidates is not empty");
+        best
     }
 
-    /// Variance of the rows of a leaf.
+    /// Variance of the target in a leaf.
     pub(super) fn variance(&self, stats: &[f64]) -> f64 {
-        let pooled = (stats[2] + self.rows * self.whole[0]) / (stats[0] + self.rows);
+        let k = self.n_pseudo_rows;
+        let pooled = (stats[2] + k * self.prior[0]) / (stats[0] + k);
         (self.factor * pooled).max(self.floor)
     }
 
-    /// Variance of a new row: that of the leaf and that of its mean.
+    /// Variance of a new row: the variance of the leaf and the posterior variance of its mean.
     fn predictive_variance(&self, stats: &[f64]) -> f64 {
         self.variance(stats) * (1.0 + 1.0 / stats[0].max(1.0))
     }
 
-    /// Probability of a class.
+    /// Probability of a class in a leaf.
     pub(super) fn probability(&self, stats: &[f64], class: usize) -> f64 {
         let total: f64 = stats.iter().sum();
-        (stats[class] + self.rows * self.whole[class]) / (total + self.rows)
+        let k = self.n_pseudo_rows;
+        (stats[class] + k * self.prior[class]) / (total + k)
     }
 
+    /// Log-likelihood of a new row in a leaf.
     pub(super) fn log_density(&self, kind: CartTarget, stats: &[f64], y: f32) -> f64 {
         match kind {
             CartTarget::Number => {
@@ -117,21 +139,22 @@ impl Smoothing {
         }
     }
 
-    /// Whether it can be read from a file for this kind.
-    pub(super) fn is_sound(&self, kind: CartTarget) -> bool {
+    /// Whether the values of a file are possible for this kind of target.
+    pub(super) fn is_valid(&self, kind: CartTarget) -> bool {
         let n = match kind {
             CartTarget::Number => 1,
             CartTarget::Classes(n) => n,
         };
-        let positive = |value: f64| value > 0.0 && value <= MAX;
-        self.whole.len() == n
-            && self.whole.iter().copied().all(positive)
-            && [self.rows, self.factor, self.floor]
+        let is_positive = |value: f64| value > 0.0 && value <= MAX_STORED;
+        self.prior.len() == n
+            && self.prior.iter().copied().all(is_positive)
+            && [self.n_pseudo_rows, self.factor, self.floor]
                 .into_iter()
-                .all(positive)
+                .all(is_positive)
     }
 
-    /// Means of a leaf by member: normal quantiles in an order of the leaf's own, so that their mean and variance are exact.
+    /// Posterior draws of the mean of a leaf, one per member: Normal quantiles in random order, so
+    /// that their mean and variance are exact.
     pub(super) fn draw_means(&self, stats: &[f64], n_members: usize, key: Key) -> Vec<f64> {
         if n_members == 1 {
             return vec![stats[1]];
@@ -148,7 +171,8 @@ impl Smoothing {
         scores.iter().map(|z| stats[1] + sd * z).collect()
     }
 
-    /// Probabilities of a leaf, members x classes: draws of its Dirichlet law, moved so that their mean is the leaf's.
+    /// Posterior draws of the class probabilities of a leaf, members x classes: Dirichlet draws,
+    /// adjusted so that their mean is the probability of the leaf.
     pub(super) fn draw_classes(&self, stats: &[f64], n_members: usize, key: Key) -> Vec<f64> {
         let n = stats.len();
         let center: Vec<f64> = (0..n).map(|class| self.probability(stats, class)).collect();
@@ -158,17 +182,17 @@ impl Smoothing {
         let mut rng = key.rng();
         let counts: Vec<f64> = stats
             .iter()
-            .zip(&self.whole)
-            .map(|(weight, share)| weight + self.rows * share)
+            .zip(&self.prior)
+            .map(|(weight, frequency)| weight + self.n_pseudo_rows * frequency)
             .collect();
         let mut draws = vec![0.0; n_members * n];
         for (draw, class) in draws.iter_mut().zip((0..n).cycle()) {
-            // a count that is no number at all (a damaged file) leaves the center
+            // a damaged file may have a count that is not a number; the draw is then the center
             *draw = gamma(counts[class], &mut rng)
                 .unwrap_or(center[class])
                 .max(MIN_DRAW);
         }
-        for _ in 0..ROUNDS {
+        for _ in 0..MATCHING_STEPS {
             let mut mean = vec![0.0; n];
             for member in draws.chunks_exact_mut(n) {
                 let total: f64 = member.iter().sum();
@@ -186,7 +210,7 @@ impl Smoothing {
         for member in draws.chunks_exact_mut(n) {
             let total: f64 = member.iter().sum();
             for draw in member {
-                // in single precision, probabilities that ought to be equal are, or differ by more than rounding
+                // rounded to single precision, so that probabilities that should be equal are equal
                 *draw = f64::from((*draw / total) as f32);
             }
         }

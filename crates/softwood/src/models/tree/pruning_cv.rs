@@ -1,33 +1,38 @@
-//! How far to prune, and how much to smooth: cross-validation over the trees of the cost-complexity path.
+//! Selection of the pruning and of the smoothing by cross-validation over the cost-complexity path.
+
+use std::ops::Range;
 
 use crate::error::Result;
 use crate::fit::Run;
 use crate::model::Trial;
-use crate::models::tree::leaf::{LeftOut, Smoothing};
+use crate::models::tree::leaf::{LeftOutRow, Smoothing};
+use crate::models::tree::streams;
 use crate::observer::Progress;
 use crate::par::Pool;
 use crate::rng::shuffle;
 use crate::trees::cart::pruning::{NodeStatistics, PruningPath};
-use crate::trees::cart::{Cart, CartData, CartLimits, CartTarget, grow};
+use crate::trees::cart::{Cart, CartLimits, CartTarget, grow};
 use crate::trees::routing::RowBins;
 use crate::trees::training_set::TreeTrainingSet;
 
-/// Folds.
+/// Number of folds.
 const FOLDS: usize = 10;
-/// Most trials that are kept for the reader.
+/// Approximate number of candidates that are reported as trials.
 const MAX_TRIALS: usize = 12;
 
-/// The full tree and the values of alpha that may be chosen.
+/// The values of alpha (`ccp_alpha`) that may be selected.
 #[derive(Debug)]
 pub(super) struct PruningCandidates {
-    /// Alpha of each, ascending, and the leaves that it leaves.
+    /// Alpha of each candidate, ascending, and the number of leaves of the pruned tree.
     pub(super) steps: Vec<(f64, usize)>,
-    /// Where each is tried on other trees: the middle between it and the next.
-    betas: Vec<f64>,
+    /// Alpha of each candidate in the folds: the geometric mean of its alpha and the next, since
+    /// the pruning paths of the folds have other breakpoints.
+    fold_alphas: Vec<f64>,
 }
 
 impl PruningCandidates {
-    /// All trees of the path with at most `max_leaves` leaves, or the one of `alpha`.
+    /// All trees of the pruning path with at most `max_leaves` leaves, or the tree of a given
+    /// `alpha`. `n_leaves` is the number of leaves of the full tree.
     pub(super) fn new(
         path: &PruningPath,
         n_leaves: usize,
@@ -42,11 +47,11 @@ impl PruningCandidates {
             let next = steps.get(at + 1).map_or(steps[at].0, |next| next.0);
             (steps[at].0 * next).sqrt()
         };
-        let betas: Vec<f64> = (0..steps.len()).map(middle).collect();
-        let is_small = |at: &usize| max_leaves.is_none_or(|most| steps[*at].1 <= most);
+        let fold_alphas: Vec<f64> = (0..steps.len()).map(middle).collect();
+        let is_small = |at: &usize| max_leaves.is_none_or(|max| steps[*at].1 <= max);
         let allowed: Vec<usize> = (0..steps.len()).filter(is_small).collect();
         let kept = match alpha {
-            // the last tree that alpha does not cut further, if it is small enough
+            // the tree that is optimal for this alpha, or the largest one that is small enough
             Some(alpha) => {
                 let at = steps.iter().rposition(|step| step.0 <= alpha).unwrap_or(0);
                 vec![at.max(allowed[0])]
@@ -55,12 +60,12 @@ impl PruningCandidates {
         };
         Self {
             steps: kept.iter().map(|&at| steps[at]).collect(),
-            betas: kept.iter().map(|&at| betas[at]).collect(),
+            fold_alphas: kept.iter().map(|&at| fold_alphas[at]).collect(),
         }
     }
 }
 
-/// What was chosen.
+/// The selected pruning and smoothing.
 #[derive(Debug)]
 pub(super) struct ChosenPruning {
     pub(super) alpha: f64,
@@ -68,18 +73,29 @@ pub(super) struct ChosenPruning {
     pub(super) trials: Vec<Trial>,
 }
 
-/// A fold's tree, its path, and where the rows left out came to.
+/// The tree of a fold, its pruning path, and the leaves of the rows that were left out.
 #[derive(Debug)]
 struct CvFold {
     tree: NodeStatistics,
     path: PruningPath,
-    /// Parents of nodes.
+    /// Parent of each node; 0 for the root.
     parent: Vec<usize>,
-    /// Row and leaf.
-    left_out: Vec<(u32, u32)>,
+    left_out: Vec<RoutedRow>,
 }
 
-/// Chooses alpha and smoothing; without enough rows the first candidate and plain smoothing.
+/// A row and the leaf of the full tree that it is routed to.
+#[derive(Debug, Clone, Copy)]
+struct RoutedRow {
+    row: u32,
+    /// Node number of the leaf.
+    leaf: u32,
+}
+
+/// Selects alpha and the smoothing; with too few rows for the folds, the first candidate and the
+/// `plain` smoothing.
+///
+/// # Errors
+/// When the observer stops the fit.
 pub(super) fn choose(
     training_set: &TreeTrainingSet,
     candidates: &PruningCandidates,
@@ -98,15 +114,15 @@ pub(super) fn choose(
     let folds = folds(training_set, limits, run)?;
     let scores = scores(training_set, candidates, &folds, plain);
     let best = pick(&scores);
-    let left_out = left_out(training_set, &folds, candidates.betas[best]);
-    let (smoothing, _) = plain.fit(training_set.kind, &left_out);
+    let left_out = left_out(training_set, &folds, candidates.fold_alphas[best]);
     Ok(ChosenPruning {
         alpha: candidates.steps[best].0,
-        smoothing,
+        smoothing: plain.fit(training_set.kind, &left_out),
         trials: trials(training_set.kind, candidates, &scores, best),
     })
 }
 
+/// Grows a tree for each fold on the rows of the other folds.
 fn folds(
     training_set: &TreeTrainingSet,
     limits: &CartLimits,
@@ -114,10 +130,10 @@ fn folds(
 ) -> Result<Vec<CvFold>> {
     let n_rows = training_set.n_rows();
     let mut fold_of: Vec<usize> = (0..n_rows).map(|at| at % FOLDS).collect();
-    shuffle(&mut run.key.child(1).rng(), &mut fold_of);
+    shuffle(&mut run.key.child(streams::FOLDS).rng(), &mut fold_of);
     let bins = RowBins::new(&training_set.binned);
-    let alone = Pool::new(1)?;
-    let field = training_set.cart_data(&alone);
+    let single_thread = Pool::new(1)?;
+    let data = training_set.cart_data(&single_thread);
     let folds = run.pool.map(FOLDS, |fold| {
         let observer = || {
             run.observer.step(&Progress {
@@ -134,22 +150,23 @@ fn folds(
             .zip(&fold_of)
             .map(|(&weight, &of)| if of == fold { 0.0 } else { weight })
             .collect();
-        let key = run.key.child(2).child(fold as u64);
-        let cart = grow(&field, &weight, limits, key, &observer)?;
+        let key = run.key.child(streams::FOLD_TREES).child(fold as u64);
+        let cart = grow(&data, &weight, limits, key, &observer)?;
         let rows = (0..n_rows).filter(|&row| fold_of[row] == fold);
-        Ok(CvFold::new(&field, &cart, &bins, rows))
+        Ok(CvFold::new(training_set.kind, &cart, &bins, rows))
     });
     folds.into_iter().collect()
 }
 
 impl CvFold {
+    /// `rows` are the rows that were left out.
     fn new(
-        field: &CartData<'_>,
+        kind: CartTarget,
         cart: &Cart,
         bins: &RowBins,
         rows: impl Iterator<Item = usize>,
     ) -> Self {
-        let tree = NodeStatistics::new(field.kind, &cart.structure, &cart.leaves);
+        let tree = NodeStatistics::new(kind, &cart.structure, &cart.leaves);
         let n_conditions = tree.children.len();
         let mut parent = vec![0; tree.n_nodes()];
         for (node, pair) in tree.children.iter().enumerate() {
@@ -162,70 +179,68 @@ impl CvFold {
             tree,
             parent,
             left_out: rows
-                .map(|row| {
-                    (
-                        row as u32,
-                        (n_conditions + bins.leaf(&cart.structure, row)) as u32,
-                    )
+                .map(|row| RoutedRow {
+                    row: row as u32,
+                    leaf: (n_conditions + bins.leaf(&cart.structure, row)) as u32,
                 })
                 .collect(),
         }
     }
 
-    /// Between which values of alpha each node is a leaf.
-    fn spans(&self) -> Vec<(f64, f64)> {
+    /// The range of alpha for which each node is a leaf of the pruned tree.
+    fn leaf_ranges(&self) -> Vec<Range<f64>> {
         let n_conditions = self.tree.children.len();
-        let mut spans = vec![(0.0, f64::INFINITY); self.tree.n_nodes()];
+        let mut ranges = vec![0.0..f64::INFINITY; self.tree.n_nodes()];
         for node in 0..self.tree.n_nodes() {
-            // parents stand before children among conditions, and before all leaves
+            // a parent precedes its children among the conditions, and all conditions precede the
+            // leaves
             let end = if node == 0 {
                 f64::INFINITY
             } else {
-                let above = self.parent[node];
-                spans[above].1.min(self.path.cut_at[above])
+                let parent = self.parent[node];
+                ranges[parent].end.min(self.path.cut_at[parent])
             };
             let start = if node < n_conditions {
                 self.path.cut_at[node]
             } else {
                 f64::NEG_INFINITY
             };
-            spans[node] = (start, end);
+            ranges[node] = start..end;
         }
-        spans
+        ranges
     }
 
-    /// The node that is a leaf for alpha on the way to `leaf`.
-    fn node_at(&self, spans: &[(f64, f64)], leaf: u32, alpha: f64) -> usize {
+    /// The node on the way from the root to `leaf` that is a leaf of the tree pruned with `alpha`.
+    fn pruned_leaf(&self, ranges: &[Range<f64>], leaf: u32, alpha: f64) -> usize {
         let mut node = leaf as usize;
-        while node > 0 && spans[node].1 <= alpha {
+        while node > 0 && ranges[node].end <= alpha {
             node = self.parent[node];
         }
         node
     }
 }
 
-/// Mean loss of the rows left out, by candidate.
+/// Mean loss of the left-out rows, by candidate.
 fn scores(
     training_set: &TreeTrainingSet,
     candidates: &PruningCandidates,
     folds: &[CvFold],
     plain: &Smoothing,
 ) -> Vec<f64> {
-    let betas = &candidates.betas;
-    let n = betas.len();
-    // sums over rows, as differences from candidate to candidate
-    let mut sums = vec![0.0; n + 1];
+    let alphas = &candidates.fold_alphas;
+    let n = alphas.len();
+    // a node is a leaf for a range of candidates: its loss is added at the first and subtracted
+    // after the last, and a running sum gives the loss of each candidate
+    let mut changes = vec![0.0; n + 1];
     let mut total = 0.0;
     for fold in folds {
-        let spans = fold.spans();
-        let range: Vec<(usize, usize)> = spans
+        let first_at = |alpha: f64| alphas.partition_point(|&candidate| candidate < alpha);
+        let candidate_ranges: Vec<Range<usize>> = fold
+            .leaf_ranges()
             .iter()
-            .map(|&(start, end)| {
-                let first = |alpha: f64| betas.partition_point(|&beta| beta < alpha);
-                (first(start), first(end))
-            })
+            .map(|range| first_at(range.start)..first_at(range.end))
             .collect();
-        for &(row, leaf) in &fold.left_out {
+        for &RoutedRow { row, leaf } in &fold.left_out {
             let (y, weight) = (
                 training_set.target[row as usize],
                 f64::from(training_set.weight[row as usize]),
@@ -233,11 +248,11 @@ fn scores(
             total += weight;
             let mut node = leaf as usize;
             loop {
-                let (start, end) = range[node];
-                if start < end {
+                let range = &candidate_ranges[node];
+                if !range.is_empty() {
                     let loss = loss(training_set.kind, fold.tree.stats(node), y, plain);
-                    sums[start] += weight * loss;
-                    sums[end] -= weight * loss;
+                    changes[range.start] += weight * loss;
+                    changes[range.end] -= weight * loss;
                 }
                 if node == 0 {
                     break;
@@ -246,14 +261,15 @@ fn scores(
             }
         }
     }
-    let running = sums[..n].iter().scan(0.0, |sum, change| {
+    let running = changes[..n].iter().scan(0.0, |sum, change| {
         *sum += change;
         Some(*sum / total)
     });
     running.collect()
 }
 
-/// Loss of a row that was left out: the squared error of a number, less the log-likelihood of a class.
+/// Loss of a left-out row: squared error for a regression, negative log-likelihood for a
+/// classification.
 fn loss(kind: CartTarget, stats: &[f64], y: f32, plain: &Smoothing) -> f64 {
     match kind {
         CartTarget::Number => (f64::from(y) - stats[1]).powi(2),
@@ -261,7 +277,7 @@ fn loss(kind: CartTarget, stats: &[f64], y: f32, plain: &Smoothing) -> f64 {
     }
 }
 
-/// The smallest tree among those of least loss.
+/// The candidate with the smallest loss; the smallest tree of several.
 fn pick(scores: &[f64]) -> usize {
     (1..scores.len()).fold(
         0,
@@ -271,28 +287,29 @@ fn pick(scores: &[f64]) -> usize {
     )
 }
 
-/// What every row that was left out came to.
+/// The left-out rows with their leaves in the trees pruned with `alpha`.
 fn left_out<'a>(
     training_set: &TreeTrainingSet,
     folds: &'a [CvFold],
-    beta: f64,
-) -> Vec<LeftOut<'a>> {
+    alpha: f64,
+) -> Vec<LeftOutRow<'a>> {
     let mut all = Vec::with_capacity(training_set.n_rows());
     for fold in folds {
-        let spans = fold.spans();
-        all.extend(fold.left_out.iter().map(|&(row, leaf)| {
-            let stats = fold.tree.stats(fold.node_at(&spans, leaf, beta));
-            (
-                stats,
-                training_set.target[row as usize],
-                f64::from(training_set.weight[row as usize]),
-            )
-        }));
+        let ranges = fold.leaf_ranges();
+        all.extend(
+            fold.left_out
+                .iter()
+                .map(|&RoutedRow { row, leaf }| LeftOutRow {
+                    stats: fold.tree.stats(fold.pruned_leaf(&ranges, leaf, alpha)),
+                    target: training_set.target[row as usize],
+                    weight: f64::from(training_set.weight[row as usize]),
+                }),
+        );
     }
     all
 }
 
-/// A few of the candidates, with the chosen one, as a reader sees them.
+/// Some of the candidates, the best among them, as a user reads them.
 fn trials(
     kind: CartTarget,
     candidates: &PruningCandidates,
@@ -309,7 +326,7 @@ fn trials(
             Trial {
                 what: format!("{leaves} leaves, ccp_alpha {alpha:.3e}"),
                 held_out: match kind {
-                    // the log-likelihood of a Normal law whose variance is the loss
+                    // log-likelihood of a Normal distribution whose variance is the loss
                     CartTarget::Number => {
                         -0.5 * (std::f64::consts::TAU * loss.max(1e-12)).ln() - 0.5
                     }
