@@ -243,7 +243,7 @@ impl<'a> Distribution<'a> {
 
     /// Puts other cells, coded as the schema says, in the place of a column.
     pub(crate) fn put(&mut self, at: usize, column: Column) {
-        self.table.to_mut().put(at, column);
+        self.table.to_mut().replace_column(at, column);
     }
 
     /// The shape of the members' distributions.
