@@ -185,7 +185,7 @@ impl Field {
                     levels: table_levels,
                 },
             ) => {
-                let index = Index::of(levels);
+                let index = NameIndex::of(levels);
                 let code_of_level: Vec<u32> =
                     table_levels.iter().map(|text| index.code(text)).collect();
                 let codes = codes
@@ -198,7 +198,7 @@ impl Field {
                 }
             }
             (FieldKind::Categorical { levels }, Values::Numeric(values)) => {
-                let index = Index::of(levels);
+                let index = NameIndex::of(levels);
                 let code = |value: &f64| {
                     if value.is_nan() {
                         MISSING
@@ -243,13 +243,13 @@ impl Field {
 /// Looks up category codes by name with a binary search; a linear search per cell would be too slow
 /// for many categories.
 #[derive(Debug)]
-pub(crate) struct Index<'a> {
+pub(crate) struct NameIndex<'a> {
     names: &'a [String],
     /// Codes sorted by their names.
     order: Vec<u32>,
 }
 
-impl<'a> Index<'a> {
+impl<'a> NameIndex<'a> {
     pub(crate) fn of(names: &'a [String]) -> Self {
         let mut order: Vec<u32> = (0..names.len() as u32).collect();
         order.sort_by_key(|&code| &names[code as usize]);

@@ -1,9 +1,9 @@
 //! The target of a dataset: values or classes, standard units, and the floor of predicted standard
 //! deviations.
 
-use crate::data::column::{MISSING, Values};
+use crate::data::column::{Column, MISSING, Values};
 use crate::data::dataset::Dataset;
-use crate::data::schema::{Index, Labels, Schema, Task};
+use crate::data::schema::{Labels, NameIndex, Schema, Task};
 use crate::data::table::Table;
 use crate::error::{Error, Result};
 use crate::store::record::Record;
@@ -177,17 +177,10 @@ impl Schema {
     /// class of the schema.
     pub fn target_of(&self, table: &Table) -> Result<Target> {
         let column = table.column(&self.target)?;
-        let missing = |row: usize| {
-            Error::cell(
-                &self.target,
-                row + 1,
-                "the target cell is missing; drop the row or fill the cell",
-            )
-        };
         match (&self.task, &column.values) {
             (Task::Regression, Values::Numeric(values)) => {
                 match values.iter().position(|value| value.is_nan()) {
-                    Some(row) => Err(missing(row)),
+                    Some(row) => Err(self.missing_target(row)),
                     None => Ok(Target::Numeric(values.clone())),
                 }
             }
@@ -201,26 +194,32 @@ impl Schema {
                 );
                 Err(Error::cell(&self.target, row + 1, problem))
             }
-            (Task::Classification { classes }, values) => {
-                let codes = class_codes(values, classes);
-                let code = |row: usize| {
-                    let name = || class_name(values, row).ok_or_else(|| missing(row));
-                    codes(row).map_or_else(
-                        || {
-                            let problem = format!(
-                                "`{}` is not a class of the model; it knows {}",
-                                name()?,
-                                classes.join(", ")
-                            );
-                            Err(Error::cell(&self.target, row + 1, problem))
-                        },
-                        Ok,
-                    )
-                };
-                let codes = (0..table.n_rows()).map(code);
-                codes.collect::<Result<_>>().map(Target::Classes)
-            }
+            (Task::Classification { classes }, _) => self.class_target(column, classes),
         }
+    }
+
+    fn class_target(&self, column: &Column, classes: &[String]) -> Result<Target> {
+        let code_of_row = class_codes(&column.values, classes);
+        let code = |row: usize| {
+            if let Some(code) = code_of_row(row) {
+                return Ok(code);
+            }
+            let Some(name) = class_name(&column.values, row) else {
+                return Err(self.missing_target(row));
+            };
+            let problem = format!(
+                "`{name}` is not a class of the model; it knows {}",
+                classes.join(", ")
+            );
+            Err(Error::cell(&self.target, row + 1, problem))
+        };
+        let codes = (0..column.len()).map(code);
+        codes.collect::<Result<_>>().map(Target::Classes)
+    }
+
+    fn missing_target(&self, row: usize) -> Error {
+        let problem = "the target cell is missing; drop the row or fill the cell";
+        Error::cell(&self.target, row + 1, problem)
     }
 }
 
@@ -230,7 +229,7 @@ fn class_codes<'a>(
     values: &'a Values,
     classes: &'a [String],
 ) -> Box<dyn Fn(usize) -> Option<u32> + 'a> {
-    let index = Index::of(classes);
+    let index = NameIndex::of(classes);
     match values {
         Values::Categorical { codes, levels } => {
             let code_of_level: Vec<Option<u32>> =
