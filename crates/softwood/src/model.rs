@@ -1,5 +1,5 @@
-//! The exit of every family: a model answers rows with its members' distributions, and one driver asks it
-//! block by block, so that memory does not grow with rows x members x components.
+//! The exit of every family: a model answers rows with its members' distributions, and one driver
+//! asks it block by block, so that memory does not grow with rows x members x components.
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
@@ -25,7 +25,8 @@ use crate::store::record::Record;
 pub struct CurvePoint {
     /// Epochs or trees so far, as [`Training::step`] says.
     pub epoch: usize,
-    /// Evidence lower bound per row; mean log-likelihood of the training rows where a family has no such bound.
+    /// Evidence lower bound per row; mean log-likelihood of the training rows where a family has no
+    /// such bound.
     pub elbo: f64,
     /// Mean held-out log-likelihood in standardised units, where it was measured.
     pub held_out: Option<f64>,
@@ -88,15 +89,16 @@ pub struct MemberReport {
     pub warning: Option<String>,
 }
 
-/// How far members differ in one output; variances are means over rows, in the target's units squared for a mean.
+/// How far members differ in one output; variances are means over rows, in the target's units
+/// squared for a mean.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OutputSpread {
     /// The output, as a user reads it.
     pub name: String,
     /// Independent members that they are worth.
     pub effective: f64,
-    /// Square root of the variance of all members over that within a chain, where there are several chains of several
-    /// members: near 1 where chains agree.
+    /// Square root of the variance of all members over that within a chain, where there are several
+    /// chains of several members: near 1 where chains agree.
     pub r_hat: Option<f64>,
     /// Variance of all members.
     pub variance: f64,
@@ -134,8 +136,8 @@ pub trait Model: Debug + Send + Sync {
             .unwrap_or(&serde_json::Value::Null)
             .to_string()
     }
-    /// What the splits on each column gained in training, as parts of the whole; none for a family that does not split on
-    /// columns.
+    /// What the splits on each column gained in training, as parts of the whole; none for a family
+    /// that does not split on columns.
     fn gains(&self) -> Option<Vec<f64>> {
         None
     }
@@ -182,7 +184,8 @@ impl<'a> Distribution<'a> {
         })
     }
 
-    /// As [`Distribution::new`] for a table that outlives the answer: one that [`Schema::align`] made is not copied.
+    /// As [`Distribution::new`] for a table that outlives the answer: one that [`Schema::align`]
+    /// made is not copied.
     ///
     /// # Errors
     /// As [`Distribution::new`].
@@ -201,8 +204,8 @@ impl<'a> Distribution<'a> {
         })
     }
 
-    /// The same answer, with a observer that hears of every block of rows and may stop a question: it then ends in
-    /// [`Error::Cancelled`].
+    /// The same answer, with a observer that hears of every block of rows and may stop a question:
+    /// it then ends in [`Error::Cancelled`].
     #[must_use]
     pub fn observed_by(self, observer: &'a dyn Observer) -> Self {
         Self { observer, ..self }
@@ -256,7 +259,8 @@ impl<'a> Distribution<'a> {
         self.model.n_members()
     }
 
-    /// Asks `question` of every block of rows; each row gets `width` numbers (row-major, rows x width).
+    /// Asks `question` of every block of rows; each row gets `width` numbers (row-major, rows x
+    /// width).
     ///
     /// # Errors
     /// As [`Model::members`].
@@ -323,8 +327,8 @@ impl<'a> Distribution<'a> {
 /// Answers in the target's units. Each asks the model anew, block by block.
 ///
 /// # Errors
-/// All fail as [`Model::members`] does; besides, where the question does not fit the task, where there is not
-/// one target value for each row, and where a level is not a probability.
+/// All fail as [`Model::members`] does; besides, where the question does not fit the task, where
+/// there is not one target value for each row, and where a level is not a probability.
 #[allow(clippy::missing_errors_doc)]
 impl Distribution<'_> {
     /// Predictive mean of each row (regression).
@@ -337,8 +341,8 @@ impl Distribution<'_> {
         Ok(self.moments()?.sd)
     }
 
-    /// Total, data and knowledge uncertainty of each row: variances (regression) or entropies in nats
-    /// (classification).
+    /// Total, data and knowledge uncertainty of each row: variances (regression) or entropies in
+    /// nats (classification).
     pub fn uncertainty(&self) -> Result<Uncertainty> {
         if matches!(self.head(), Head::Normal { .. }) {
             return Ok(self.moments()?.variance);
@@ -370,7 +374,8 @@ impl Distribution<'_> {
         })
     }
 
-    /// The central interval that holds the target with probability `level` (regression; row-major, rows x 2).
+    /// The central interval that holds the target with probability `level` (regression; row-major,
+    /// rows x 2).
     pub fn interval(&self, level: f64) -> Result<Vec<f64>> {
         if !(level > 0.0 && level < 1.0) {
             return Err(Error::Parameters(vec![format!(
@@ -390,21 +395,22 @@ impl Distribution<'_> {
         self.ask_at(y, "a density", density::log_density)
     }
 
-    /// Continuous ranked probability score at `y`, one `y` per row, in the target's units (regression).
+    /// Continuous ranked probability score at `y`, one `y` per row, in the target's units
+    /// (regression).
     pub fn crps(&self, y: &[f64]) -> Result<Vec<f64>> {
         self.ask_at(y, "a CRPS", crps::crps)
     }
 
-    /// Independent draws of the target: numbers, or class indices (row-major, rows x n). Row `r` draws from
-    /// `key.child(r)`.
+    /// Independent draws of the target: numbers, or class indices (row-major, rows x n). Row `r`
+    /// draws from `key.child(r)`.
     pub fn sample(&self, n: usize, key: Key) -> Result<Vec<f64>> {
         self.ask(n, |block, rows, out| {
             sample::draws(block, rows.start, n, key, out);
         })
     }
 
-    /// Conditional means of `n` sampled members, the same members on every row (regression; row-major, rows x n).
-    /// Members repeat only where `n` exceeds their number.
+    /// Conditional means of `n` sampled members, the same members on every row (regression;
+    /// row-major, rows x n). Members repeat only where `n` exceeds their number.
     pub fn sample_functions(&self, n: usize, key: Key) -> Result<Vec<f64>> {
         self.require_regression("sampled functions")?;
         let members = sample::choose_members(self.n_members(), n, key);

@@ -108,7 +108,8 @@ impl Dataset {
     /// A dataset from its parts; feature columns must be in schema order.
     ///
     /// # Errors
-    /// When lengths differ, there are no rows or no features, or weights are negative, not finite or all zero.
+    /// When lengths differ, there are no rows or no features, or weights are negative, not finite
+    /// or all zero.
     pub fn new(
         schema: Schema,
         features: Table,

@@ -57,8 +57,8 @@ impl Deduplicated {
 }
 
 impl Dataset {
-    /// The deduplicated rows in canonical order, each with the sum of the weights of its copies; rows of weight zero are
-    /// dropped.
+    /// The deduplicated rows in canonical order, each with the sum of the weights of its copies;
+    /// rows of weight zero are dropped.
     #[must_use]
     pub fn deduplicated(&self) -> Self {
         let Deduplicated { rows, weights } = Deduplicated::sorted(self);

@@ -23,13 +23,14 @@ pub struct Ood {
     pub knowledge: Separation,
 }
 
-/// How well one uncertainty tells two tables apart. Its values are those that predictions show: standard deviations in
-/// the target's units (regression), or nats (classification).
+/// How well one uncertainty tells two tables apart. Its values are those that predictions show:
+/// standard deviations in the target's units (regression), or nats (classification).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Separation {
     /// Probability that a row outside is more uncertain than one inside, ties counting one half.
     pub auroc: f64,
-    /// AUROC of a tree with one split on the uncertainty; it does not ask which side is outside, and is at least 1/2.
+    /// AUROC of a tree with one split on the uncertainty; it does not ask which side is outside,
+    /// and is at least 1/2.
     pub one_split_auroc: f64,
     /// The threshold of that split; none where all values are equal.
     pub threshold: Option<f64>,
@@ -42,7 +43,8 @@ pub struct Separation {
 /// Compares a model's uncertainty on rows of its domain with that on rows outside.
 ///
 /// # Errors
-/// When one of the tables has no rows, the two answers are of different tasks, or the model cannot answer.
+/// When one of the tables has no rows, the two answers are of different tasks, or the model cannot
+/// answer.
 pub fn ood(inside: &Distribution<'_>, outside: &Distribution<'_>) -> Result<Ood> {
     for (distribution, which) in [(inside, "inside"), (outside, "outside")] {
         if distribution.n_rows() == 0 {
@@ -71,8 +73,8 @@ fn is_regression(distribution: &Distribution<'_>) -> bool {
     matches!(distribution.head(), Head::Normal { .. })
 }
 
-/// Total, data and knowledge uncertainty of each row. Standard deviations rank as variances do, and stay finite where
-/// those do not.
+/// Total, data and knowledge uncertainty of each row. Standard deviations rank as variances do, and
+/// stay finite where those do not.
 fn levels(distribution: &Distribution<'_>) -> Result<[Vec<f64>; 3]> {
     if is_regression(distribution) {
         let moments = distribution.moments()?;
@@ -109,7 +111,8 @@ mod tests {
 
     #[test]
     fn both_areas_of_eight_rows() {
-        // by hand: 4 of 16 pairs are in order; the split at 0.65 leaves one of the four inside rows on the other side
+        // by hand: 4 of 16 pairs are in order; the split at 0.65 leaves one of the four inside rows
+        // on the other side
         let found = separation(&[0.1, 0.8, 0.9, 0.95], &[0.2, 0.3, 0.4, 0.5]);
         close(&[found.auroc, found.one_split_auroc], &[0.25, 0.875], 1e-15);
         close(

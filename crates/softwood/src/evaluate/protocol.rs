@@ -27,7 +27,8 @@ pub enum Protocol {
     Holdout(f64),
     /// `cv:K`: each of K folds is the test rows once.
     Cv(usize),
-    /// `paper:F,K`: a share F as test for all folds; of the rest, each of K folds is held out once while the others train.
+    /// `paper:F,K`: a share F as test for all folds; of the rest, each of K folds is held out once
+    /// while the others train.
     Paper {
         /// Share of the rows to test on.
         test: f64,
@@ -68,8 +69,8 @@ impl Protocol {
         })
     }
 
-    /// The splits of `data`. `given` is the table of a splits file, for [`Protocol::Splits`]. The seed draws the order
-    /// of the rows for the others.
+    /// The splits of `data`. `given` is the table of a splits file, for [`Protocol::Splits`]. The
+    /// seed draws the order of the rows for the others.
     ///
     /// # Errors
     /// When there are too few rows, or the splits table does not fit the data.

@@ -18,12 +18,15 @@ use crate::par::Pool;
 use crate::predictive::block::Head;
 use crate::rng::Key;
 
-/// Fits and scores every model_spec on every split. Folds run side by side, one thread each; a single one gets all threads.
+/// Fits and scores every model_spec on every split. Folds run side by side, one thread each; a
+/// single one gets all threads.
 ///
-/// The numbers of fold `k` come from `Key::from_seed(seed).child(k)`, so no result depends on threads.
+/// The numbers of fold `k` come from `Key::from_seed(seed).child(k)`, so no result depends on
+/// threads.
 ///
 /// # Errors
-/// The first failure of a fold, in the order of models and folds; messages about the table name the fold.
+/// The first failure of a fold, in the order of models and folds; messages about the table name the
+/// fold.
 pub fn evaluate(
     models: &[ModelSpec],
     data: &Dataset,

@@ -16,8 +16,8 @@ use crate::score::ece::calibration_error;
 use crate::score::log_score::negative_log_likelihood;
 use crate::score::prr;
 
-/// Scores by name. One that the rows do not define (a ratio of errors where there are none, an area with one
-/// class) is left out.
+/// Scores by name. One that the rows do not define (a ratio of errors where there are none, an area
+/// with one class) is left out.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(transparent)]
 pub struct Scores {
@@ -35,9 +35,10 @@ impl Scores {
 
 /// Scores a distribution against the true targets.
 ///
-/// Regression: `log_likelihood`, `rmse`, `crps`, `coverage_50`, `coverage_90`, `coverage_95`, `prr_total`,
-/// `prr_knowledge`, and with `target_sd`, the training target's, `log_likelihood_std` and `rmse_std` in its units.
-/// Classification: `nll`, `error`, `auc`, `ece`, `prr_total`, `prr_knowledge`.
+/// Regression: `log_likelihood`, `rmse`, `crps`, `coverage_50`, `coverage_90`, `coverage_95`,
+/// `prr_total`, `prr_knowledge`, and with `target_sd`, the training target's, `log_likelihood_std`
+/// and `rmse_std` in its units. Classification: `nll`, `error`, `auc`, `ece`, `prr_total`,
+/// `prr_knowledge`.
 ///
 /// # Errors
 /// When the targets do not fit the model's task or the number of rows.
@@ -113,7 +114,8 @@ fn regression(
     Ok(scores)
 }
 
-/// A power of two near the largest error: in its units squares stay in range, and dividing by it costs no digit.
+/// A power of two near the largest error: in its units squares stay in range, and dividing by it
+/// costs no digit.
 pub(crate) fn unit_of(errors: impl Iterator<Item = f64>) -> f64 {
     let largest = errors.fold(0.0, |largest: f64, error| largest.max(error.abs()));
     let unit = largest.log2().floor().exp2();

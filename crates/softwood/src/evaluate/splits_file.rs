@@ -1,12 +1,13 @@
 //! Splits from a table with one row for each row of the data, its kind recognised by its columns:
 //!
-//! - `perm_0`, `perm_1`, ...: each an ordering of all row numbers, training rows first. How many those are does not
-//!   stand in such a file. Those in circulation have nine tenths of the rows, rounded, where there are several
-//!   orderings, and four fifths where there is one; where the ordering is ascending runs set end to end (folds,
-//!   one after the other), the part ends with the run that ends nearest to four fifths. A column `n_train` overrides this.
+//! - `perm_0`, `perm_1`, ...: each an ordering of all row numbers, training rows first. How many
+//!   those are does not stand in such a file. Those in circulation have nine tenths of the rows,
+//!   rounded, where there are several orderings, and four fifths where there is one; where the
+//!   ordering is ascending runs set end to end (folds, one after the other), the part ends with the
+//!   run that ends nearest to four fifths. A column `n_train` overrides this.
 //! - `fold`: the rows of each number are the test rows once, in the order of the numbers.
-//! - `test`, `half_1`, `half_2`, ...: `test` marks the test rows, the others are 0 or 1 in each half; one half
-//!   trains while the other is held out, then the other way round.
+//! - `test`, `half_1`, `half_2`, ...: `test` marks the test rows, the others are 0 or 1 in each
+//!   half; one half trains while the other is held out, then the other way round.
 //! - `test` alone: marks the test rows.
 
 use std::collections::BTreeMap;

@@ -56,7 +56,8 @@ struct ProductSize {
     inner: usize,
 }
 
-/// One factor of a product: its values and the distance between neighbours in a column and in a row.
+/// One factor of a product: its values and the distance between neighbours in a column and in a
+/// row.
 #[derive(Debug, Clone, Copy)]
 struct Factor<'a, T> {
     values: &'a [T],

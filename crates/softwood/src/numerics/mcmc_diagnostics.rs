@@ -174,8 +174,8 @@ mod tests {
         chains
     }
 
-    /// Subtracting the sample mean of 2000 draws removes about 5% of the correlation at `rho =
-    /// 0.9`; the means over 200 quantities spread by 2%. The tolerance is 10%.
+    /// Subtracting the sample mean of 2000 draws removes about 5% of the correlation at
+    /// `rho = 0.9`; the means over 200 quantities spread by 2%. The tolerance is 10%.
     #[test]
     fn the_effective_size_of_an_autoregression_is_known() {
         for (rho, n_chains) in [(0.0, 1), (0.5, 1), (0.9, 1), (0.5, 4), (0.9, 4)] {

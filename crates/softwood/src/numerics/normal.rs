@@ -19,7 +19,8 @@ pub(crate) fn cdf_and_kernel(z: f64) -> (f64, f64) {
     (if z < 0.0 { tail } else { 1.0 - tail }, kernel)
 }
 
-/// `E|X|` of a Normal with mean `m` and standard deviation `s`: `2 s phi(m/s) + m (2 Phi(m/s) - 1)`.
+/// `E|X|` of a Normal with mean `m` and standard deviation `s`:
+/// `2 s phi(m/s) + m (2 Phi(m/s) - 1)`.
 #[inline(always)]
 pub(crate) fn mean_distance(m: f64, s: f64) -> f64 {
     let z = m.abs() / s;

@@ -168,7 +168,8 @@ impl Real for f32 {
     }
 }
 
-/// Adding and subtracting 1.5 * 2^23 rounds to a whole number, whose bits are then the low bits of the sum.
+/// Adding and subtracting 1.5 * 2^23 rounds to a whole number, whose bits are then the low bits of
+/// the sum.
 const ROUNDER: f32 = 12_582_912.0;
 /// ln 2 in two parts: the first has trailing zeros, so that n * first is exact for |n| < 2^9.
 const LN2_HIGH: f32 = 0.693_359_4;

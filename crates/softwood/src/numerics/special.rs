@@ -75,7 +75,8 @@ const MILLS: [f64; 21] = [
     4.955_130_020_751_130_6e-9,
 ];
 
-/// `Phi(-z) e^{z²/2}` for z >= 0, to a relative 1e-13: half the scaled complementary error function of `z / √2`.
+/// `Phi(-z) e^{z²/2}` for z >= 0, to a relative 1e-13: half the scaled complementary error function
+/// of `z / √2`.
 #[inline(always)]
 pub(crate) fn scaled_tail(z: f64) -> f64 {
     let inverse = 1.0 / (CENTRE + z);

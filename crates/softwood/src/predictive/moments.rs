@@ -70,8 +70,8 @@ impl Moments {
 /// standard deviations of total, data and knowledge.
 pub(crate) const MOMENTS: usize = 6;
 
-/// Mean, variances and standard deviations of each row of a Normal block, in the target's units (row-major,
-/// rows x [`MOMENTS`]).
+/// Mean, variances and standard deviations of each row of a Normal block, in the target's units
+/// (row-major, rows x [`MOMENTS`]).
 pub(crate) fn moments(block: &Block, out: &mut [f64]) {
     let mut sums = MomentSums::new(block);
     for member in 0..block.n_members {

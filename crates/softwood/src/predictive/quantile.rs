@@ -1,11 +1,11 @@
 //! Quantiles of the mixture of a row: a bracketed root search on its cdf.
 //!
-//! The quantile of level `p` lies between the smallest and the largest quantile of that level of the
-//! components. Within that bracket, Halley's method solves `ln G(u) = ln q`, where
+//! The quantile of level `p` lies between the smallest and the largest quantile of that level of
+//! the components. Within that bracket, Halley's method solves `ln G(u) = ln q`, where
 //! `q = min(p, 1 - p)` and `G` is the probability of the nearer tail, so that tails keep their
-//! digits. A step that leaves the bracket, or is more than half as long as the step before the last,
-//! is replaced by a bisection. The starting point is the root for an eighth of the components, which
-//! are whole members and so a representative sample.
+//! digits. A step that leaves the bracket, or is more than half as long as the step before the
+//! last, is replaced by a bisection. The starting point is the root for an eighth of the
+//! components, which are whole members and so a representative sample.
 
 use multiversion::multiversion;
 
@@ -141,8 +141,8 @@ impl<'a> QuantileSearch<'a> {
             }
             let step = halley_step(target, tail);
             let next = u + step;
-            // between a flat and a steep part of the cdf, steps can oscillate: every step must be at
-            // most half as long as the one before the last
+            // between a flat and a steep part of the cdf, steps can oscillate: every step must be
+            // at most half as long as the one before the last
             let is_accepted =
                 next > bracket.0 && next < bracket.1 && step.abs() <= 0.5 * lengths[0];
             if is_accepted && step.abs() <= last_step {

@@ -1,4 +1,5 @@
-//! Bytes to a file and back: written under a temporary name and then renamed, so that no half file is ever seen.
+//! Bytes to a file and back: written under a temporary name and then renamed, so that no half file
+//! is ever seen.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};

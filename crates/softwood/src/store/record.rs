@@ -1,4 +1,5 @@
-//! What a model file holds: a family name, JSON metadata and named arrays. How it becomes bytes is `container`'s business.
+//! What a model file holds: a family name, JSON metadata and named arrays. How it becomes bytes is
+//! `container`'s business.
 
 use serde_json::Value;
 

@@ -3,9 +3,9 @@
 //!
 //! Crosses are selected greedily. A cross predicts the residual `r` of each row by the mean `m` of
 //! the residuals of the earlier rows of its group; with the best slope, that reduces the squared
-//! error by `(sum w r m)^2 / (2 sum w m^2)`. The prediction of the best cross is subtracted from the
-//! residuals before the next cross is selected, so that of several equivalent crosses only the first
-//! is selected. The predictions of the single columns are subtracted before any cross.
+//! error by `(sum w r m)^2 / (2 sum w m^2)`. The prediction of the best cross is subtracted from
+//! the residuals before the next cross is selected, so that of several equivalent crosses only the
+//! first is selected. The predictions of the single columns are subtracted before any cross.
 
 use crate::data::categories::groups::{CategoryGroups, RowGroups, few_whole_numbers};
 use crate::data::categories::target_encoding::EncodingSample;

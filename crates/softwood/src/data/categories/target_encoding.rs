@@ -56,8 +56,8 @@ struct EncodedGroup {
 }
 
 impl TargetEncoder {
-    /// Fits the encoder for the groupings by `columns` and returns the training table: the columns of
-    /// [`Self::apply`], but every row uses only the rows before it.
+    /// Fits the encoder for the groupings by `columns` and returns the training table: the columns
+    /// of [`Self::apply`], but every row uses only the rows before it.
     pub(crate) fn fit(
         sample: &EncodingSample<'_>,
         columns: &[Vec<usize>],
@@ -195,8 +195,8 @@ impl TargetEncoder {
         sources
     }
 
-    /// Number of levels of each column of the table of [`Self::apply`], `None` for numbers, from those
-    /// of the user's table.
+    /// Number of levels of each column of the table of [`Self::apply`], `None` for numbers, from
+    /// those of the user's table.
     pub(crate) fn kinds(&self, levels: &[Option<usize>]) -> Vec<Option<usize>> {
         let mut kinds = levels.to_vec();
         for group in &self.groups {

@@ -10,8 +10,8 @@ const SQUARE_LIMIT: f64 = 4.0;
 /// Smallest standard deviation of the nonlinear part of a square; a column of two values has none.
 const MIN_NONLINEAR_SD: f64 = 1e-4;
 
-/// The square of a numeric input `x` minus its linear regression on `x`: `(x^2 - slope x - shift) /
-/// scale`.
+/// The square of a numeric input `x` minus its linear regression on `x`:
+/// `(x^2 - slope x - shift) / scale`.
 ///
 /// Correlated inputs make gradient descent slow, and `x` is an input already. Outside the training
 /// range the square is constant, because the curve is unknown there; `x` itself is not clamped.
