@@ -66,6 +66,7 @@
 
 mod boosting;
 mod data;
+mod distribution;
 mod error;
 mod evaluate;
 mod explain;
@@ -92,6 +93,7 @@ pub use data::encoding::{Rotation, Scaling};
 pub use data::schema::{Field, FieldKind, Labels, Schema, Task};
 pub use data::table::{Rows, Table};
 pub use data::target::Target;
+pub use distribution::Distribution;
 pub use error::{Error, Result};
 pub use evaluate::ood::{Ood, Separation, ood};
 pub use evaluate::protocol::{Protocol, Split};
@@ -104,9 +106,7 @@ pub use explain::permutation_importance::{
 pub use explain::tree_export::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
 pub use fit::{Fit, Run};
 pub use likelihood::NoiseModel;
-pub use model::{
-    CurvePoint, CurveUnit, Distribution, MemberReport, Model, OutputSpread, Training, Trial,
-};
+pub use model::{CurvePoint, CurveUnit, MemberReport, Model, OutputSpread, Training, Trial};
 pub use models::boosting::{Boosted, GrowPolicy, LangevinNoise, SgbParams, SglbParams};
 pub use models::file::{model_from_bytes, model_to_bytes, read_model, write_model};
 pub use models::forest::{Forest, ForestParams};

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::distribution::Distribution;
 use crate::error::{Error, Result};
-use crate::model::Distribution;
 use crate::predictive::block::Head;
 use crate::score::auroc::auroc;
 use crate::score::one_split::one_split;

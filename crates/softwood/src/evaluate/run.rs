@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use crate::data::dataset::Dataset;
 use crate::data::target::Target;
+use crate::distribution::Distribution;
 use crate::error::{Error, Result};
 use crate::evaluate::protocol::{Split, check};
 use crate::evaluate::report::{FoldReport, ModelReport};
 use crate::evaluate::scores::score;
 use crate::fit::Run;
-use crate::model::Distribution;
 use crate::models::registry::ModelSpec;
 use crate::observer::{Observer, Progress};
 use crate::par::Pool;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::data::target::Target;
+use crate::distribution::Distribution;
 use crate::error::{Error, Result};
-use crate::model::Distribution;
 use crate::predictive::categorical::{entropies, most_probable, probabilities};
 use crate::predictive::moments::{MOMENTS, moments};
 use crate::predictive::{crps, density};

@@ -19,9 +19,9 @@ use serde::Serialize;
 
 use crate::data::table::Table;
 use crate::data::target::Target;
+use crate::distribution::Distribution;
 use crate::error::{Error, Result};
 use crate::evaluate::scores::{check_classes, unit_of};
-use crate::model::Distribution;
 use crate::observer::Progress;
 use crate::par::Pool;
 use crate::predictive::block::{Block, Head};
@@ -342,11 +342,11 @@ impl PermutationRun<'_> {
         let alone = Pool::new(1)?;
         let mut asked = self
             .distribution
-            .of_rows(self.distribution.table().take(&own), &alone);
+            .for_rows(self.distribution.table().take(&own), &alone);
         let lender = &self.lender.columns()[column];
         let sums = self.orders.iter().enumerate().map(|(repeat, order)| {
             look(repeat)?;
-            asked.put(column, lender.take(&order[rows.clone()]));
+            asked.replace_column(column, lender.take(&order[rows.clone()]));
             let answers = answers(&asked, self.target, rows.start)?;
             Ok(self.sums(rows.clone(), &answers))
         });
