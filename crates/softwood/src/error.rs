@@ -1,30 +1,30 @@
-//! The one error type, and whose mistake each variant is. No exit codes here: the program knows those.
+//! The error type of the library. Exit codes belong to the program, not to this file.
 
 use std::path::PathBuf;
 
-/// What can go wrong, in words a user can act on.
+/// What went wrong, in words that a user can act on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// One or more parameters break their rules; every broken rule is listed.
+    /// One or more invalid parameters; all of them are listed.
     #[error("{}", .0.join("; "))]
     Parameters(Vec<String>),
-    /// A cell that cannot be used. `row` counts data rows from 1, the header apart.
+    /// A cell that cannot be used. `row` counts data rows from 1, without the header.
     #[error("column `{column}`, row {row}: {problem}")]
     Cell {
         /// Name of the column.
         column: String,
         /// Data row, counted from 1.
         row: usize,
-        /// What was found and what would be right.
+        /// What was found and what is expected.
         problem: String,
     },
-    /// A column that is absent, doubled or of the wrong kind.
+    /// A column that is absent, duplicated or of the wrong kind.
     #[error("column `{column}`: {problem}")]
     Column {
         /// Name of the column.
         column: String,
-        /// What was found and what would be right.
+        /// What was found and what is expected.
         problem: String,
     },
     /// A table that cannot be used as a whole.
@@ -35,13 +35,13 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// What was found and what would be right.
+        /// What was found and what is expected.
         problem: String,
     },
-    /// Bytes that are not a model this version can read.
+    /// Bytes that are not a model that this version can read.
     #[error("not a readable model: {0}")]
     Format(String),
-    /// Any error about the content of a file, with the file's name in front.
+    /// An error about the content of a file, with the path of the file.
     #[error("{}: {inner}", path.display())]
     In {
         /// The file.
@@ -49,15 +49,15 @@ pub enum Error {
         /// What is wrong with its content.
         inner: Box<Error>,
     },
-    /// The caller asked to stop before there was a result.
+    /// The observer stopped the work before there was a result.
     #[error("stopped before there was a result")]
     Cancelled,
-    /// An iteration left the finite numbers.
+    /// A training step gave a value that is not finite.
     #[error("training diverged at step {step}: {what}")]
     Diverged {
-        /// Step at which it was seen.
+        /// Step of the first such value.
         step: usize,
-        /// What was no longer finite.
+        /// The quantity that is not finite.
         what: String,
     },
 }
@@ -66,7 +66,7 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A message about one column.
+    /// An error about one column.
     pub fn column(column: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Column {
             column: column.into(),
@@ -74,7 +74,7 @@ impl Error {
         }
     }
 
-    /// A message about one cell; `row` counts data rows from 1.
+    /// An error about one cell; `row` counts data rows from 1.
     pub fn cell(column: impl Into<String>, row: usize, problem: impl Into<String>) -> Self {
         Self::Cell {
             column: column.into(),
@@ -83,7 +83,7 @@ impl Error {
         }
     }
 
-    /// A message about one file.
+    /// An error about one file.
     pub fn file(path: impl Into<PathBuf>, problem: impl Into<String>) -> Self {
         Self::File {
             path: path.into(),
@@ -91,7 +91,8 @@ impl Error {
         }
     }
 
-    /// The same error with the name of the file it was found in.
+    /// Adds the path of the file in which the error was found; errors that name a file already, and
+    /// errors that do not concern a file's content, stay unchanged.
     #[must_use]
     pub fn within(self, path: impl Into<PathBuf>) -> Self {
         match self {
@@ -103,7 +104,7 @@ impl Error {
         }
     }
 
-    /// Whether the user can mend it; a diverged training is the only failure that is ours.
+    /// Whether the user can fix the cause. Only diverged training is a failure of the library.
     pub fn is_user_error(&self) -> bool {
         match self {
             Self::Diverged { .. } => false,

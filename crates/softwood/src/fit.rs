@@ -1,4 +1,5 @@
-//! The entrance of every family: parameters and data go in, a posterior comes out.
+//! The interface that every model family implements for fitting: parameters and data go in, a
+//! fitted model comes out.
 
 use serde_json::Value;
 
@@ -12,23 +13,25 @@ use crate::params::{Checked, Params};
 use crate::rng::Key;
 use crate::store::record::Record;
 
-/// What a fit needs besides parameters and data.
+/// Settings of one fit besides its parameters and data.
 #[derive(Clone, Copy)]
 pub struct Run<'a> {
-    /// Address of all random numbers.
+    /// Root key of all random streams of the fit.
     pub key: Key,
-    /// Threads.
+    /// Thread pool.
     pub pool: &'a Pool,
-    /// Who hears of progress.
+    /// Receives progress and may stop the fit.
     pub observer: &'a dyn Observer,
-    /// Rows for early stopping and choices; a part of the training rows is set aside where `None`.
+    /// Validation set for early stopping and model selection. `None`: the family splits one off the
+    /// training rows.
     pub held_out: Option<&'a Dataset>,
-    /// A fitted model of the same family to go on from; a family that cannot go on says so.
+    /// Fitted model of the same family to continue training from; families without warm starts
+    /// return an error.
     pub warm_start: Option<&'a Record>,
 }
 
 impl<'a> Run<'a> {
-    /// A run that nobody watches, from scratch.
+    /// A run from scratch without observer and without validation set.
     pub fn new(key: Key, pool: &'a Pool) -> Self {
         Self {
             key,
@@ -51,50 +54,50 @@ impl std::fmt::Debug for Run<'_> {
 
 /// Parameters that can be fitted.
 pub trait Fit: Params {
-    /// What comes out.
+    /// The fitted model.
     type Fitted: Model + 'static;
     /// Name of the family, on the command line and in model files.
     const FAMILY: &'static str;
     /// Whether a fitted model can be trained further.
     const SUPPORTS_WARM_START: bool = false;
 
-    /// Builds a fitted model from its record.
+    /// Restores a fitted model from its record.
     ///
     /// # Errors
-    /// When the record is incomplete or contradicts itself.
+    /// When the record is incomplete or inconsistent.
     fn restore(record: &Record) -> Result<Self::Fitted>;
 
     /// Fits with checked parameters.
     ///
     /// # Errors
-    /// When the data cannot be used, the observer asked to stop, or training diverged.
+    /// When the data cannot be used, the observer stops the fit, or training diverges.
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Self::Fitted>;
 
     /// Checks the parameters and the data, then fits.
     ///
     /// # Errors
-    /// As [`Fit::learn`], and when a parameter breaks its rules.
+    /// As [`Fit::learn`], and when a parameter is outside its range.
     fn fit(&self, data: &Dataset, run: &Run<'_>) -> Result<Self::Fitted> {
         let params = self.clone().check()?;
         data.check_fit()?;
-        if let (Some(base), false) = (run.warm_start, Self::SUPPORTS_WARM_START) {
-            return Err(no_warm_start(&base.family));
+        if let (Some(fitted), false) = (run.warm_start, Self::SUPPORTS_WARM_START) {
+            return Err(no_warm_start(&fitted.family));
         }
         Self::learn(&params, data, run)
     }
 }
 
-/// What to say of a family that cannot go on from a fitted model.
+/// The error of a family that does not support warm starts.
 pub(crate) fn no_warm_start(family: &str) -> Error {
     Error::Parameters(vec![format!(
         "a `{family}` model cannot be trained further; fit it to all rows"
     )])
 }
 
-/// Refuses a warm start from a model of another family.
+/// Returns an error unless the record holds a model of `family`.
 ///
 /// # Errors
-/// When the record is of another family.
+/// When the record holds a model of another family.
 pub(crate) fn check_same_family(family: &str, record: &Record) -> Result<()> {
     if record.family == family {
         return Ok(());
@@ -105,7 +108,8 @@ pub(crate) fn check_same_family(family: &str, record: &Record) -> Result<()> {
     )]))
 }
 
-/// Refuses a warm start on a table with other columns, categories or classes than the fitted model's.
+/// Returns an error unless the data have the columns, categories and classes of the fitted model,
+/// which a warm start requires.
 ///
 /// # Errors
 /// When the schemas differ.
@@ -119,22 +123,22 @@ pub(crate) fn check_same_schema(fitted: &Schema, data: &Dataset) -> Result<()> {
     ))
 }
 
-/// Refuses a warm start with other values of parameters that a fitted model cannot change.
+/// Returns an error if a warm start changes a parameter that is fixed once a model is fitted.
 ///
 /// # Errors
-/// When one of `names` differs; the message has both values.
-pub(crate) fn check_fixed_params(fitted: &Value, now: &Value, names: &[&str]) -> Result<()> {
-    let Some(name) = names.iter().find(|&&name| fitted[name] != now[name]) else {
+/// When one of `names` differs; the message shows both values.
+pub(crate) fn check_fixed_params(fitted: &Value, requested: &Value, names: &[&str]) -> Result<()> {
+    let Some(name) = names.iter().find(|&&name| fitted[name] != requested[name]) else {
         return Ok(());
     };
-    let word = |value: &Value| match value {
+    let shown = |value: &Value| match value {
         Value::Null => "auto".to_owned(),
         Value::String(word) => word.clone(),
         value => value.to_string(),
     };
     Err(Error::Parameters(vec![format!(
         "`{name}` cannot change in a warm start: the fitted model has {}, not {}",
-        word(&fitted[name]),
-        word(&now[name])
+        shown(&fitted[name]),
+        shown(&requested[name])
     )]))
 }

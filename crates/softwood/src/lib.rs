@@ -1,9 +1,12 @@
 //! Softwood: tree models that know what they do not know.
 //!
-//! A fitted model answers every row of a table with a full predictive distribution, and splits its uncertainty into
-//! *data* (noise that no amount of data removes) and *knowledge* (what the model has not seen enough of). Data flow one
-//! way: a [`Table`] of named columns becomes a [`Dataset`] by its [`Roles`]; parameters with [`Fit`] turn it into a
-//! [`Model`]; a [`Distribution`] is that posterior's answer to a table.
+//! A fitted model predicts a full distribution for every row of a table and splits its uncertainty
+//! into *data* (aleatoric) uncertainty, the noise that no amount of training data removes, and
+//! *knowledge* (epistemic) uncertainty, which shrinks as the model sees more rows of that kind.
+//!
+//! Data flow one way: a [`Table`] of named columns becomes a [`Dataset`] by its [`Roles`]; a set of
+//! parameters that implements [`Fit`] is fitted to it and gives a [`Model`]; a [`Distribution`] is
+//! the model's prediction for a table.
 //!
 //! ```
 //! use softwood::{
@@ -17,52 +20,60 @@
 //! let table = Table::new(vec![Column::numeric("x", x), Column::numeric("y", y)])?;
 //! let data = Dataset::from_table(&table, &Roles { target: "y".to_owned(), ..Roles::default() })?;
 //!
-//! // parameters are plain fields; whatever is left out keeps its default
+//! // parameters are plain fields; a field that is not set keeps its default
 //! let params = VstParams { max_depth: Some(2), n_epochs: Some(60), ..VstParams::default() };
 //! let pool = Pool::new(0)?;
 //! let run = Run::new(Key::from_seed(0), &pool);
 //! let model = params.fit(&data, &run)?;
 //!
-//! // one row where there was data, one far from all of it
+//! // one row inside the range of the training rows, one far outside
 //! let rows = Table::new(vec![Column::numeric("x", vec![0.5, 8.0])])?;
-//! let answer = Distribution::new(&model, &rows, &pool)?;
-//! let mean = answer.mean()?;
-//! let interval = answer.interval(0.9)?; // row by row: lower end, upper end
+//! let prediction = Distribution::new(&model, &rows, &pool)?;
+//! let mean = prediction.mean()?;
+//! let interval = prediction.interval(0.9)?; // rows x 2: lower end, upper end
 //! assert!(interval[0] < mean[0] && mean[0] < interval[1]);
 //!
-//! // variances: total = data + knowledge
-//! let parts = answer.uncertainty()?;
+//! // variances: total = data (aleatoric) + knowledge (epistemic)
+//! let parts = prediction.uncertainty()?;
 //! assert!((parts.total[0] - parts.data[0] - parts.knowledge[0]).abs() < 1e-9);
 //! assert!(parts.knowledge[1] > parts.knowledge[0]);
 //!
-//! // a model file is data: whoever reads it gets the same answers
+//! // a model that is read from a file predicts the same bits
 //! let path = std::env::temp_dir().join(format!("softwood-front-page-{}.softwood", std::process::id()));
 //! write_model(&path, &model.record())?;
-//! let again = read_model(&path)?;
-//! assert_eq!(Distribution::new(again.as_ref(), &rows, &pool)?.mean()?, mean);
+//! let loaded = read_model(&path)?;
+//! assert_eq!(Distribution::new(loaded.as_ref(), &rows, &pool)?.mean()?, mean);
 //! # std::fs::remove_file(&path).ok();
 //! # Ok::<(), softwood::Error>(())
 //! ```
 //!
 //! # Where to look
 //!
-//! - tables: [`Table`], [`Column`], [`Schema`]; the crate `softwood-io` reads and writes them as files
-//! - families: [`Family`] lists them; [`VstParams`] is the first: its page says what it is, its fields are its parameters
-//! - answers: [`Distribution`] for moments, quantiles, densities, samples, probabilities
-//! - scores: [`score()`] one answer, [`evaluate()`] families by a [`Protocol`], [`ood()`] out-of-domain alarms
-//! - explanations: [`importances()`] of columns, [`Model::gains`], [`Model::outline`] of a tree
-//! - progress, time limits and stopping: [`Observer`]
-//! - model files: [`write_model`], [`read_model`], and the same in memory
+//! - tables: [`Table`], [`Column`], [`Schema`]; the crate `softwood-io` reads and writes table
+//!   files
+//! - model families: [`Family`] lists them; each has a parameter type such as [`VstParams`], whose
+//!   page describes the model and whose fields are its parameters
+//! - predictions: [`Distribution`] for moments, quantiles, densities, samples, class probabilities
+//! - scores: [`score()`] of one prediction, [`evaluate()`] of model families by a [`Protocol`],
+//!   [`ood()`] for out-of-domain detection
+//! - explanations: permutation [`importances()`] of columns, [`Model::gains`] of splits,
+//!   [`Model::tree_export`] of a single tree
+//! - progress, time limits and early cancellation: [`Observer`]
+//! - model files: [`write_model`], [`read_model`]; in memory: [`model_to_bytes`],
+//!   [`model_from_bytes`]
 //!
 //! The same seed, data and version give the same bits on any number of threads.
 
 mod boosting;
 mod data;
+mod distribution;
 mod error;
 mod evaluate;
+mod explain;
 mod fit;
 mod inference;
 mod likelihood;
+mod model;
 mod models;
 mod numerics;
 mod observer;
@@ -82,6 +93,7 @@ pub use data::encoding::{Rotation, Scaling};
 pub use data::schema::{Field, FieldKind, Labels, Schema, Task};
 pub use data::table::{Rows, Table};
 pub use data::target::Target;
+pub use distribution::Distribution;
 pub use error::{Error, Result};
 pub use evaluate::ood::{Ood, Separation, ood};
 pub use evaluate::protocol::{Protocol, Split};
@@ -94,9 +106,7 @@ pub use explain::permutation_importance::{
 pub use explain::tree_export::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
 pub use fit::{Fit, Run};
 pub use likelihood::NoiseModel;
-pub use model::{
-    CurvePoint, CurveUnit, Distribution, MemberReport, Model, OutputSpread, Training, Trial,
-};
+pub use model::{CurvePoint, CurveUnit, MemberReport, Model, OutputSpread, Training, Trial};
 pub use models::boosting::{Boosted, GrowPolicy, LangevinNoise, SgbParams, SglbParams};
 pub use models::file::{model_from_bytes, model_to_bytes, read_model, write_model};
 pub use models::forest::{Forest, ForestParams};
@@ -117,9 +127,7 @@ pub use variational::options::{Leaf, LeafMixing, Prior};
 #[cfg(feature = "bench")]
 pub use variational::probe::{ProbeShape, ProbeTrees, StepProbe};
 
-// the examples of the README are tests too
+// the examples of the README run as doctests
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
-pub(crate) mod explain;
-mod model;

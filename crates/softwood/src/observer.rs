@@ -1,29 +1,32 @@
-//! The observer of a fit or of a prediction: it hears of progress and may ask to stop.
+//! Observers: callbacks that receive the progress of a fit or a prediction and may stop it.
 
 use std::ops::ControlFlow;
 
-/// How far a fit, or the answer to a question, has come.
+/// Progress of a fit or a prediction.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
-    /// What is being done, in a word or two.
+    /// Current stage, in a word or two.
     pub stage: &'a str,
-    /// Epochs (or rounds, or rows) done in this stage.
+    /// Epochs, boosting rounds or rows done in this stage.
     pub done: usize,
-    /// Epochs (or rounds, or rows) in this stage.
+    /// Epochs, boosting rounds or rows in this stage in total.
     pub total: usize,
-    /// Evidence lower bound per row, in the target's standardised units, where there is one.
+    /// Evidence lower bound per row in units of the standardised target; `None` for families
+    /// without one.
     pub elbo: Option<f64>,
-    /// Mean log-likelihood of the held-out rows, in the target's standardised units, where there are any.
+    /// Mean log-likelihood of the validation rows in units of the standardised target; `None`
+    /// without a validation set.
     pub held_out: Option<f64>,
 }
 
-/// Hears of progress and may ask to stop: progress bar, time limit and Ctrl-C in one.
+/// Receives progress and may stop the work: for progress bars, time limits and Ctrl-C.
 pub trait Observer: Sync {
-    /// Called at least once per epoch or round of a fit, and per block of rows of a question, from any thread.
+    /// Called at least once per epoch or round of a fit and once per block of rows of a prediction,
+    /// from any thread. `ControlFlow::Break` stops the work.
     fn step(&self, progress: &Progress<'_>) -> ControlFlow<()>;
 }
 
-/// A observer that lets everything run.
+/// An observer that never stops anything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoObserver;
 

@@ -1,5 +1,6 @@
-//! Row blocks, ordered map, ordered sum; the only file that names rayon. Block bounds depend on the row count
-//! alone and results come back in order, so no answer depends on the number of threads.
+//! The thread pool: maps over items and row blocks. This is the only file that uses rayon. Block
+//! bounds depend on the row count alone and results keep their order, so no result depends on the
+//! number of threads.
 
 use std::ops::Range;
 
@@ -7,15 +8,15 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 
-/// The threads of one run. They sleep when there is nothing to do.
+/// A pool of threads; a pool of one thread runs everything on the calling thread.
 #[derive(Debug)]
 pub struct Pool(Option<rayon::ThreadPool>);
 
 impl Pool {
-    /// A pool of `threads` threads; 0 takes one per available core.
+    /// A pool of `threads` threads; 0 means one per available core.
     ///
     /// # Errors
-    /// When the system refuses to start a thread.
+    /// When the operating system cannot start a thread.
     pub fn new(threads: usize) -> Result<Self> {
         let threads = if threads == 0 { available() } else { threads };
         if threads == 1 {
@@ -35,7 +36,7 @@ impl Pool {
             .map_or(1, rayon::ThreadPool::current_num_threads)
     }
 
-    /// `work` of each of `0..n`, in order of the index.
+    /// Results of `work` for each of `0..n`, in order.
     pub fn map<T: Send>(&self, n: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
         match &self.0 {
             None => (0..n).map(work).collect(),
@@ -45,21 +46,21 @@ impl Pool {
         }
     }
 
-    /// `work` on each item, which it may change.
+    /// Calls `work` on each item with its index; `work` may modify the item.
     pub(crate) fn each<T: Send>(&self, items: &mut [T], work: impl Fn(usize, &mut T) + Sync) {
         match &self.0 {
             Some(pool) if items.len() > 1 => pool.install(|| {
                 let items = items.par_iter_mut().with_max_len(1).enumerate();
-                items.for_each(|(at, item)| work(at, item));
+                items.for_each(|(index, item)| work(index, item));
             }),
             _ => items
                 .iter_mut()
                 .enumerate()
-                .for_each(|(at, item)| work(at, item)),
+                .for_each(|(index, item)| work(index, item)),
         }
     }
 
-    /// `work` of each block of rows, in order.
+    /// Results of `work` for each block of at most `block` rows, in order.
     pub fn map_blocks<T: Send>(
         &self,
         n_rows: usize,
@@ -72,7 +73,7 @@ impl Pool {
     }
 }
 
-/// Cores this process may use.
+/// Number of cores that this process may use.
 pub(crate) fn available() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -1,5 +1,5 @@
-//! The parameter table: a family declares each field once, with default, range and explanation, and everything
-//! else (struct, serde, checks, help texts, Python signatures) is read from that table.
+//! The parameter table: a family declares each field once, with default, range and explanation, and
+//! everything else (struct, serde, checks, help texts, Python signatures) is read from that table.
 
 use std::collections::BTreeMap;
 
@@ -285,8 +285,9 @@ pub(crate) fn from_json<P: Params>(object: &Value) -> Result<P> {
     })
 }
 
-/// Reads what was given over earlier values, or over the defaults. Rules that tie fields together are judged only where every
-/// field was read: in place of a field that was not, its default would be judged.
+/// Reads what was given over earlier values, or over the defaults. Rules that tie fields together
+/// are judged only where every field was read: in place of a field that was not, its default would
+/// be judged.
 fn gather<'a, P: Params, V: 'a>(
     earlier: Option<&Map<String, Value>>,
     given: impl Iterator<Item = (&'a str, V)>,
@@ -441,7 +442,8 @@ pub(crate) fn out_of_range<T: Setting>(
     ))
 }
 
-/// Declares an enum whose variants are the values of a parameter. A former name stands in brackets behind the new one.
+/// Declares an enum whose variants are the values of a parameter. A former name stands in brackets
+/// behind the new one.
 macro_rules! choices {
     ($(#[$meta:meta])* $name:ident {
         $($(#[$vmeta:meta])* $variant:ident = $text:literal $(($($former:literal),+))?),+ $(,)?
@@ -464,8 +466,8 @@ macro_rules! choices {
     };
 }
 
-/// Declares a family's parameters: struct, defaults, serde and checks from one table. Former names of a field, which are still
-/// read, stand in brackets behind its name.
+/// Declares a family's parameters: struct, defaults, serde and checks from one table. Former names
+/// of a field, which are still read, stand in brackets behind its name.
 macro_rules! params {
     ($(#[$meta:meta])* $name:ident, across = $across:expr, {
         $( $(#[doc = $doc:literal])+ $field:ident $(($($former:literal),+))? : $ty:ty = $default:expr, [$min:expr, $max:expr] );+ $(;)?

@@ -1,19 +1,20 @@
-//! One seed, a tree of streams. A `Key` is an address, not a state: the same address always gives the same numbers.
+//! Random streams. A `Key` is an address, not a state: one seed is the root of a tree of streams,
+//! and the same address always gives the same numbers.
 
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Address of a stream of random numbers.
+/// Address of a random stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Key(u64);
 
 impl Key {
-    /// The root of all streams of one seed.
+    /// The root of the streams of one seed.
     pub fn from_seed(seed: u64) -> Self {
         Self(mix(seed ^ 0x5057_4f4f_4457_4f4f))
     }
 
-    /// The stream `label` below this one.
+    /// The child stream with this label.
     #[must_use]
     pub fn child(self, label: u64) -> Self {
         Self(mix(self.0 ^ mix(label.wrapping_add(0x9e37_79b9_7f4a_7c15))))
@@ -25,7 +26,7 @@ impl Key {
         (0..n).map(|_| uniform(&mut rng)).collect()
     }
 
-    /// The address as a number, for counters that need no generator.
+    /// The address as a number, for counter-based hashing without a generator.
     pub(crate) fn word(self) -> u64 {
         self.0
     }
@@ -60,7 +61,8 @@ pub(crate) fn shuffle<T>(rng: &mut impl rand_core::Rng, items: &mut [T]) {
     }
 }
 
-/// A random order of `0..n` that leaves nothing in its place (Sattolo's cycle); of one item there is none.
+/// A random permutation of `0..n` without fixed points (Sattolo's algorithm). For `n = 1` there is
+/// none: it returns the identity.
 pub(crate) fn cycle(rng: &mut impl rand_core::Rng, n: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     for last in (1..n).rev() {

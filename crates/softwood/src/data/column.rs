@@ -1,16 +1,16 @@
-//! One named column: numbers, or categories by code. Missing cells are allowed in both.
+//! One named column of numbers or of categories, with missing cells.
 
 use std::sync::Arc;
 
 /// Code of a missing category.
 pub const MISSING: u32 = u32::MAX;
-/// Code of a category that the schema does not know.
+/// Code of a category that is not in the schema.
 pub const UNSEEN: u32 = u32::MAX - 1;
 
 /// The cells of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
-    /// Array; NaN is a missing cell.
+    /// Numbers; NaN is a missing cell.
     Numeric(Vec<f64>),
     /// Categories: `levels[code]`, or [`MISSING`], or [`UNSEEN`].
     Categorical {
@@ -39,7 +39,7 @@ impl Column {
         }
     }
 
-    /// A column of categories from texts; `None` is a missing cell. Levels are sorted by name.
+    /// A column of categories from texts; `None` is a missing cell. Categories are sorted by name.
     pub fn categorical<S: AsRef<str>>(name: impl Into<String>, texts: &[Option<S>]) -> Self {
         let mut levels: Vec<&str> = texts.iter().flatten().map(AsRef::as_ref).collect();
         levels.sort_unstable();
@@ -47,7 +47,7 @@ impl Column {
         let code = |text: &S| {
             levels
                 .binary_search(&text.as_ref())
-                .map_or(MISSING, |at| at as u32)
+                .map_or(MISSING, |level| level as u32)
         };
         let codes = texts
             .iter()

@@ -1,4 +1,4 @@
-//! A labelled table: features in schema order, the target, and row weights.
+//! A labelled table: feature columns in schema order, the target, and row weights.
 
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -9,46 +9,46 @@ use crate::data::table::Table;
 use crate::data::target::{Target, classes_of, labels_of};
 use crate::error::{Error, Result};
 
-/// Fewest rows a model is fitted to.
+/// Smallest number of rows that a model can be fitted to.
 pub const MIN_ROWS: usize = 2;
 
-/// Classes up to which a table may have fewer than two rows a class.
+/// Up to this number of classes, a table may have fewer than two rows per class.
 const MAX_RARE_CLASSES: usize = 20;
 
-/// Sums of weights that single precision can carry.
+/// Range of the sum of weights that single precision can represent.
 const TOTAL_WEIGHT: RangeInclusive<f64> = 1e-6..=1e15;
 
-/// Targets beyond this leave no room for an interval around them.
+/// Largest absolute target value; predictive intervals around larger values would overflow.
 const MAX_TARGET: f64 = 1e305;
 
-/// Which columns of a table play which part.
+/// The role of each column of a table.
 #[derive(Debug, Clone, Default)]
 pub struct Roles {
     /// Target column.
     pub target: String,
     /// Column of row weights.
     pub weight: Option<String>,
-    /// Columns to leave out.
+    /// Columns to ignore.
     pub ignore: Vec<String>,
-    /// Whether to classify; decided by the target column's kind where `None`.
+    /// Whether to classify. `None`: the kind of the target column decides.
     pub classify: Option<bool>,
 }
 
 impl Roles {
-    /// Refuses a column that plays two parts.
+    /// Returns an error if a column has two roles.
     fn check(&self) -> Result<()> {
-        let parts = [Some(&self.target), self.weight.as_ref()];
-        let ignored = parts
+        let roles = [Some(&self.target), self.weight.as_ref()];
+        let ignored = roles
             .iter()
             .flatten()
-            .find(|part| self.ignore.contains(part));
+            .find(|column| self.ignore.contains(column));
         if let Some(name) = ignored {
-            let part = if **name == self.target {
+            let role = if **name == self.target {
                 "target"
             } else {
                 "weights"
             };
-            let problem = format!("it is both the {part} and to be ignored; choose one");
+            let problem = format!("it is both the {role} and to be ignored; choose one");
             return Err(Error::column(*name, problem));
         }
         if self.weight.as_ref() == Some(&self.target) {
@@ -69,10 +69,11 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Takes a table apart by roles.
+    /// Splits a table into features, target and weights.
     ///
     /// # Errors
-    /// When a named column is absent, a target or weight cell is missing or unusable, or there are no rows or features.
+    /// When a named column is absent, a target or weight cell is missing or unusable, or there are
+    /// no rows or no feature columns.
     pub fn from_table(table: &Table, roles: &Roles) -> Result<Self> {
         let target_column = table.column(&roles.target)?;
         for name in &roles.ignore {
@@ -84,10 +85,10 @@ impl Dataset {
             .as_ref()
             .map(|name| weights_of(table, name))
             .transpose()?;
-        let mut apart: Vec<&str> = vec![&roles.target];
-        apart.extend(roles.ignore.iter().map(String::as_str));
-        apart.extend(roles.weight.as_deref());
-        let features = table.without(&apart);
+        let mut not_features: Vec<&str> = vec![&roles.target];
+        not_features.extend(roles.ignore.iter().map(String::as_str));
+        not_features.extend(roles.weight.as_deref());
+        let features = table.without(&not_features);
         let classify = roles
             .classify
             .unwrap_or(matches!(target_column.values, Values::Categorical { .. }));
@@ -104,10 +105,11 @@ impl Dataset {
         Self::new(schema, features, target, weights)
     }
 
-    /// A dataset from its parts; features must stand in schema order.
+    /// A dataset from its parts; feature columns must be in schema order.
     ///
     /// # Errors
-    /// When lengths differ, there are no rows or no features, or weights are negative, not finite or all zero.
+    /// When lengths differ, there are no rows or no features, or weights are negative, not finite
+    /// or all zero.
     pub fn new(
         schema: Schema,
         features: Table,
@@ -140,10 +142,10 @@ impl Dataset {
         })
     }
 
-    /// The rows of a table scored against a schema: features aligned, target read.
+    /// A dataset of a labelled table for a given schema: features aligned, target read.
     ///
     /// # Errors
-    /// When a column is absent or a cell unusable.
+    /// When a column is absent or a cell cannot be used.
     pub fn aligned(schema: &Schema, table: &Table, weight: Option<&str>) -> Result<Self> {
         let weights = weight.map(|name| weights_of(table, name)).transpose()?;
         Self::new(
@@ -154,7 +156,7 @@ impl Dataset {
         )
     }
 
-    /// Names, kinds, categories and classes.
+    /// Column names, kinds, categories and classes.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -169,7 +171,7 @@ impl Dataset {
         &self.target
     }
 
-    /// Row weights, where given.
+    /// Row weights, if the dataset has any.
     pub fn weights(&self) -> Option<&[f64]> {
         self.weights.as_deref()
     }
@@ -179,7 +181,7 @@ impl Dataset {
         self.target.len()
     }
 
-    /// The same rows with other weights.
+    /// The same rows with new weights.
     ///
     /// # Errors
     /// When the weights cannot be used.
@@ -190,7 +192,7 @@ impl Dataset {
         Ok(Self { weights, ..self })
     }
 
-    /// The rows given, in that order.
+    /// The given rows, in that order.
     #[must_use]
     pub fn take(&self, rows: &[usize]) -> Self {
         Self {
@@ -204,7 +206,7 @@ impl Dataset {
         }
     }
 
-    /// Order of two rows by their features, then their target.
+    /// Compares two rows by their features, then by their targets.
     pub(crate) fn compare(&self, a: usize, b: usize) -> Ordering {
         let cells = self
             .features
@@ -224,12 +226,13 @@ impl Dataset {
             .unwrap_or_else(target)
     }
 
-    /// Refuses what no model can be fitted to: too few rows, a constant target, a class a row, numbers at the end of what
-    /// there is. Rows of weight zero do not count.
+    /// Returns an error if no model can be fitted: too few rows, a constant target, almost one
+    /// class per row, or huge target values. Rows of weight zero do not count.
     ///
     /// # Errors
-    /// When fewer than [`MIN_ROWS`] rows have a positive weight, or all their targets are equal, or one is beyond 1e305, or
-    /// there are more than twenty classes with fewer than two rows each on average.
+    /// When fewer than [`MIN_ROWS`] rows have a positive weight, all their targets are equal, a
+    /// target is beyond 1e305 in magnitude, or there are more than twenty classes with fewer than
+    /// two rows each on average.
     pub fn check_fit(&self) -> Result<()> {
         let weights = self.weights.as_deref();
         let rows: Vec<usize> = (0..self.n_rows())
@@ -262,13 +265,13 @@ impl Dataset {
         self.check_classes(&rows)
     }
 
-    /// Refuses a target whose standard deviation or intervals would be beyond the largest number.
+    /// Returns an error if a target value is too large for a standard deviation or an interval.
     fn check_size(&self, rows: &[usize]) -> Result<()> {
         let Target::Numeric(values) = &self.target else {
             return Ok(());
         };
-        let is_beyond = |row: &&usize| values[**row].abs() > MAX_TARGET;
-        let Some(&row) = rows.iter().find(is_beyond) else {
+        let is_too_large = |row: &&usize| values[**row].abs() > MAX_TARGET;
+        let Some(&row) = rows.iter().find(is_too_large) else {
             return Ok(());
         };
         let problem = format!(
@@ -278,7 +281,7 @@ impl Dataset {
         Err(Error::cell(&self.schema.target, row + 1, problem))
     }
 
-    /// Refuses a target that names its rows instead of classing them.
+    /// Returns an error if there are almost as many classes as rows.
     fn check_classes(&self, rows: &[usize]) -> Result<()> {
         let Target::Classes(codes) = &self.target else {
             return Ok(());

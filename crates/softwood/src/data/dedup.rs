@@ -1,23 +1,25 @@
-//! Deduplication: equal rows become one row with the sum of their weights, in an order that does not depend on how they came.
+//! Deduplication: equal rows become one row with the sum of their weights, in an order that does
+//! not depend on the order of the table.
 
 use crate::data::column::Values;
 use crate::data::dataset::Dataset;
 use crate::rng::{Key, shuffle};
 
-/// One of each set of equal rows, with the sum of their weights; rows of weight zero are left out.
+/// One row of each set of equal rows, with the sum of their weights; rows of weight zero are
+/// dropped.
 ///
-/// A model that is fitted to these rows depends neither on the order of the dataset's rows nor on whether a row is repeated or
-/// weighted.
+/// A model that is fitted to these rows depends neither on the order of the dataset's rows nor on
+/// whether a row is repeated or weighted.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Deduplicated {
-    /// Row numbers of the dataset.
+    /// Row indices into the dataset.
     pub(crate) rows: Vec<u32>,
-    /// Their weights.
+    /// Weight of each row.
     pub(crate) weights: Vec<f64>,
 }
 
 impl Deduplicated {
-    /// The deduplicated rows in canonical order: by the features, then by the target.
+    /// The deduplicated rows in canonical order: by features, then by target.
     pub(crate) fn sorted(data: &Dataset) -> Self {
         let weight = |row: u32| data.weights().map_or(1.0, |weights| weights[row as usize]);
         let mut order: Vec<(u64, u32)> = sort_keys(data)
@@ -44,19 +46,19 @@ impl Deduplicated {
         Self { rows, weights }
     }
 
-    /// The deduplicated rows in random order: any leading part is a random sample.
+    /// The deduplicated rows in random order, so that every prefix is a random sample.
     pub(crate) fn shuffled(data: &Dataset, key: Key) -> Self {
         let Self { rows, weights } = Self::sorted(data);
-        let mut found: Vec<(u32, f64)> = rows.into_iter().zip(weights).collect();
-        shuffle(&mut key.rng(), &mut found);
-        let (rows, weights) = found.into_iter().unzip();
+        let mut order: Vec<(u32, f64)> = rows.into_iter().zip(weights).collect();
+        shuffle(&mut key.rng(), &mut order);
+        let (rows, weights) = order.into_iter().unzip();
         Self { rows, weights }
     }
 }
 
 impl Dataset {
-    /// The deduplicated rows in canonical order, each with the sum of the weights of its copies; rows of weight zero are
-    /// dropped.
+    /// The deduplicated rows in canonical order, each with the sum of the weights of its copies;
+    /// rows of weight zero are dropped.
     #[must_use]
     pub fn deduplicated(&self) -> Self {
         let Deduplicated { rows, weights } = Deduplicated::sorted(self);
@@ -67,7 +69,8 @@ impl Dataset {
     }
 }
 
-/// Whole numbers in the order of the first column: they decide most comparisons without a look at the other columns.
+/// Integers in the order of the first column: they decide most comparisons without access to the
+/// other columns.
 fn sort_keys(data: &Dataset) -> Vec<u64> {
     match &data.features().columns()[0].values {
         Values::Numeric(values) => values.iter().map(|&value| ordered(value)).collect(),
@@ -75,7 +78,7 @@ fn sort_keys(data: &Dataset) -> Vec<u64> {
     }
 }
 
-/// A whole number for each number, in the order of `f64::total_cmp`.
+/// Maps a number to an integer in the order of `f64::total_cmp`.
 fn ordered(value: f64) -> u64 {
     let bits = value.to_bits();
     if bits >> 63 == 1 {

@@ -1,4 +1,5 @@
-//! Tables, schemas and targets; their dense encoding for soft models, their bins for hard ones.
+//! Tables, schemas, datasets and targets; the dense encoding of a table for soft trees and its bins
+//! for hard trees.
 
 pub(crate) mod binning;
 pub(crate) mod categories;

@@ -1,4 +1,4 @@
-//! What a model remembers of its training table: names, kinds, categories, the target and its classes.
+//! The schema of a training table: column names, kinds and categories, the target and its classes.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub enum FieldKind {
     Numeric,
     /// Categories.
     Categorical {
-        /// Their names.
+        /// Category names.
         levels: Arc<Vec<String>>,
     },
 }
@@ -31,20 +31,21 @@ pub struct Field {
     pub kind: FieldKind,
 }
 
-/// What is predicted.
+/// The prediction task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "task", rename_all = "lowercase")]
 pub enum Task {
     /// A number.
     Regression,
-    /// One of a few classes.
+    /// A class.
     Classification {
-        /// Their names, in the order of the probabilities.
+        /// Class names, in the order of the predicted probabilities.
         classes: Vec<String>,
     },
 }
 
-/// What the names of classes stood for, so that whoever loads a model can give them back as they were.
+/// Type of the class labels in the training table, so that a program that loads the model can
+/// convert class names back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Labels {
@@ -57,23 +58,23 @@ pub enum Labels {
     Boolean,
 }
 
-/// The columns a model was trained on.
+/// Columns and task of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schema {
-    /// Feature columns, in the order the model wants them.
+    /// Feature columns, in the order that the model expects.
     pub fields: Vec<Field>,
     /// Name of the target column.
     pub target: String,
-    /// What is predicted.
+    /// The prediction task.
     #[serde(flatten)]
     pub task: Task,
-    /// What the names of the classes stood for; of no meaning for regression.
+    /// Type of the class labels; meaningless for regression.
     #[serde(default)]
     pub labels: Labels,
 }
 
 impl Schema {
-    /// The schema of a table of features; the classes' names are texts.
+    /// The schema of a table of features, with text labels.
     pub fn of(features: &Table, target: impl Into<String>, task: Task) -> Self {
         let fields = features.columns().iter().map(|column| Field {
             name: column.name.clone(),
@@ -92,13 +93,13 @@ impl Schema {
         }
     }
 
-    /// The same schema with class names that stand for something else.
+    /// The same schema with another type of class labels.
     #[must_use]
     pub fn with_labels(self, labels: Labels) -> Self {
         Self { labels, ..self }
     }
 
-    /// Classes, or none for regression.
+    /// Class names; `None` for regression.
     pub fn classes(&self) -> Option<&[String]> {
         match &self.task {
             Task::Regression => None,
@@ -106,11 +107,11 @@ impl Schema {
         }
     }
 
-    /// The table's columns matched by name, in the order of the schema, categories coded by its levels.
-    /// Other columns are left out; unknown categories become [`UNSEEN`].
+    /// Selects the columns of the schema by name, in its order, and codes categories by its levels.
+    /// Other columns are dropped; categories that the schema does not have become [`UNSEEN`].
     ///
     /// # Errors
-    /// When a column is absent or holds the wrong kind of cell.
+    /// When a column is absent or a cell is not a number in a numeric column.
     pub fn align(&self, table: &Table) -> Result<Table> {
         self.check_present(table)?;
         let columns = self
@@ -120,7 +121,7 @@ impl Schema {
         Table::new(columns.collect::<Result<_>>()?)
     }
 
-    /// As [`Schema::align`]; a table that is aligned already comes back as it is.
+    /// As [`Schema::align`], without a copy of a table that is aligned already.
     ///
     /// # Errors
     /// As [`Schema::align`].
@@ -139,8 +140,11 @@ impl Schema {
                     (FieldKind::Numeric, Values::Numeric(_)) => true,
                     (
                         FieldKind::Categorical { levels },
-                        Values::Categorical { levels: theirs, .. },
-                    ) => levels == theirs,
+                        Values::Categorical {
+                            levels: table_levels,
+                            ..
+                        },
+                    ) => levels == table_levels,
                     _ => false,
                 }
         };
@@ -148,7 +152,7 @@ impl Schema {
         self.fields.len() == columns.len() && self.fields.iter().zip(columns).all(fits)
     }
 
-    /// One absent column is told as such; several are told together.
+    /// Returns an error that names all absent columns.
     fn check_present(&self, table: &Table) -> Result<()> {
         let is_absent = |field: &&Field| !table.names().any(|name| name == field.name);
         let absent: Vec<_> = self.fields.iter().filter(is_absent).collect();
@@ -178,14 +182,15 @@ impl Field {
                 FieldKind::Categorical { levels },
                 Values::Categorical {
                     codes,
-                    levels: theirs,
+                    levels: table_levels,
                 },
             ) => {
-                let index = Index::of(levels);
-                let map: Vec<u32> = theirs.iter().map(|text| index.code(text)).collect();
+                let index = NameIndex::of(levels);
+                let code_of_level: Vec<u32> =
+                    table_levels.iter().map(|text| index.code(text)).collect();
                 let codes = codes
                     .iter()
-                    .map(|&code| map.get(code as usize).copied().unwrap_or(code))
+                    .map(|&code| code_of_level.get(code as usize).copied().unwrap_or(code))
                     .collect();
                 Values::Categorical {
                     codes,
@@ -193,7 +198,7 @@ impl Field {
                 }
             }
             (FieldKind::Categorical { levels }, Values::Numeric(values)) => {
-                let index = Index::of(levels);
+                let index = NameIndex::of(levels);
                 let code = |value: &f64| {
                     if value.is_nan() {
                         MISSING
@@ -213,7 +218,8 @@ impl Field {
         })
     }
 
-    /// A column without a single number (all missing, or text) arrives as categories.
+    /// Converts a column of categories, as a reader makes it from a column without numbers, to
+    /// numbers.
     fn numbers_of(&self, codes: &[u32], levels: &[String]) -> Result<Values> {
         let mut values = Vec::with_capacity(codes.len());
         for (row, &code) in codes.iter().enumerate() {
@@ -234,26 +240,27 @@ impl Field {
     }
 }
 
-/// The codes of names, found by bisection: a column of very many categories is looked up once per cell.
+/// Looks up category codes by name with a binary search; a linear search per cell would be too slow
+/// for many categories.
 #[derive(Debug)]
-pub(crate) struct Index<'a> {
+pub(crate) struct NameIndex<'a> {
     names: &'a [String],
-    /// Codes in the order of their names.
+    /// Codes sorted by their names.
     order: Vec<u32>,
 }
 
-impl<'a> Index<'a> {
+impl<'a> NameIndex<'a> {
     pub(crate) fn of(names: &'a [String]) -> Self {
         let mut order: Vec<u32> = (0..names.len() as u32).collect();
         order.sort_by_key(|&code| &names[code as usize]);
         Self { names, order }
     }
 
-    /// The code of a name; the first one where a name stands twice.
+    /// The code of a name; the first one if a name occurs twice.
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
         let name_of = |code: u32| self.names[code as usize].as_str();
-        let at = self.order.partition_point(|&code| name_of(code) < name);
-        let code = self.order.get(at).copied()?;
+        let position = self.order.partition_point(|&code| name_of(code) < name);
+        let code = self.order.get(position).copied()?;
         (name_of(code) == name).then_some(code)
     }
 
@@ -288,7 +295,7 @@ mod tests {
         assert_eq!(codes, &[1, UNSEEN, MISSING]);
     }
 
-    /// A scan per cell would take 10^10 comparisons here, beyond any patience.
+    /// A linear search per cell would take 10^10 comparisons.
     #[test]
     fn very_many_categories_are_found_in_any_order() {
         let n = 100_000_u32;
@@ -312,8 +319,8 @@ mod tests {
             let Values::Categorical { codes, .. } = &aligned.columns()[0].values else {
                 panic!("categories expected")
             };
-            let wanted = (0..n).rev().chain([UNSEEN]);
-            assert!(codes.iter().copied().eq(wanted));
+            let expected = (0..n).rev().chain([UNSEEN]);
+            assert!(codes.iter().copied().eq(expected));
         }
     }
 

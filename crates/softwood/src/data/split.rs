@@ -1,31 +1,32 @@
-//! The split of a dataset into training and validation rows.
+//! Random split of a dataset into training and validation rows.
 
 use crate::data::dataset::Dataset;
 use crate::rng::{Key, shuffle};
 
-/// Least number of rows of which a part is held out.
+/// Smallest number of rows that is split.
 const MIN_ROWS_TO_SPLIT: usize = 40;
-/// Most copies of one deduplicated row that are split one by one.
+/// Largest number of copies of a deduplicated row that are assigned separately.
 const MAX_COPIES: usize = 64;
 
-/// Number of validation rows among `n_rows`; 0 where there are too few rows to split.
+/// Number of validation rows among `n_rows`; 0 if there are too few rows to split.
 pub(crate) fn n_validation_rows(n_rows: usize, fraction: f64) -> usize {
     if n_rows < MIN_ROWS_TO_SPLIT {
         0
     } else {
-        part_of(n_rows, fraction)
+        fraction_of(n_rows, fraction)
     }
 }
 
-/// A fraction of `n` rows, neither none nor all.
-fn part_of(n: usize, fraction: f64) -> usize {
+/// Size of a fraction of `n` rows, at least one and less than all.
+fn fraction_of(n: usize, fraction: f64) -> usize {
     ((n as f64 * fraction).round() as usize).clamp(1, n - 1)
 }
 
-/// Splits deduplicated rows at random into training and validation rows; none where there are too few.
+/// Splits deduplicated rows at random into training and validation rows; `None` if there are too
+/// few.
 ///
-/// The rows are split as they are. Where fewer than [`MIN_ROWS_TO_SPLIT`] differ, each counts as often as it was repeated:
-/// none of a few rows that stand for many can be held out whole.
+/// Each deduplicated row goes to one side. Below [`MIN_ROWS_TO_SPLIT`] distinct rows, the copies of
+/// a row are split instead, because no distinct row can be spared entirely.
 pub(crate) fn train_validation_split(
     data: &Dataset,
     fraction: f64,
@@ -37,47 +38,50 @@ pub(crate) fn train_validation_split(
     let copies = copies_of(data);
     let mut order = copies.clone();
     shuffle(&mut key.rng(), &mut order);
-    let (validation, train) = order.split_at(part_of(order.len(), fraction));
+    let (validation, train) = order.split_at(fraction_of(order.len(), fraction));
     let mut n_copies = vec![0; data.n_rows()];
     for &row in &copies {
         n_copies[row] += 1;
     }
-    let train = part(data, train, &n_copies)?;
-    let validation = part(data, validation, &n_copies)?;
+    let train = subset(data, train, &n_copies)?;
+    let validation = subset(data, validation, &n_copies)?;
     train.check_fit().ok()?;
     Some((train, validation))
 }
 
-/// Number of rows before deduplication: a weight counts as that many rows, but no row as less than one.
+/// Number of rows before deduplication: a weight counts as that many rows, but every row as at
+/// least one.
 pub(crate) fn n_raw_rows(data: &Dataset) -> usize {
     let total: f64 = data.weights().map_or(0.0, |weights| weights.iter().sum());
     data.n_rows().max(total as usize)
 }
 
-/// The rows that are shuffled; where few differ, each as often as it was repeated.
+/// The row indices to shuffle: each row once, or once per copy if there are few distinct rows.
 fn copies_of(data: &Dataset) -> Vec<usize> {
     let n_rows = data.n_rows();
     let Some(weights) = data.weights().filter(|_| n_rows < MIN_ROWS_TO_SPLIT) else {
         return (0..n_rows).collect();
     };
-    let times = |row: usize| (weights[row] as usize).clamp(1, MAX_COPIES);
+    let n_times = |row: usize| (weights[row] as usize).clamp(1, MAX_COPIES);
     (0..n_rows)
-        .flat_map(|row| std::iter::repeat_n(row, times(row)))
+        .flat_map(|row| std::iter::repeat_n(row, n_times(row)))
         .collect()
 }
 
-/// The dataset of the chosen copies; each copy has an equal share of its row's weight.
-fn part(data: &Dataset, chosen: &[usize], n_copies: &[usize]) -> Option<Dataset> {
+/// The dataset of the chosen copies; each copy has an equal share of the weight of its row.
+fn subset(data: &Dataset, chosen: &[usize], n_copies: &[usize]) -> Option<Dataset> {
     let mut counts = vec![0_u32; n_copies.len()];
     for &row in chosen {
         counts[row] += 1;
     }
     let rows: Vec<usize> = (0..counts.len()).filter(|&row| counts[row] > 0).collect();
-    let part = data.take(&rows);
+    let subset = data.take(&rows);
     let share =
         |(&row, weight): (&usize, &f64)| weight * f64::from(counts[row]) / n_copies[row] as f64;
-    let weights = (part.weights()).map(|weights| rows.iter().zip(weights).map(share).collect());
-    part.with_weights(weights).ok()
+    let weights = subset
+        .weights()
+        .map(|weights| rows.iter().zip(weights).map(share).collect());
+    subset.with_weights(weights).ok()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A table: columns of equal length with unique names and no infinities.
+//! A table: columns of equal length with unique names and without infinite numbers.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of these columns.
+    /// A table of the given columns.
     ///
     /// # Errors
     /// When names repeat, lengths differ, or a number is infinite.
@@ -33,7 +33,7 @@ impl Table {
                 let problem = format!("{} cells where the first column has {n_rows}", column.len());
                 return Err(Error::column(&column.name, problem));
             }
-            // a look without an early end first: it takes several cells at once
+            // a pass without early exit comes first, because it vectorises
             if let Values::Numeric(values) = &column.values
                 && values
                     .iter()
@@ -50,7 +50,8 @@ impl Table {
         Ok(Self { columns, n_rows })
     }
 
-    /// A table of columns made from another's, whose names nobody asks for.
+    /// A table of columns derived from another table, without the checks of [`Table::new`]; names
+    /// may be empty.
     pub(crate) fn derived(columns: Vec<Column>, n_rows: usize) -> Self {
         Self { columns, n_rows }
     }
@@ -70,10 +71,10 @@ impl Table {
         self.columns.iter().map(|column| column.name.as_str())
     }
 
-    /// The column of this name.
+    /// The column with this name.
     ///
     /// # Errors
-    /// When there is none; the message lists the names there are.
+    /// When there is no such column; the message lists the column names.
     pub fn column(&self, name: &str) -> Result<&Column> {
         self.columns
             .iter()
@@ -81,44 +82,45 @@ impl Table {
             .ok_or_else(|| Error::column(name, self.absent(name)))
     }
 
-    /// What to say of a name that no column has.
+    /// Error message for a column name that does not exist.
     fn absent(&self, name: &str) -> String {
-        let said = format!("there is no such column; there are {}", self.some_names());
-        let wanted = name.trim().to_lowercase();
-        let near = self
+        let message = format!("there is no such column; there are {}", self.some_names());
+        let normalised = name.trim().to_lowercase();
+        let similar = self
             .names()
-            .find(|near| near.trim().to_lowercase() == wanted);
-        let n_numbers = self
+            .find(|found| found.trim().to_lowercase() == normalised);
+        let n_numeric_names = self
             .names()
             .filter(|name| name.trim().parse::<f64>().is_ok());
-        if let Some(near) = near {
-            format!("{said}; did you mean `{near}`?")
-        } else if 2 * n_numbers.count() > self.columns.len() {
+        if let Some(similar) = similar {
+            format!("{message}; did you mean `{similar}`?")
+        } else if 2 * n_numeric_names.count() > self.columns.len() {
             format!(
-                "{said}; these look like cells: the first line must hold the names of the columns"
+                "{message}; these look like cells: the first line must hold the names of the columns"
             )
         } else {
-            said
+            message
         }
     }
 
-    /// The first names, and whether there are more; blanks at the ends of a name are shown.
+    /// The first column names, with an ellipsis where there are more. Names with leading or
+    /// trailing blanks are shown in backticks.
     pub(crate) fn some_names(&self) -> String {
-        let shown = |name: &str| {
+        let quoted_if_padded = |name: &str| {
             if name.trim() == name {
                 name.to_owned()
             } else {
                 format!("`{name}`")
             }
         };
-        let mut names: Vec<String> = self.names().take(20).map(shown).collect();
+        let mut names: Vec<String> = self.names().take(20).map(quoted_if_padded).collect();
         if self.columns.len() > names.len() {
             names.push("...".to_owned());
         }
         names.join(", ")
     }
 
-    /// The rows given, in that order.
+    /// The given rows, in that order.
     #[must_use]
     pub fn take(&self, rows: &[usize]) -> Self {
         Self {
@@ -144,24 +146,24 @@ impl Table {
         }
     }
 
-    /// Puts a column of as many cells in the place of another.
-    pub(crate) fn put(&mut self, at: usize, column: Column) {
+    /// Replaces a column by another one of the same length.
+    pub(crate) fn replace_column(&mut self, index: usize, column: Column) {
         debug_assert_eq!(column.len(), self.n_rows);
-        self.columns[at] = column;
+        self.columns[index] = column;
     }
 
-    /// All rows as a view.
+    /// A view of a range of rows.
     pub fn rows(&self, range: Range<usize>) -> Rows<'_> {
         Rows { table: self, range }
     }
 }
 
-/// A run of rows of a table whose columns stand in the order of a model's schema.
+/// A contiguous range of rows of a table whose columns are in the order of a model's schema.
 #[derive(Debug, Clone)]
 pub struct Rows<'a> {
     /// The table, aligned by [`crate::Schema::align`].
     pub table: &'a Table,
-    /// Which of its rows.
+    /// The rows in view.
     pub range: Range<usize>,
 }
 

@@ -1,8 +1,9 @@
-//! The target of a dataset: numbers or classes, its standard units, the floor that its resolution sets.
+//! The target of a dataset: values or classes, standard units, and the floor of predicted standard
+//! deviations.
 
-use crate::data::column::{MISSING, Values};
+use crate::data::column::{Column, MISSING, Values};
 use crate::data::dataset::Dataset;
-use crate::data::schema::{Index, Labels, Schema, Task};
+use crate::data::schema::{Labels, NameIndex, Schema, Task};
 use crate::data::table::Table;
 use crate::error::{Error, Result};
 use crate::store::record::Record;
@@ -38,31 +39,32 @@ impl Target {
     }
 }
 
-/// An affine map of the target: y = shift + scale * z.
+/// An affine map between the target `y` and its standardised value `z`: `y = shift + scale * z`.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct TargetUnits {
     pub(crate) shift: f64,
     pub(crate) scale: f64,
 }
 
-/// Floor of a predicted standard deviation in standard units, where the target is continuous.
+/// Floor of predicted standard deviations in standard units, for a continuous target.
 pub(crate) const MIN_SCALE: f64 = 1e-3;
-/// A target is a coarse grid where this many rows, on average, share each value, ...
+/// A target lies on a coarse grid if at least this many rows share each value on average, ...
 const ROWS_PER_VALUE: usize = 8;
-/// ... and there are at most this many values. A finer grid (a measurement rounded to three digits) resolves more than
-/// any model and needs no floor.
+/// ... and there are at most this many values. A finer grid, such as a measurement rounded to three
+/// digits, resolves more than any model and needs no floor.
 const MAX_VALUES: usize = 32;
 
-/// Standard units of a numeric target, and the floor of its predicted standard deviations.
+/// Standard units of a numeric target and the floor of its predicted standard deviations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TargetStandard {
     pub(crate) units: TargetUnits,
-    /// Least standard deviation in standard units: a small constant, or half the step of a target that stands on a grid.
+    /// Smallest standard deviation in standard units: [`MIN_SCALE`], or half the step of a target
+    /// on a coarse grid.
     pub(crate) floor: f64,
 }
 
 impl TargetStandard {
-    /// The units and the floor of these values; weights count repetitions.
+    /// Units and floor of these values; weights count as repetitions.
     pub(crate) fn of(values: &[f64], weights: Option<&[f64]>) -> Self {
         let units = TargetUnits::fit(values, weights);
         let half_step = resolution(values, weights).map_or(0.0, |step| 0.5 * step / units.scale);
@@ -72,7 +74,7 @@ impl TargetStandard {
         }
     }
 
-    /// Those of the target of some rows of a dataset; identity units for classes.
+    /// Units and floor of the target of the given rows; identity units for classes.
     pub(crate) fn of_rows(data: &Dataset, rows: &[u32], weights: &[f64]) -> Self {
         match data.target() {
             Target::Numeric(values) => {
@@ -120,7 +122,7 @@ impl TargetUnits {
         (value - self.shift) / self.scale
     }
 
-    /// The target of some rows as learners take it: numbers in standard units, or class codes.
+    /// The target of the given rows in training units: standardised numbers, or class codes.
     pub(crate) fn encode(&self, target: &Target, rows: impl Iterator<Item = usize>) -> Vec<f32> {
         match target {
             Target::Numeric(values) => rows.map(|row| self.apply(values[row]) as f32).collect(),
@@ -128,10 +130,10 @@ impl TargetUnits {
         }
     }
 
-    /// The units that a record holds.
+    /// Reads the units from a record.
     ///
     /// # Errors
-    /// When there are none, or they are not finite, or the scale is not positive.
+    /// When the units are absent or not finite, or the scale is not positive.
     pub(crate) fn from_record(record: &Record) -> Result<Self> {
         let units: Self = record.part("standard")?;
         if units.shift.is_finite() && units.scale.is_finite() && units.scale > 0.0 {
@@ -144,9 +146,10 @@ impl TargetUnits {
     }
 }
 
-/// The step of the coarse grid that the values stand on, or `None` where they are a matter of degree.
+/// The step of the coarse grid that the values lie on; `None` for a continuous target.
 ///
-/// A density can be made arbitrarily high on repeated values; half the step is the finest scale that means anything.
+/// A density can be arbitrarily high at repeated values; half the step is the smallest meaningful
+/// scale.
 fn resolution(values: &[f64], weights: Option<&[f64]>) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -156,7 +159,7 @@ fn resolution(values: &[f64], weights: Option<&[f64]>) -> Option<f64> {
         .filter(|gap| *gap > 0.0)
         .collect();
     let n_values = gaps.len() + 1;
-    // repeated rows may arrive as one row of their summed weight
+    // equal rows may arrive as one row with the sum of their weights
     let n_rows = weights.map_or(values.len() as f64, |weights| weights.iter().sum());
     let is_coarse = n_values <= MAX_VALUES && n_rows >= (ROWS_PER_VALUE * n_values) as f64;
     if gaps.is_empty() || !is_coarse {
@@ -170,20 +173,14 @@ impl Schema {
     /// The target of a labelled table.
     ///
     /// # Errors
-    /// When the column is absent, a cell is missing, or holds text or an unknown class.
+    /// When the column is absent, or a cell is missing, is not a number (regression) or is not a
+    /// class of the schema.
     pub fn target_of(&self, table: &Table) -> Result<Target> {
         let column = table.column(&self.target)?;
-        let missing = |row: usize| {
-            Error::cell(
-                &self.target,
-                row + 1,
-                "the target cell is missing; drop the row or fill the cell",
-            )
-        };
         match (&self.task, &column.values) {
             (Task::Regression, Values::Numeric(values)) => {
                 match values.iter().position(|value| value.is_nan()) {
-                    Some(row) => Err(missing(row)),
+                    Some(row) => Err(self.missing_target(row)),
                     None => Ok(Target::Numeric(values.clone())),
                 }
             }
@@ -197,39 +194,47 @@ impl Schema {
                 );
                 Err(Error::cell(&self.target, row + 1, problem))
             }
-            (Task::Classification { classes }, values) => {
-                let codes = class_codes(values, classes);
-                let code = |row: usize| {
-                    let name = || class_name(values, row).ok_or_else(|| missing(row));
-                    codes(row).map_or_else(
-                        || {
-                            let problem = format!(
-                                "`{}` is not a class of the model; it knows {}",
-                                name()?,
-                                classes.join(", ")
-                            );
-                            Err(Error::cell(&self.target, row + 1, problem))
-                        },
-                        Ok,
-                    )
-                };
-                let codes = (0..table.n_rows()).map(code);
-                codes.collect::<Result<_>>().map(Target::Classes)
-            }
+            (Task::Classification { classes }, _) => self.class_target(column, classes),
         }
+    }
+
+    fn class_target(&self, column: &Column, classes: &[String]) -> Result<Target> {
+        let code_of_row = class_codes(&column.values, classes);
+        let code = |row: usize| {
+            if let Some(code) = code_of_row(row) {
+                return Ok(code);
+            }
+            let Some(name) = class_name(&column.values, row) else {
+                return Err(self.missing_target(row));
+            };
+            let problem = format!(
+                "`{name}` is not a class of the model; it knows {}",
+                classes.join(", ")
+            );
+            Err(Error::cell(&self.target, row + 1, problem))
+        };
+        let codes = (0..column.len()).map(code);
+        codes.collect::<Result<_>>().map(Target::Classes)
+    }
+
+    fn missing_target(&self, row: usize) -> Error {
+        let problem = "the target cell is missing; drop the row or fill the cell";
+        Error::cell(&self.target, row + 1, problem)
     }
 }
 
-/// The class code of a row, by its level or its number; none where the cell is missing or no such class is known.
+/// A function from the row to its class code, by category or by number; `None` for a missing cell
+/// or an unknown class.
 fn class_codes<'a>(
     values: &'a Values,
     classes: &'a [String],
 ) -> Box<dyn Fn(usize) -> Option<u32> + 'a> {
-    let index = Index::of(classes);
+    let index = NameIndex::of(classes);
     match values {
         Values::Categorical { codes, levels } => {
-            let of_level: Vec<Option<u32>> = levels.iter().map(|name| index.find(name)).collect();
-            Box::new(move |row| of_level.get(codes[row] as usize).copied().flatten())
+            let code_of_level: Vec<Option<u32>> =
+                levels.iter().map(|name| index.find(name)).collect();
+            Box::new(move |row| code_of_level.get(codes[row] as usize).copied().flatten())
         }
         Values::Numeric(numbers) => Box::new(move |row| {
             let number = Some(numbers[row]).filter(|number| !number.is_nan())?;
@@ -247,7 +252,7 @@ fn class_name(values: &Values, row: usize) -> Option<String> {
     }
 }
 
-/// Class names that occur: numbers in numeric order, texts by name.
+/// Names of the classes that occur: numbers in numeric order, texts in the order of the levels.
 pub(crate) fn classes_of(values: &Values) -> Vec<String> {
     match values {
         Values::Numeric(numbers) => {
@@ -275,13 +280,13 @@ pub(crate) fn classes_of(values: &Values) -> Vec<String> {
     }
 }
 
-/// Truth values arrive as categories: their names tell them.
+/// The type of class labels. Booleans arrive as categories and are recognised by their names.
 pub(crate) fn labels_of(values: &Values) -> Labels {
     match values {
         Values::Numeric(_) => Labels::Number,
         Values::Categorical { levels, .. } => {
-            let is_truth = |name: &String| name == "true" || name == "false";
-            if levels.iter().all(is_truth) {
+            let is_boolean = |name: &String| name == "true" || name == "false";
+            if levels.iter().all(is_boolean) {
                 Labels::Boolean
             } else {
                 Labels::Text

@@ -1,7 +1,7 @@
-//! Categories that training never saw: each member takes such a category for one that training did see.
+//! Categories that did not occur in training: each member replaces such a category by one that did.
 //!
-//! A member takes the same known category on every row, so that members disagree about an unseen category as much as the known
-//! ones differ.
+//! A member uses the same replacement on every row, so members disagree about an unseen category as
+//! much as the known categories differ.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::rng::{Key, below};
 use crate::store::record::Record;
 
-/// Which known category each member takes an unseen one for.
+/// The known category that each member substitutes for an unseen one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct UnseenSubstitutes(Option<Key>);
 
@@ -18,20 +18,22 @@ impl UnseenSubstitutes {
         Self(Some(key))
     }
 
-    /// Those of a record. Files of the first versions hold no key: their substitutes depend on the member alone.
+    /// Reads the substitutes from a record. Files of the first versions hold no key: their
+    /// substitutes depend on the member alone.
     ///
     /// # Errors
-    /// When the record holds something else in the place of the key.
+    /// When the key in the record cannot be read.
     pub(crate) fn from_record(record: &Record) -> Result<Self> {
         record.part("unseen").map(Self)
     }
 
-    /// What a record holds under the name `unseen`.
+    /// The value that a record stores as `unseen`.
     pub(crate) fn stored(self) -> Option<Key> {
         self.0
     }
 
-    /// One of the known codes of a column for a member, the same on every row; none where there are no known codes.
+    /// The known code that a member substitutes in a column, the same on every row; `None` if there
+    /// are no known codes.
     pub(crate) fn code(self, member: usize, column: usize, known: &Range<usize>) -> Option<usize> {
         let (member, column) = (member as u64, column as u64);
         let key = match self.0 {
@@ -42,14 +44,14 @@ impl UnseenSubstitutes {
     }
 }
 
-/// A cell whose category training never saw.
+/// A cell whose category did not occur in training.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnseenCell {
-    /// Row, counted from the first row of the block.
+    /// Row index within the block.
     pub(crate) row: usize,
     /// Index of the column.
     pub(crate) column: usize,
-    /// Codes (inputs or bins) of the categories that training saw.
+    /// Codes (inputs or bins) of the categories that occurred in training.
     pub(crate) known: Range<usize>,
 }
 

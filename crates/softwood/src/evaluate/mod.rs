@@ -1,5 +1,5 @@
-//! Fit and score by a protocol: how rows are split, how folds are run, what is reported. And out-of-domain alarms, and what
-//! columns are worth.
+//! Evaluation: protocols that split the rows, runs of all folds, scores and reports; out-of-domain
+//! detection.
 
 pub(crate) mod ood;
 pub(crate) mod protocol;

@@ -1,62 +1,65 @@
-//! Out-of-domain alarms: how well each kind of uncertainty tells the rows of two tables apart.
+//! Out-of-domain detection: how well each kind of uncertainty separates the rows of two tables.
 
 use serde::Serialize;
 
+use crate::distribution::Distribution;
 use crate::error::{Error, Result};
-use crate::model::Distribution;
 use crate::predictive::block::Head;
 use crate::score::auroc::auroc;
 use crate::score::one_split::one_split;
 
-/// How well total, data and knowledge uncertainty tell rows of the model's domain from others.
+/// How well total, data and knowledge uncertainty separate in-domain rows from out-of-domain rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ood {
-    /// Rows of the domain.
+    /// Number of in-domain rows.
     pub n_in: usize,
-    /// Rows outside it.
+    /// Number of out-of-domain rows.
     pub n_out: usize,
-    /// By knowledge and data uncertainty together.
+    /// By total uncertainty.
     pub total: Separation,
-    /// By what the model takes for noise.
+    /// By data (aleatoric) uncertainty.
     pub data: Separation,
-    /// By what the model has not seen.
+    /// By knowledge (epistemic) uncertainty.
     pub knowledge: Separation,
 }
 
-/// How well one uncertainty tells two tables apart. Its values are those that predictions show: standard deviations in
-/// the target's units (regression), or nats (classification).
+/// How well one kind of uncertainty separates two tables. Values are those that predictions report:
+/// standard deviations in the target's units (regression), or nats (classification).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Separation {
-    /// Probability that a row outside is more uncertain than one inside, ties counting one half.
+    /// Probability that an out-of-domain row is more uncertain than an in-domain row, ties counting
+    /// one half.
     pub auroc: f64,
-    /// AUROC of a tree with one split on the uncertainty; it does not ask which side is outside, and is at least 1/2.
+    /// AUROC of a tree with one split on the uncertainty; at least 1/2, because either side may be
+    /// out of domain.
     pub one_split_auroc: f64,
-    /// The threshold of that split; none where all values are equal.
+    /// Threshold of that split; `None` if all values are equal.
     pub threshold: Option<f64>,
-    /// Median of the rows inside.
+    /// Median over the in-domain rows.
     pub median_in: f64,
-    /// Median of the rows outside.
+    /// Median over the out-of-domain rows.
     pub median_out: f64,
 }
 
-/// Compares a model's uncertainty on rows of its domain with that on rows outside.
+/// Compares the uncertainty of a model on in-domain rows with that on out-of-domain rows.
 ///
 /// # Errors
-/// When one of the tables has no rows, the two answers are of different tasks, or the model cannot answer.
+/// When one of the tables has no rows, the two predictions are of different tasks, or the model
+/// cannot predict.
 pub fn ood(inside: &Distribution<'_>, outside: &Distribution<'_>) -> Result<Ood> {
     for (distribution, which) in [(inside, "inside"), (outside, "outside")] {
         if distribution.n_rows() == 0 {
             return Err(Error::Table(format!(
-                "there are no rows {which} to compare"
+                "there are no rows {which} the domain; give a table with at least one row"
             )));
         }
     }
     if is_regression(inside) != is_regression(outside) {
         return Err(Error::Table(
-            "variances and entropies do not compare: ask one model for both".to_owned(),
+            "variances and entropies do not compare: use one model for both tables".to_owned(),
         ));
     }
-    let (inner, outer) = (levels(inside)?, levels(outside)?);
+    let (inner, outer) = (uncertainties(inside)?, uncertainties(outside)?);
     let [total, data, knowledge] = [0, 1, 2].map(|kind| separation(&inner[kind], &outer[kind]));
     Ok(Ood {
         n_in: inside.n_rows(),
@@ -71,9 +74,9 @@ fn is_regression(distribution: &Distribution<'_>) -> bool {
     matches!(distribution.head(), Head::Normal { .. })
 }
 
-/// Total, data and knowledge uncertainty of each row. Standard deviations rank as variances do, and stay finite where
-/// those do not.
-fn levels(distribution: &Distribution<'_>) -> Result<[Vec<f64>; 3]> {
+/// Total, data and knowledge uncertainty of each row. Standard deviations have the order of
+/// variances and do not overflow.
+fn uncertainties(distribution: &Distribution<'_>) -> Result<[Vec<f64>; 3]> {
     if is_regression(distribution) {
         let moments = distribution.moments()?;
         return Ok([moments.sd, moments.data_sd, moments.knowledge_sd]);
@@ -108,8 +111,9 @@ mod tests {
     use softwood_testkit::close;
 
     #[test]
-    fn both_areas_of_eight_rows() {
-        // by hand: 4 of 16 pairs are in order; the split at 0.65 leaves one of the four inside rows on the other side
+    fn auroc_and_one_split_auroc_of_eight_rows() {
+        // by hand: 4 of 16 pairs are in order; the split at 0.65 leaves one of the four inside rows
+        // on the other side
         let found = separation(&[0.1, 0.8, 0.9, 0.95], &[0.2, 0.3, 0.4, 0.5]);
         close(&[found.auroc, found.one_split_auroc], &[0.25, 0.875], 1e-15);
         close(

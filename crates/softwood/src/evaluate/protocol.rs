@@ -1,4 +1,4 @@
-//! Protocols: which rows train, which are held out for early stopping, which test.
+//! Protocols: which rows are for training, validation and testing.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,55 +9,56 @@ use crate::error::{Error, Result};
 use crate::evaluate::splits_file;
 use crate::rng::{Key, shuffle};
 
-/// Row numbers of one fold.
+/// Row indices of one fold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Split {
-    /// Rows to train on.
+    /// Training rows.
     pub train: Vec<usize>,
-    /// Rows free for early stopping and choices; may be empty.
+    /// Validation rows for early stopping and model selection; may be empty.
     pub held_out: Vec<usize>,
-    /// Rows to score.
+    /// Test rows.
     pub test: Vec<usize>,
 }
 
 /// How an evaluation splits the rows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Protocol {
-    /// `holdout:F`: one split, a share F of the rows as test.
+    /// `holdout:F`: one split with a share F of the rows for testing.
     Holdout(f64),
-    /// `cv:K`: each of K folds is the test rows once.
+    /// `cv:K`: K-fold cross-validation.
     Cv(usize),
-    /// `paper:F,K`: a share F as test for all folds; of the rest, each of K folds is held out once while the others train.
+    /// `paper:F,K`: a share F of the rows for testing in all folds; of the others, each of K folds
+    /// is the validation set once while the rest is for training.
     Paper {
-        /// Share of the rows to test on.
+        /// Share of the test rows.
         test: f64,
-        /// Folds of the rest.
+        /// Number of folds of the other rows.
         folds: usize,
     },
     /// `splits:FILE`: splits from a table with one row for each row of the data.
     Splits(PathBuf),
 }
 
-/// Label of the stream that orders the rows.
+/// Random stream of the order of the rows.
 const ORDER: u64 = 0x006f_7264_6572;
 
 impl Protocol {
-    /// Reads a protocol as typed by a user.
+    /// Parses a protocol.
     ///
     /// # Errors
-    /// [`Error::Parameters`] says what would be right.
+    /// [`Error::Parameters`] lists the valid forms.
     pub fn parse(text: &str) -> Result<Self> {
-        let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+        let (name, arguments) = text.split_once(':').unwrap_or((text, ""));
         let parsed = match name {
-            "holdout" => share(rest).map(Self::Holdout),
-            "cv" => folds(rest).map(Self::Cv),
-            "paper" => rest.split_once(',').and_then(|(test, k)| {
+            "holdout" => share(arguments).map(Self::Holdout),
+            "cv" => folds(arguments).map(Self::Cv),
+            "paper" => arguments.split_once(',').and_then(|(test, k)| {
                 Some(Self::Paper {
                     test: share(test)?,
                     folds: folds(k)?,
                 })
             }),
-            "splits" if !rest.is_empty() => Some(Self::Splits(PathBuf::from(rest))),
+            "splits" if !arguments.is_empty() => Some(Self::Splits(PathBuf::from(arguments))),
             _ => None,
         };
         parsed.ok_or_else(|| {
@@ -68,16 +69,21 @@ impl Protocol {
         })
     }
 
-    /// The splits of `data`. `given` is the table of a splits file, for [`Protocol::Splits`]. The seed draws the order
-    /// of the rows for the others.
+    /// The splits of `data`. `splits_table` is the table of a splits file, for
+    /// [`Protocol::Splits`]; the other protocols shuffle the rows with `seed`.
     ///
     /// # Errors
-    /// When there are too few rows, or the splits table does not fit the data.
-    pub fn splits(&self, data: &Dataset, seed: u64, given: Option<&Table>) -> Result<Vec<Split>> {
+    /// When there are too few rows, or the splits table does not match the data.
+    pub fn splits(
+        &self,
+        data: &Dataset,
+        seed: u64,
+        splits_table: Option<&Table>,
+    ) -> Result<Vec<Split>> {
         let n_rows = data.n_rows();
         let splits = match self {
             Self::Holdout(test) => {
-                let (test, train) = parted(shuffled(n_rows, seed), *test);
+                let (test, train) = split_by_share(shuffled(n_rows, seed), *test);
                 vec![Split {
                     train,
                     held_out: Vec::new(),
@@ -86,11 +92,11 @@ impl Protocol {
             }
             Self::Cv(folds) => cross_validation(&shuffled(n_rows, seed), *folds),
             Self::Paper { test, folds } => {
-                let (test, rest) = parted(shuffled(n_rows, seed), *test);
-                hold_out_in_turn(&rest, *folds, &test)
+                let (test, others) = split_by_share(shuffled(n_rows, seed), *test);
+                rotate_validation(&others, *folds, &test)
             }
             Self::Splits(path) => {
-                let table = given.ok_or_else(|| {
+                let table = splits_table.ok_or_else(|| {
                     Error::file(path, "the table of splits was not read before it was used")
                 })?;
                 splits_file::splits(table, n_rows).map_err(|error| error.within(path))?
@@ -128,13 +134,13 @@ fn shuffled(n_rows: usize, seed: u64) -> Vec<usize> {
     rows
 }
 
-/// The first `share` of the rows and the rest.
-fn parted(mut rows: Vec<usize>, share: f64) -> (Vec<usize>, Vec<usize>) {
-    let rest = rows.split_off((share * rows.len() as f64).round() as usize);
-    (rows, rest)
+/// The first `share` of the rows, and the others.
+fn split_by_share(mut rows: Vec<usize>, share: f64) -> (Vec<usize>, Vec<usize>) {
+    let others = rows.split_off((share * rows.len() as f64).round() as usize);
+    (rows, others)
 }
 
-/// Bounds of fold `fold` of `folds`, whose lengths differ by at most one.
+/// Range of fold `fold` of `folds`; the lengths differ by at most one.
 fn fold_range(n_rows: usize, folds: usize, fold: usize) -> std::ops::Range<usize> {
     fold * n_rows / folds..(fold + 1) * n_rows / folds
 }
@@ -156,7 +162,7 @@ fn cross_validation(rows: &[usize], folds: usize) -> Vec<Split> {
         .collect()
 }
 
-fn hold_out_in_turn(rows: &[usize], folds: usize, test: &[usize]) -> Vec<Split> {
+fn rotate_validation(rows: &[usize], folds: usize, test: &[usize]) -> Vec<Split> {
     (0..folds)
         .map(|fold| {
             let range = fold_range(rows.len(), folds, fold);
@@ -169,7 +175,7 @@ fn hold_out_in_turn(rows: &[usize], folds: usize, test: &[usize]) -> Vec<Split> 
         .collect()
 }
 
-/// Refuses splits that cannot be run.
+/// Checks that every fold has training and test rows and that all rows exist.
 pub(crate) fn check(splits: &[Split], n_rows: usize) -> Result<()> {
     for (fold, split) in splits.iter().enumerate() {
         let problem = if split.train.len() < MIN_ROWS {

@@ -1,4 +1,5 @@
-//! What an evaluation says: scores and costs per model and fold, and their mean and spread.
+//! Reports of an evaluation: scores and costs per model and fold, their mean and standard
+//! deviation.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +17,11 @@ pub struct FoldReport {
     pub scores: Scores,
     /// Wall time of the fit.
     pub fit_seconds: f64,
-    /// Wall time of asking for the moments or probabilities of the test rows.
+    /// Wall time of the prediction of moments or class probabilities for the test rows.
     pub predict_seconds: f64,
-    /// Greatest memory in use by the whole process so far; 0 where the system does not tell.
+    /// Peak memory of the whole process so far; 0 if the operating system does not report it.
     pub peak_rss_bytes: u64,
-    /// What the model chose on held-out rows, as a user reads it.
+    /// Result of model selection on validation rows, as shown to users.
     pub chosen: String,
 }
 
@@ -29,39 +30,39 @@ pub struct FoldReport {
 pub struct ModelReport {
     /// Name of the family.
     pub model: String,
-    /// Parameters given.
+    /// Parameters of the model.
     pub params: ModelSpec,
-    /// Each fold.
+    /// One report per fold.
     pub folds: Vec<FoldReport>,
-    /// Mean over folds of every score and cost, over the folds that have it.
+    /// Mean of every score and cost over the folds that have it.
     pub mean: BTreeMap<String, f64>,
-    /// Standard deviation over folds, dividing by n - 1; 0 for one fold.
+    /// Standard deviation over folds, divided by n - 1; 0 for one fold.
     pub sd: BTreeMap<String, f64>,
 }
 
 /// A whole evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// The protocol, as typed.
+    /// The protocol, as given.
     pub protocol: String,
-    /// Rows of the table.
+    /// Number of rows of the table.
     pub n_rows: usize,
     /// The seed.
     pub seed: u64,
-    /// Each model.
+    /// One report per model.
     pub models: Vec<ModelReport>,
 }
 
 impl ModelReport {
-    /// Gathers folds and computes mean and standard deviation.
+    /// Collects the folds and computes means and standard deviations.
     pub(crate) fn new(params: ModelSpec, folds: Vec<FoldReport>) -> Self {
         let mut columns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for fold in &folds {
-            for (name, value) in fold.numbers() {
+            for (name, value) in fold.named_values() {
                 columns.entry(name).or_default().push(value);
             }
         }
-        let summarised = |summary: fn(&[f64]) -> f64| {
+        let summaries = |summary: fn(&[f64]) -> f64| {
             columns
                 .iter()
                 .map(|(name, values)| (name.clone(), summary(values)))
@@ -70,8 +71,8 @@ impl ModelReport {
         Self {
             model: params.family().name().to_owned(),
             params,
-            mean: summarised(mean),
-            sd: summarised(standard_deviation),
+            mean: summaries(mean),
+            sd: summaries(standard_deviation),
             folds,
         }
     }
@@ -79,7 +80,7 @@ impl ModelReport {
 
 impl FoldReport {
     /// Scores and costs by name.
-    fn numbers(&self) -> impl Iterator<Item = (String, f64)> {
+    fn named_values(&self) -> impl Iterator<Item = (String, f64)> {
         let costs = [
             ("fit_seconds", self.fit_seconds),
             ("predict_seconds", self.predict_seconds),

@@ -1,4 +1,4 @@
-//! Runs the folds of an evaluation side by side.
+//! Runs all folds of an evaluation in parallel.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -6,24 +6,26 @@ use std::time::Instant;
 
 use crate::data::dataset::Dataset;
 use crate::data::target::Target;
+use crate::distribution::Distribution;
 use crate::error::{Error, Result};
 use crate::evaluate::protocol::{Split, check};
 use crate::evaluate::report::{FoldReport, ModelReport};
 use crate::evaluate::scores::score;
 use crate::fit::Run;
-use crate::model::Distribution;
 use crate::models::registry::ModelSpec;
 use crate::observer::{Observer, Progress};
 use crate::par::Pool;
 use crate::predictive::block::Head;
 use crate::rng::Key;
 
-/// Fits and scores every model_spec on every split. Folds run side by side, one thread each; a single one gets all threads.
+/// Fits and scores every model on every split. Folds run in parallel, one thread each; a single
+/// fold gets all threads.
 ///
-/// The numbers of fold `k` come from `Key::from_seed(seed).child(k)`, so no result depends on threads.
+/// Fold `k` draws its random numbers from `Key::from_seed(seed).child(k)`, so that no result
+/// depends on the number of threads.
 ///
 /// # Errors
-/// The first failure of a fold, in the order of models and folds; messages about the table name the fold.
+/// The first error, in the order of models and folds; errors about the table name the fold.
 pub fn evaluate(
     models: &[ModelSpec],
     data: &Dataset,
@@ -34,19 +36,19 @@ pub fn evaluate(
 ) -> Result<Vec<ModelReport>> {
     check(splits, data.n_rows())?;
     let n_jobs = models.len() * splits.len();
-    let own = Pool::new(1)?;
+    let single_thread = Pool::new(1)?;
     let job = FoldJob {
         data,
         key: Key::from_seed(seed),
-        pool: if n_jobs == 1 { pool } else { &own },
+        pool: if n_jobs == 1 { pool } else { &single_thread },
         observer,
         n_jobs,
         n_done: AtomicUsize::new(0),
-        is_over: AtomicBool::new(false),
+        has_failed: AtomicBool::new(false),
     };
     let work = |index: usize| {
-        let (model_spec, fold) = (index / splits.len(), index % splits.len());
-        job.run(&models[model_spec], &splits[fold], fold)
+        let (model, fold) = (index / splits.len(), index % splits.len());
+        job.run(&models[model], &splits[fold], fold)
     };
     let results = if n_jobs == 1 {
         vec![work(0)]
@@ -61,7 +63,7 @@ pub fn evaluate(
     Ok(models.iter().map(report).collect())
 }
 
-/// All results, or the first failure that did not merely follow from another.
+/// All reports, or the first error other than a cancellation, which may follow from another error.
 fn in_order(results: Vec<Result<FoldReport>>) -> Result<Vec<FoldReport>> {
     let mut reports = Vec::with_capacity(results.len());
     let mut cancelled = None;
@@ -75,7 +77,7 @@ fn in_order(results: Vec<Result<FoldReport>>) -> Result<Vec<FoldReport>> {
     cancelled.map_or(Ok(reports), Err)
 }
 
-/// What all folds share.
+/// State that all folds share.
 struct FoldJob<'a> {
     data: &'a Dataset,
     key: Key,
@@ -83,18 +85,18 @@ struct FoldJob<'a> {
     observer: &'a dyn Observer,
     n_jobs: usize,
     n_done: AtomicUsize,
-    /// Set by the first failure, so that folds not yet begun are not.
-    is_over: AtomicBool,
+    /// Set by the first error; folds that have not started are then skipped.
+    has_failed: AtomicBool,
 }
 
 impl FoldJob<'_> {
     fn run(&self, model_spec: &ModelSpec, split: &Split, fold: usize) -> Result<FoldReport> {
-        if self.is_over.load(Ordering::Relaxed) {
+        if self.has_failed.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
         let result = self.fit_and_score(model_spec, split, fold);
         if result.is_err() {
-            self.is_over.store(true, Ordering::Relaxed);
+            self.has_failed.store(true, Ordering::Relaxed);
         }
         result.map_err(|error| in_fold(error, fold))
     }
@@ -128,7 +130,7 @@ impl FoldJob<'_> {
         predict(&distribution)?;
         let predict_seconds = start.elapsed().as_secs_f64();
         let scores = score(&distribution, test.target(), target_sd(train.target()))?;
-        self.tell()?;
+        self.report_fold()?;
         Ok(FoldReport {
             fold,
             scores,
@@ -139,7 +141,7 @@ impl FoldJob<'_> {
         })
     }
 
-    fn tell(&self) -> Result<()> {
+    fn report_fold(&self) -> Result<()> {
         let progress = Progress {
             stage: "folds",
             done: self.n_done.fetch_add(1, Ordering::Relaxed) + 1,
@@ -154,7 +156,7 @@ impl FoldJob<'_> {
     }
 }
 
-/// What a user would ask of the test rows: the work that `predict_seconds` measures.
+/// Predicts moments or probabilities: the work that `predict_seconds` measures.
 fn predict(distribution: &Distribution<'_>) -> Result<()> {
     match distribution.head() {
         Head::Normal { .. } => distribution.moments().map(drop),
@@ -171,7 +173,7 @@ fn in_fold(error: Error, fold: usize) -> Error {
     }
 }
 
-/// Passes a fold's progress on under its name.
+/// Passes on the progress of a fold under its name.
 struct FoldObserver<'a> {
     outer: &'a dyn Observer,
     name: String,
@@ -187,7 +189,7 @@ impl Observer for FoldObserver<'_> {
     }
 }
 
-/// Standard deviation of a numeric target, dividing by n.
+/// Standard deviation of a numeric target, divided by n.
 fn target_sd(target: &Target) -> Option<f64> {
     let Target::Numeric(values) = target else {
         return None;
@@ -198,7 +200,7 @@ fn target_sd(target: &Target) -> Option<f64> {
     Some((squares / n).sqrt())
 }
 
-/// High-water mark of the process's memory, where the system tells it.
+/// Peak resident memory of the process; 0 if the operating system does not report it.
 fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kibibytes = status

@@ -1,12 +1,12 @@
-//! All scores of a model on labelled rows, by name.
+//! All scores of a prediction on labelled rows, by name.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use crate::data::target::Target;
+use crate::distribution::Distribution;
 use crate::error::{Error, Result};
-use crate::model::Distribution;
 use crate::predictive::categorical::{entropies, most_probable, probabilities};
 use crate::predictive::moments::{MOMENTS, moments};
 use crate::predictive::{crps, density};
@@ -16,12 +16,11 @@ use crate::score::ece::calibration_error;
 use crate::score::log_score::negative_log_likelihood;
 use crate::score::prr;
 
-/// Scores by name. One that the rows do not define (a ratio of errors where there are none, an area with one
-/// class) is left out.
+/// Scores by name. Undefined scores, such as an AUROC of a single class, are absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(transparent)]
 pub struct Scores {
-    /// Name and value.
+    /// Value of each score.
     pub values: BTreeMap<String, f64>,
 }
 
@@ -33,14 +32,15 @@ impl Scores {
     }
 }
 
-/// Scores a distribution against the true targets.
+/// Scores a prediction against the true targets.
 ///
-/// Regression: `log_likelihood`, `rmse`, `crps`, `coverage_50`, `coverage_90`, `coverage_95`, `prr_total`,
-/// `prr_knowledge`, and with `target_sd`, the training target's, `log_likelihood_std` and `rmse_std` in its units.
-/// Classification: `nll`, `error`, `auc`, `ece`, `prr_total`, `prr_knowledge`.
+/// Regression: `log_likelihood`, `rmse`, `crps`, `coverage_50`, `coverage_90`, `coverage_95`,
+/// `prr_total`, `prr_knowledge`, and with the standard deviation `target_sd` of the training target
+/// also `log_likelihood_std` and `rmse_std` in units of it. Classification: `nll`, `error`, `auc`,
+/// `ece`, `prr_total`, `prr_knowledge`.
 ///
 /// # Errors
-/// When the targets do not fit the model's task or the number of rows.
+/// When the targets do not match the task of the model or the number of rows.
 pub fn score(
     distribution: &Distribution<'_>,
     target: &Target,
@@ -87,7 +87,7 @@ fn regression(
         .zip(y)
         .map(|(mean, y)| ((mean - y) / unit).powi(2))
         .collect();
-    // ranks are all that is asked of them, and deviations stay finite where variances do not
+    // only ranks matter here, and standard deviations do not overflow as variances do
     let (total, knowledge): (Vec<f64>, Vec<f64>) = column(3).zip(column(5)).unzip();
     let cdf: Vec<f64> = column(MOMENTS + 1).collect();
     let log_likelihood = mean_of(&column(MOMENTS).collect::<Vec<_>>());
@@ -113,14 +113,15 @@ fn regression(
     Ok(scores)
 }
 
-/// A power of two near the largest error: in its units squares stay in range, and dividing by it costs no digit.
+/// A power of two near the largest error: errors divided by it have squares in range, and the
+/// division is exact.
 pub(crate) fn unit_of(errors: impl Iterator<Item = f64>) -> f64 {
     let largest = errors.fold(0.0, |largest: f64, error| largest.max(error.abs()));
     let unit = largest.log2().floor().exp2();
     if unit.is_normal() { unit } else { 1.0 }
 }
 
-/// Refuses classes that a model of `n_classes` does not have.
+/// Checks that all classes are below `n_classes`.
 pub(crate) fn check_classes(y: &[u32], n_classes: usize) -> Result<()> {
     match y.iter().find(|&&class| class as usize >= n_classes) {
         None => Ok(()),

@@ -1,13 +1,15 @@
-//! Splits from a table with one row for each row of the data, its kind recognised by its columns:
+//! Splits from a table with one row for each row of the data. The column names tell the form of the
+//! table:
 //!
-//! - `perm_0`, `perm_1`, ...: each an ordering of all row numbers, training rows first. How many those are does not
-//!   stand in such a file. Those in circulation have nine tenths of the rows, rounded, where there are several
-//!   orderings, and four fifths where there is one; where the ordering is ascending runs set end to end (folds,
-//!   one after the other), the part ends with the run that ends nearest to four fifths. A column `n_train` overrides this.
+//! - `perm_0`, `perm_1`, ...: each a permutation of all row indices, training rows first. Such a
+//!   file does not hold the number of training rows, unless a column `n_train` does. Published
+//!   files have 90% of the rows, rounded, if there are several permutations, and 80% if there is
+//!   one; if the permutation is a concatenation of ascending runs (one fold after the other),
+//!   training ends with the run that ends nearest to 80%.
 //! - `fold`: the rows of each number are the test rows once, in the order of the numbers.
-//! - `test`, `half_1`, `half_2`, ...: `test` marks the test rows, the others are 0 or 1 in each half; one half
-//!   trains while the other is held out, then the other way round.
-//! - `test` alone: marks the test rows.
+//! - `test`, `half_1`, `half_2`, ...: `test` marks the test rows, the others are 0 or 1 in each
+//!   half; one half is for training and the other for validation, then the other way round.
+//! - `test` alone marks the test rows.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +18,13 @@ use crate::data::table::Table;
 use crate::error::{Error, Result};
 use crate::evaluate::protocol::Split;
 
-/// More runs than this are a random order, not folds set end to end.
+/// A permutation with more ascending runs than this is random, not a concatenation of folds.
 const MAX_RUNS: usize = 32;
 
-/// The splits of a table of a known kind.
+/// Reads the splits from a table.
 ///
 /// # Errors
-/// When the kind is unknown, the number of rows differs, or a cell is not what its kind wants.
+/// When the form is unknown, the number of rows differs, or a cell has an invalid value.
 pub(crate) fn splits(table: &Table, n_rows: usize) -> Result<Vec<Split>> {
     if table.n_rows() != n_rows {
         return Err(Error::Table(format!(
@@ -30,15 +32,15 @@ pub(crate) fn splits(table: &Table, n_rows: usize) -> Result<Vec<Split>> {
             table.n_rows()
         )));
     }
-    let orders = columns(table, "perm_");
+    let permutations = columns(table, "perm_");
     let halves = columns(table, "half_");
     let has = |name: &str| table.names().any(|found| found == name);
-    if !orders.is_empty() {
-        let n_train = given_train(table)?;
-        let several = orders.len() > 1;
-        orders
+    if !permutations.is_empty() {
+        let n_train = read_n_train(table)?;
+        let several = permutations.len() > 1;
+        permutations
             .iter()
-            .map(|column| ordered(column, n_train, several))
+            .map(|column| by_permutation(column, n_train, several))
             .collect()
     } else if has("fold") {
         by_fold(table.column("fold")?)
@@ -53,13 +55,14 @@ pub(crate) fn splits(table: &Table, n_rows: usize) -> Result<Vec<Split>> {
         }])
     } else {
         Err(Error::Table(
-            "no kind of splits has these columns; expected perm_0, perm_1, ..., or fold, or test, or test with half_1, half_2, ..."
+            "the column names match no form of splits; expected perm_0, perm_1, ..., or fold, or \
+             test, or test with half_1, half_2, ..."
                 .to_owned(),
         ))
     }
 }
 
-/// Columns whose name is `prefix` and a number, in the order of the numbers.
+/// Columns whose name is `prefix` followed by a number, in the order of the numbers.
 fn columns<'a>(table: &'a Table, prefix: &str) -> Vec<&'a Column> {
     let numbered = |column: &'a Column| {
         let number = column.name.strip_prefix(prefix)?.parse::<u64>().ok()?;
@@ -70,7 +73,7 @@ fn columns<'a>(table: &'a Table, prefix: &str) -> Vec<&'a Column> {
     found.into_iter().map(|(_, column)| column).collect()
 }
 
-fn given_train(table: &Table) -> Result<Option<usize>> {
+fn read_n_train(table: &Table) -> Result<Option<usize>> {
     let Some(column) = table
         .columns()
         .iter()
@@ -89,11 +92,11 @@ fn given_train(table: &Table) -> Result<Option<usize>> {
     }
 }
 
-fn ordered(column: &Column, n_train: Option<usize>, several: bool) -> Result<Split> {
+fn by_permutation(column: &Column, n_train: Option<usize>, several: bool) -> Result<Split> {
     let numbers = whole_numbers(column)?;
     let n_rows = numbers.len();
     let mut seen = vec![false; n_rows];
-    let mut order = Vec::with_capacity(n_rows);
+    let mut permutation = Vec::with_capacity(n_rows);
     for (at, &number) in numbers.iter().enumerate() {
         let row = usize::try_from(number)
             .ok()
@@ -106,31 +109,31 @@ fn ordered(column: &Column, n_train: Option<usize>, several: bool) -> Result<Spl
                 Error::cell(&column.name, at + 1, problem)
             })?;
         seen[row] = true;
-        order.push(row);
+        permutation.push(row);
     }
-    let n_train = n_train.unwrap_or_else(|| infer_train(&order, several));
-    let test = order.split_off(n_train);
+    let n_train = n_train.unwrap_or_else(|| infer_n_train(&permutation, several));
+    let test = permutation.split_off(n_train);
     Ok(Split {
-        train: order,
+        train: permutation,
         held_out: Vec::new(),
         test,
     })
 }
 
-fn infer_train(order: &[usize], several: bool) -> usize {
-    let part = |share: f64| (share * order.len() as f64).round() as usize;
+fn infer_n_train(permutation: &[usize], several: bool) -> usize {
+    let count = |share: f64| (share * permutation.len() as f64).round() as usize;
     if several {
-        return part(0.9);
+        return count(0.9);
     }
-    let ends: Vec<usize> = (1..order.len())
-        .filter(|&at| order[at] < order[at - 1])
+    let ends: Vec<usize> = (1..permutation.len())
+        .filter(|&at| permutation[at] < permutation[at - 1])
         .collect();
     if ends.len() >= MAX_RUNS {
-        return part(0.8);
+        return count(0.8);
     }
     ends.into_iter()
-        .min_by_key(|end| end.abs_diff(part(0.8)))
-        .unwrap_or(part(0.8))
+        .min_by_key(|end| end.abs_diff(count(0.8)))
+        .unwrap_or(count(0.8))
 }
 
 fn by_fold(column: &Column) -> Result<Vec<Split>> {
@@ -155,8 +158,8 @@ fn by_halves(test: &Column, halves: &[&Column]) -> Result<Vec<Split>> {
     let mut splits = Vec::with_capacity(2 * halves.len());
     for column in halves {
         let half = whole_numbers(column)?;
-        let strays = |row: &usize| (half[*row] == 0 || half[*row] == 1) == (is_test[*row] == 1);
-        if let Some(row) = (0..half.len()).find(strays) {
+        let is_invalid = |row: &usize| (half[*row] == 0 || half[*row] == 1) == (is_test[*row] == 1);
+        if let Some(row) = (0..half.len()).find(is_invalid) {
             let problem = format!("{}: expected 0 or 1, and -1 for test rows", half[row]);
             return Err(Error::cell(&column.name, row + 1, problem));
         }
@@ -171,13 +174,13 @@ fn by_halves(test: &Column, halves: &[&Column]) -> Result<Vec<Split>> {
     Ok(splits)
 }
 
-fn rows_where(numbers: &[i64], wanted: i64) -> Vec<usize> {
+fn rows_where(numbers: &[i64], value: i64) -> Vec<usize> {
     (0..numbers.len())
-        .filter(|&row| numbers[row] == wanted)
+        .filter(|&row| numbers[row] == value)
         .collect()
 }
 
-/// The cells as whole numbers; `false` is 0 and `true` is 1, however a table format spells them.
+/// The cells as integers; `false` is 0 and `true` is 1, in any spelling of the table format.
 fn whole_numbers(column: &Column) -> Result<Vec<i64>> {
     let cell = |row: usize| match &column.values {
         Values::Numeric(values) => whole(values[row]),

@@ -1,13 +1,17 @@
-//! What the columns are worth to a fitted model: every column is shuffled in turn, and what that does to the score, to the
-//! prediction and to knowledge uncertainty is measured.
+//! What the columns are worth to a fitted model: every column is shuffled in turn, and what that
+//! does to the score, to the prediction and to knowledge uncertainty is measured.
 //!
-//! Row `i` of column `c` takes its cell from another row; all its other cells stay. Averaged over the rows:
-//! - the fall of the log-likelihood and the rise of the error say what the model would lose without the column's order;
+//! Row `i` of column `c` takes its cell from another row; all its other cells stay. Averaged over
+//! the rows:
+//! - the fall of the log-likelihood and the rise of the error say what the model would lose without
+//!   the column's order;
 //! - the change of the prediction says how much the answer leans on the column, right or wrong;
-//! - the change of knowledge says how much being sure or unsure hangs on the column, and its shift, with its sign, where
-//!   other cells would lead: below zero, the rows' own cells are what makes the model unsure.
+//! - the change of knowledge says how much being sure or unsure hangs on the column, and its shift,
+//!   with its sign, where other cells would lead: below zero, the rows' own cells are what makes
+//!   the model unsure.
 //!
-//! Cells may come from a reference table instead: then the shift tells which columns make these rows less known than those.
+//! Cells may come from a reference table instead: then the shift tells which columns make these
+//! rows less known than those.
 
 use std::ops::{ControlFlow, Range};
 
@@ -15,9 +19,9 @@ use serde::Serialize;
 
 use crate::data::table::Table;
 use crate::data::target::Target;
+use crate::distribution::Distribution;
 use crate::error::{Error, Result};
 use crate::evaluate::scores::{check_classes, unit_of};
-use crate::model::Distribution;
 use crate::observer::Progress;
 use crate::par::Pool;
 use crate::predictive::block::{Block, Head};
@@ -58,13 +62,15 @@ pub struct ColumnImportance {
     /// By how much the mean log-likelihood of a row falls; none without a target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_likelihood_fall: Option<Estimate>,
-    /// By how much the error rises: root mean square (regression) or share of wrong labels; none without a target.
+    /// By how much the error rises: root mean square (regression) or share of wrong labels; none
+    /// without a target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_rise: Option<Estimate>,
-    /// How far a row's prediction moves: absolute change of the mean in the target's units, or half the sum of the absolute
-    /// changes of the class probabilities.
+    /// How far a row's prediction moves: absolute change of the mean in the target's units, or half
+    /// the sum of the absolute changes of the class probabilities.
     pub prediction_change: Estimate,
-    /// How far a row's knowledge uncertainty moves, up or down: a standard deviation in the target's units, or nats.
+    /// How far a row's knowledge uncertainty moves, up or down: a standard deviation in the
+    /// target's units, or nats.
     pub knowledge_change: Estimate,
     /// The same with its sign: above zero, the cells of other rows make the model less sure.
     pub knowledge_shift: Estimate,
@@ -81,19 +87,23 @@ pub struct Importances {
     pub repeats: usize,
     /// Mean log-likelihood of a row before shuffling; none without a target.
     pub log_likelihood: Option<f64>,
-    /// Root mean square error (regression) or share of wrong labels before shuffling; none without a target.
+    /// Root mean square error (regression) or share of wrong labels before shuffling; none without
+    /// a target.
     pub error: Option<f64>,
-    /// Mean knowledge uncertainty of a row before shuffling: a standard deviation in the target's units, or nats.
+    /// Mean knowledge uncertainty of a row before shuffling: a standard deviation in the target's
+    /// units, or nats.
     pub knowledge: f64,
     /// Every column, in the order of the model's schema.
     pub columns: Vec<ColumnImportance>,
 }
 
-/// Measures what each column is worth to the model on the rows of `distribution`. Without `target` nothing is scored.
+/// Measures what each column is worth to the model on the rows of `distribution`. Without `target`
+/// nothing is scored.
 ///
 /// # Errors
-/// When there are fewer than two rows to shuffle, no rows to lend cells, no repeats, targets that do not fit the model or
-/// the number of rows, a reference without the model's columns, or the observer asked to stop.
+/// When there are fewer than two rows to shuffle, no rows to lend cells, no repeats, targets that
+/// do not fit the model or the number of rows, a reference without the model's columns, or the
+/// observer asked to stop.
 pub fn importances(
     distribution: &Distribution<'_>,
     target: Option<&Target>,
@@ -169,8 +179,8 @@ fn check(
     }
 }
 
-/// Which row lends its cell to each row. Among themselves no row keeps its own; a reference is gone through in random order,
-/// again and again until all rows are served.
+/// Which row lends its cell to each row. Among themselves no row keeps its own; a reference is gone
+/// through in random order, again and again until all rows are served.
 fn order(key: Key, n_rows: usize, lent: Option<&Table>) -> Vec<usize> {
     let mut rng = key.rng();
     let Some(lent) = lent else {
@@ -200,8 +210,8 @@ fn width(head: Head) -> usize {
     }
 }
 
-/// What is measured of each row: mean or class probabilities, knowledge uncertainty, and log density (zero without a
-/// target). The rows are those of the target from `first` on.
+/// What is measured of each row: mean or class probabilities, knowledge uncertainty, and log
+/// density (zero without a target). The rows are those of the target from `first` on.
 fn answers(
     distribution: &Distribution<'_>,
     target: Option<&Target>,
@@ -319,7 +329,8 @@ impl PermutationRun<'_> {
         }
     }
 
-    /// ImportanceSums over some rows of each repeat, with cells of one column lent; `look` may stop it before each repeat.
+    /// ImportanceSums over some rows of each repeat, with cells of one column lent; `look` may stop
+    /// it before each repeat.
     fn shuffle_block(
         &self,
         column: usize,
@@ -331,11 +342,11 @@ impl PermutationRun<'_> {
         let alone = Pool::new(1)?;
         let mut asked = self
             .distribution
-            .of_rows(self.distribution.table().take(&own), &alone);
+            .for_rows(self.distribution.table().take(&own), &alone);
         let lender = &self.lender.columns()[column];
         let sums = self.orders.iter().enumerate().map(|(repeat, order)| {
             look(repeat)?;
-            asked.put(column, lender.take(&order[rows.clone()]));
+            asked.replace_column(column, lender.take(&order[rows.clone()]));
             let answers = answers(&asked, self.target, rows.start)?;
             Ok(self.sums(rows.clone(), &answers))
         });

@@ -1,18 +1,19 @@
-//! Cholesky factors of small symmetric positive matrices, row-major.
+//! Cholesky decomposition of small symmetric positive definite matrices, row-major.
 
-/// Replaces `a` (n x n, symmetric) by its lower factor L with a = L L'; false where `a` is not positive definite.
+/// Replaces `a` (n x n, symmetric) by its lower factor `L` with `a = L L'`; false if `a` is not
+/// positive definite.
 pub(crate) fn factor(a: &mut [f64], n: usize) -> bool {
     for i in 0..n {
         for j in 0..=i {
             let dot: f64 = (0..j).map(|k| a[i * n + k] * a[j * n + k]).sum();
-            let rest = a[i * n + j] - dot;
+            let remainder = a[i * n + j] - dot;
             if i == j {
-                if rest.is_nan() || rest <= 0.0 {
+                if remainder.is_nan() || remainder <= 0.0 {
                     return false;
                 }
-                a[i * n + i] = rest.sqrt();
+                a[i * n + i] = remainder.sqrt();
             } else {
-                a[i * n + j] = rest / a[j * n + j];
+                a[i * n + j] = remainder / a[j * n + j];
             }
         }
         a[i * n + i + 1..(i + 1) * n].fill(0.0);
@@ -20,7 +21,7 @@ pub(crate) fn factor(a: &mut [f64], n: usize) -> bool {
     true
 }
 
-/// Replaces `b` by the solution x of L L' x = b.
+/// Replaces `b` by the solution `x` of `L L' x = b`.
 pub(crate) fn solve(l: &[f64], n: usize, b: &mut [f64]) {
     for i in 0..n {
         let dot: f64 = (0..i).map(|k| l[i * n + k] * b[k]).sum();
@@ -32,7 +33,7 @@ pub(crate) fn solve(l: &[f64], n: usize, b: &mut [f64]) {
     }
 }
 
-/// The inverse of L L' (n x n), into `out`.
+/// Writes the inverse of `L L'` (n x n) to `out`.
 pub(crate) fn inverse(l: &[f64], n: usize, out: &mut [f64]) {
     out.fill(0.0);
     for (column, out) in out.chunks_exact_mut(n.max(1)).enumerate() {
@@ -41,7 +42,7 @@ pub(crate) fn inverse(l: &[f64], n: usize, out: &mut [f64]) {
     }
 }
 
-/// ln det(L L').
+/// `ln det(L L')`.
 pub(crate) fn ln_det(l: &[f64], n: usize) -> f64 {
     (0..n).map(|i| 2.0 * l[i * n + i].ln()).sum()
 }

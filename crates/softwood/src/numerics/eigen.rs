@@ -1,27 +1,28 @@
-//! Eigenvalues and vectors of small symmetric matrices, by Jacobi's rotations.
+//! Eigenvalues and eigenvectors of small symmetric matrices, by Jacobi rotations.
 
-/// Sweeps after which the off-diagonal part of any matrix of our sizes has vanished.
+/// Largest number of sweeps; the off-diagonal part of a small matrix vanishes earlier.
 const MAX_SWEEPS: usize = 30;
 
-/// Eigenvalues of `a` (n x n, symmetric, row-major), largest first, and their unit vectors as rows.
+/// Eigenvalues of `a` (n x n, symmetric, row-major) in decreasing order, and their unit
+/// eigenvectors as rows.
 pub(crate) fn symmetric(a: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
     let mut a = a.to_vec();
     let mut vectors = vec![0.0; n * n];
     for i in 0..n {
         vectors[i * n + i] = 1.0;
     }
-    let size: f64 = a.iter().map(|x| x * x).sum();
+    let squared_norm: f64 = a.iter().map(|x| x * x).sum();
     for _ in 0..MAX_SWEEPS {
-        let rest: f64 = (0..n)
+        let off_diagonal: f64 = (0..n)
             .flat_map(|i| (0..i).map(move |j| (i, j)))
             .map(|(i, j)| a[i * n + j].powi(2))
             .sum();
-        if rest <= 1e-30 * size {
+        if off_diagonal <= 1e-30 * squared_norm {
             break;
         }
         for p in 0..n {
             for q in p + 1..n {
-                rotate(&mut a, &mut vectors, n, (p, q));
+                rotate(&mut a, &mut vectors, n, p, q);
             }
         }
     }
@@ -35,8 +36,8 @@ pub(crate) fn symmetric(a: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
     (values, rows)
 }
 
-/// Makes a[p][q] zero; `vectors` holds eigenvectors as rows.
-fn rotate(a: &mut [f64], vectors: &mut [f64], n: usize, (p, q): (usize, usize)) {
+/// Applies the Jacobi rotation that makes `a[p][q]` zero; `vectors` holds eigenvectors as rows.
+fn rotate(a: &mut [f64], vectors: &mut [f64], n: usize, p: usize, q: usize) {
     let off = a[p * n + q];
     if off.abs() < f64::MIN_POSITIVE {
         return;

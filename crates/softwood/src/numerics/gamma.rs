@@ -1,9 +1,10 @@
-//! Draws from Gamma distributions. The sampler is that of `rand_distr` (Marsaglia and Tsang 2000).
+//! Draws from Gamma distributions, with the sampler of `rand_distr` (Marsaglia and Tsang 2000).
 
 use rand_core::Rng;
 use rand_distr::{Distribution, Gamma};
 
-/// A draw from the Gamma distribution of this shape and scale 1; none where the shape is not a positive finite number.
+/// A draw from the Gamma distribution with this shape and scale 1; `None` unless the shape is
+/// positive and finite.
 pub(crate) fn gamma(shape: f64, rng: &mut impl Rng) -> Option<f64> {
     Gamma::new(shape, 1.0).ok().map(|gamma| gamma.sample(rng))
 }
@@ -13,8 +14,8 @@ mod tests {
     use super::*;
     use crate::rng::Key;
 
-    /// Mean and variance of a Gamma distribution are both its shape. Bands of 5 standard errors: a false alarm in about
-    /// 10^6 runs.
+    /// The mean and the variance of a Gamma distribution equal its shape. The tolerance is 5
+    /// standard errors: a false alarm has probability 6e-7.
     #[test]
     fn moments_are_those_of_the_distribution() {
         for (at, shape) in [0.3_f64, 1.0, 2.5, 400.0].into_iter().enumerate() {

@@ -1,5 +1,6 @@
-//! Standard Normal numbers in bulk: sixteen xoshiro128++ generators side by side and the transform of Box and Muller.
-//! One address, one stream; the numbers do not depend on how a slice is cut into calls of whole chunks.
+//! Standard Normal numbers in bulk: sixteen xoshiro128++ generators side by side and the Box-Muller
+//! transform. The numbers of a stream depend on its key alone, not on how the caller divides a
+//! slice into calls of whole chunks.
 
 use multiversion::multiversion;
 use rand_core::Rng;
@@ -37,20 +38,20 @@ fn fill(state: &mut [[u32; LANES]; 4], out: &mut [f32]) {
         chunk[..LANES].copy_from_slice(&cosines);
         chunk[LANES..].copy_from_slice(&sines);
     }
-    let rest = chunks.into_remainder();
-    if !rest.is_empty() {
+    let remainder = chunks.into_remainder();
+    if !remainder.is_empty() {
         let (cosines, sines) = pair(state);
-        for (at, value) in rest.iter_mut().enumerate() {
-            *value = if at < LANES {
-                cosines[at]
+        for (index, value) in remainder.iter_mut().enumerate() {
+            *value = if index < LANES {
+                cosines[index]
             } else {
-                sines[at - LANES]
+                sines[index - LANES]
             };
         }
     }
 }
 
-/// Two Normal numbers per lane: r cos(2 pi u), r sin(2 pi u) with r = sqrt(-2 ln v).
+/// Two Normal numbers per lane: `r cos(2 pi u)` and `r sin(2 pi u)` with `r = sqrt(-2 ln v)`.
 #[inline(always)]
 fn pair(state: &mut [[u32; LANES]; 4]) -> ([f32; LANES], [f32; LANES]) {
     let (u, v) = (next(state), next(state));
@@ -66,7 +67,7 @@ fn pair(state: &mut [[u32; LANES]; 4]) -> ([f32; LANES], [f32; LANES]) {
     (cosines, sines)
 }
 
-/// Series of sine and cosine on [-pi/2, pi/2], absolute error below 1e-7.
+/// Taylor series of sine and cosine on [-pi/2, pi/2], absolute error below 1e-7.
 #[inline(always)]
 fn sine_cosine(x: f32) -> (f32, f32) {
     let z = x * x;
@@ -114,13 +115,14 @@ mod tests {
     use statrs::distribution::{ContinuousCDF, Normal};
 
     #[test]
-    fn numbers_follow_the_normal_law() {
+    fn numbers_follow_the_normal_distribution() {
         let mut numbers = vec![0.0_f32; 200_000];
         Gaussian::new(Key::from_seed(1)).fill(&mut numbers);
-        let law = Normal::standard();
+        let normal = Normal::standard();
         let sample: Vec<f64> = numbers.iter().map(|&x| f64::from(x)).collect();
-        assert!(ks_distance(&sample, |x| law.cdf(x)) < ks_limit(sample.len(), 1e-7));
-        // neighbours are uncorrelated: a correlation has sd 1/sqrt(n); six of them fail once in 5e8
+        assert!(ks_distance(&sample, |x| normal.cdf(x)) < ks_limit(sample.len(), 1e-7));
+        // the sample correlation has standard deviation 1/sqrt(n); a deviation of six of them has
+        // probability 2e-9
         for lag in [1, LANES, 2 * LANES] {
             let pairs = sample.iter().zip(&sample[lag..]);
             let correlation = pairs.map(|(a, b)| a * b).sum::<f64>() / sample.len() as f64;

@@ -1,4 +1,5 @@
-//! Matrix products: the only file that names the GEMM library. Matrices are row-major slices.
+//! Matrix products. This is the only file that uses the GEMM library. Matrices are row-major
+//! slices.
 
 use crate::numerics::real::Real;
 
@@ -24,61 +25,91 @@ impl<'a, T> Matrix<'a, T> {
     }
 }
 
-/// out (a.rows x b.rows) = a b': every row of `a` with every row of `b`.
+/// `out` (a.rows x b.rows) = `a b'`: the dot product of every row of `a` with every row of `b`.
 pub(crate) fn product_transposed<T: Real>(out: &mut [T], a: Matrix<'_, T>, b: Matrix<'_, T>) {
     assert_eq!(a.cols, b.cols, "inner sizes agree");
-    let strides = Strides {
-        a: (a.cols, 1),
-        b: (1, b.cols),
+    let size = ProductSize {
+        rows: a.rows,
+        cols: b.rows,
+        inner: a.cols,
     };
-    multiply(out, (a.rows, b.rows, a.cols), a.values, b.values, strides);
+    let (a, b) = (Factor::of(a), Factor::transposed(b));
+    multiply(out, size, &a, &b);
 }
 
-/// out (a.rows x b.cols) = a b.
+/// `out` (a.rows x b.cols) = `a b`.
 pub(crate) fn product<T: Real>(out: &mut [T], a: Matrix<'_, T>, b: Matrix<'_, T>) {
     assert_eq!(a.cols, b.rows, "inner sizes agree");
-    let strides = Strides {
-        a: (a.cols, 1),
-        b: (b.cols, 1),
+    let size = ProductSize {
+        rows: a.rows,
+        cols: b.cols,
+        inner: a.cols,
     };
-    multiply(out, (a.rows, b.cols, a.cols), a.values, b.values, strides);
+    multiply(out, size, &Factor::of(a), &Factor::of(b));
 }
 
-/// (row stride, column stride) of both factors.
+/// Shape of a product: `rows x inner` times `inner x cols`.
 #[derive(Debug, Clone, Copy)]
-struct Strides {
-    a: (usize, usize),
-    b: (usize, usize),
+struct ProductSize {
+    rows: usize,
+    cols: usize,
+    inner: usize,
+}
+
+/// One factor of a product: its values and the distance between neighbours in a column and in a
+/// row.
+#[derive(Debug, Clone, Copy)]
+struct Factor<'a, T> {
+    values: &'a [T],
+    row_stride: isize,
+    col_stride: isize,
+}
+
+impl<'a, T> Factor<'a, T> {
+    fn of(matrix: Matrix<'a, T>) -> Self {
+        Self {
+            values: matrix.values,
+            row_stride: matrix.cols as isize,
+            col_stride: 1,
+        }
+    }
+
+    fn transposed(matrix: Matrix<'a, T>) -> Self {
+        Self {
+            values: matrix.values,
+            row_stride: 1,
+            col_stride: matrix.cols as isize,
+        }
+    }
 }
 
 #[expect(
     unsafe_code,
     reason = "the library takes raw pointers; sizes are asserted by `Matrix::new` and here"
 )]
-fn multiply<T: Real>(
-    out: &mut [T],
-    (m, n, k): (usize, usize, usize),
-    a: &[T],
-    b: &[T],
-    strides: Strides,
-) {
-    assert!(out.len() >= m * n, "the product needs rows x cols values");
-    // SAFETY: `Matrix::new` and the line above hold every index inside its slice, and `out` is borrowed alone.
+fn multiply<T: Real>(out: &mut [T], size: ProductSize, a: &Factor<'_, T>, b: &Factor<'_, T>) {
+    let ProductSize { rows, cols, inner } = size;
+    assert!(
+        out.len() >= rows * cols,
+        "the product needs rows x cols values"
+    );
+    // SAFETY: `Matrix::new` and the assertion above keep every index inside its slice, and `out` is
+    // borrowed mutably.
     unsafe {
         gemm::gemm(
-            m,
-            n,
-            k,
+            rows,
+            cols,
+            inner,
             out.as_mut_ptr(),
             1,
-            n as isize,
+            cols as isize,
             false,
-            a.as_ptr(),
-            strides.a.1 as isize,
-            strides.a.0 as isize,
-            b.as_ptr(),
-            strides.b.1 as isize,
-            strides.b.0 as isize,
+            a.values.as_ptr(),
+            a.col_stride,
+            a.row_stride,
+            b.values.as_ptr(),
+            b.col_stride,
+            b.row_stride,
             T::ZERO,
             T::ONE,
             false,

@@ -1,4 +1,4 @@
-//! Sums of exponentials that neither overflow nor underflow: log-sum-exp, log-mean-exp, softmax.
+//! Sums of exponentials without overflow or underflow: log-sum-exp, log-mean-exp, softmax.
 
 /// `ln sum_i exp(v_i)`; minus infinity for no values.
 pub(crate) fn log_sum_exp(values: impl Iterator<Item = f64> + Clone) -> f64 {
@@ -13,7 +13,8 @@ pub(crate) fn log_sum_exp(values: impl Iterator<Item = f64> + Clone) -> f64 {
             .ln()
 }
 
-/// `ln (1/n sum_i exp(v_i))`: the log density of an even mixture, given that of each component.
+/// `ln (1/n sum_i exp(v_i))`: the log density of a mixture with equal weights, from the log
+/// densities of its components.
 pub(crate) fn log_mean_exp(values: impl ExactSizeIterator<Item = f64> + Clone) -> f64 {
     let n = values.len() as f64;
     let largest = values.clone().fold(f64::NEG_INFINITY, f64::max);
@@ -21,7 +22,8 @@ pub(crate) fn log_mean_exp(values: impl ExactSizeIterator<Item = f64> + Clone) -
     largest + (sum / n).ln()
 }
 
-/// Logits to probabilities, in place. `values` is classes x `stride`: each of `stride` columns is one softmax.
+/// Turns logits into probabilities in place. `values` is classes x `stride`: each of the `stride`
+/// columns is one softmax.
 pub(crate) fn softmax(values: &mut [f64], stride: usize) {
     let n_classes = values.len() / stride;
     for row in 0..stride {

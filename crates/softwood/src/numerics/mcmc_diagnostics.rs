@@ -1,16 +1,20 @@
-//! How many independent draws some chains are worth, and how far they agree.
+//! Effective sample size and R-hat of Markov chains.
 //!
-//! For `m` chains of `n` draws with mean within-chain variance `W` and variance of chain means `B`: pooled variance
-//! `V = (n - 1)/n W + B`, and `R = sqrt(V / W)`, near 1 where the chains have forgotten where they began. Autocorrelation
-//! at lag `t` is `1 - (W - c_t)/V`, `c_t` being the mean autocovariance; the effective size is `m n / (1 + 2 sum_t rho_t)`, the sum
-//! taken while pairs of neighbouring terms are positive (Geyer 1992; Gelman et al., Bayesian Data Analysis, 11.5).
+//! For `m` chains of `n` draws with mean within-chain variance `W` and variance `B` of the chain
+//! means, the pooled variance is `V = (n - 1)/n W + B` and R-hat is `sqrt(V / W)`, near 1 for
+//! chains that have converged. The autocorrelation at lag `t` is `rho_t = 1 - (W - c_t)/V` with the
+//! mean autocovariance `c_t`; the effective sample size is `m n / (1 + 2 sum_t rho_t)`, where the
+//! sum stops at the first pair of neighbouring terms that is not positive (Geyer 1992; Gelman et
+//! al., Bayesian Data Analysis, 11.5).
 //!
-//! Several quantities, such as the rows of a table, may be added up: moments are then means over them.
+//! Several quantities, such as predictions for several rows, can be added: all moments are then
+//! means over the quantities.
 
-/// Most lags that are looked at: draws that are still alike so far apart are worth next to nothing.
+/// Largest lag of the autocorrelation sum; draws that are still correlated at this distance
+/// contribute almost nothing.
 const MAX_LAGS: usize = 100;
 
-/// Moments of chains, summed over some quantities.
+/// Moments of chains, summed over quantities.
 #[derive(Debug, Clone)]
 pub(crate) struct Draws {
     n_chains: usize,
@@ -34,7 +38,7 @@ impl Draws {
         }
     }
 
-    /// Adds a quantity: the draws of each chain, chain after chain.
+    /// Adds a quantity: `draws` holds the draws of each chain, one chain after the other.
     pub(crate) fn add(&mut self, draws: &[f64]) {
         let (m, n) = (self.n_chains as f64, self.length as f64);
         let mut means = Vec::with_capacity(self.n_chains);
@@ -58,17 +62,17 @@ impl Draws {
         self.n_added += 1;
     }
 
-    /// Mean variance within a chain; none where chains have one draw.
+    /// Mean variance within a chain; `None` for chains of one draw.
     pub(crate) fn within(&self) -> Option<f64> {
         (self.length > 1).then(|| self.mean(self.within))
     }
 
-    /// Variance between the means of chains; none where there is one.
+    /// Variance of the chain means; `None` for a single chain.
     pub(crate) fn between(&self) -> Option<f64> {
         (self.n_chains > 1).then(|| self.mean(self.between))
     }
 
-    /// Variance of all draws.
+    /// Pooled variance of all draws.
     pub(crate) fn variance(&self) -> f64 {
         let n = self.length as f64;
         let within = self.within().map_or(0.0, |within| within * (n - 1.0) / n);
@@ -78,15 +82,15 @@ impl Draws {
         }
     }
 
-    /// Square root of the variance of all draws over that within a chain, where there are several of both.
+    /// R-hat; `None` for a single chain, for chains of one draw and without variance within chains.
     pub(crate) fn r_hat(&self) -> Option<f64> {
         let within = self.within().filter(|within| *within > 0.0)?;
         self.between()?;
         Some((self.variance() / within).sqrt())
     }
 
-    /// Independent draws that all draws are worth: from the number of chains, which are independent, to that of draws; one where
-    /// all are equal.
+    /// Effective sample size: between the number of chains, which are independent, and the number
+    /// of draws; 1 where all draws are equal.
     pub(crate) fn effective(&self) -> f64 {
         let all = (self.n_chains * self.length) as f64;
         let variance = self.variance();
@@ -101,17 +105,17 @@ impl Draws {
             Some(_) if lag == 0 => 1.0,
             Some(&covariance) => 1.0 - (within - self.mean(covariance)) / variance,
         };
-        let (mut time, mut last) = (-1.0, f64::INFINITY);
+        let (mut autocorrelation_time, mut previous) = (-1.0, f64::INFINITY);
         for lag in (0..self.covariance.len()).step_by(2) {
             let pair = rho(lag) + rho(lag + 1);
             if pair <= 0.0 {
                 break;
             }
-            // a sum that rises again is noise
-            last = pair.min(last);
-            time += 2.0 * last;
+            // the pair sums of a reversible chain decrease, so an increase is noise
+            previous = pair.min(previous);
+            autocorrelation_time += 2.0 * previous;
         }
-        (all / time.max(1.0)).max(self.n_chains as f64)
+        (all / autocorrelation_time.max(1.0)).max(self.n_chains as f64)
     }
 
     fn mean(&self, sum: f64) -> f64 {
@@ -119,7 +123,7 @@ impl Draws {
     }
 }
 
-/// Variance of numbers, dividing by one less than their number; zero of one.
+/// Sample variance, divided by `n - 1`; zero for fewer than two values.
 fn variance(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     if values.len() < 2 {
@@ -130,16 +134,16 @@ fn variance(values: &[f64]) -> f64 {
     squares.sum::<f64>() / (n - 1.0)
 }
 
-/// Effective size of `n` draws whose correlation falls by the factor `rho` from each to the next: that with the same
-/// variance of the mean.
+/// Effective sample size of `n` draws with autocorrelation `rho^t` at lag `t`: the number of
+/// independent draws whose mean has the same variance.
 pub(crate) fn effective_of(n: usize, rho: f64) -> f64 {
     let n_draws = n as f64;
-    let (mut time, mut power) = (1.0, 1.0);
+    let (mut autocorrelation_time, mut power) = (1.0, 1.0);
     for lag in 1..n {
         power *= rho;
-        time += 2.0 * (1.0 - lag as f64 / n_draws) * power;
+        autocorrelation_time += 2.0 * (1.0 - lag as f64 / n_draws) * power;
     }
-    n_draws / time
+    n_draws / autocorrelation_time
 }
 
 #[cfg(test)]
@@ -148,7 +152,7 @@ mod tests {
     use crate::numerics::gaussian::Gaussian;
     use crate::rng::Key;
 
-    /// `x -> rho x + noise`, stationary with variance 1; chain after chain.
+    /// AR(1) chains `x -> rho x + noise`, stationary with variance 1, one chain after the other.
     fn autoregression(rho: f64, n_chains: usize, n_draws: usize, key: Key) -> Vec<f64> {
         let mut normals = vec![0.0_f32; n_chains * n_draws];
         Gaussian::new(key).fill(&mut normals);
@@ -170,10 +174,10 @@ mod tests {
         chains
     }
 
-    /// With the mean of 2000 draws a part of their correlation is taken off, about 5% at 0.9; the means of 200 quantities spread
-    /// by 2%. Bands are 10%.
+    /// Subtracting the sample mean of 2000 draws removes about 5% of the correlation at
+    /// `rho = 0.9`; the means over 200 quantities spread by 2%. The tolerance is 10%.
     #[test]
-    fn an_autoregression_has_its_known_size() {
+    fn the_effective_size_of_an_autoregression_is_known() {
         for (rho, n_chains) in [(0.0, 1), (0.5, 1), (0.9, 1), (0.5, 4), (0.9, 4)] {
             let chains = chains(rho, n_chains, 2000);
             let exact = n_chains as f64 * 2000.0 * (1.0 - rho) / (1.0 + rho);
@@ -192,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn independent_draws_count_in_full_however_they_are_shared_out() {
+    fn independent_draws_count_in_full_for_any_number_of_chains() {
         for (n_chains, n_draws) in [(10, 1), (1, 10), (5, 2), (2, 5)] {
             let found = chains(0.0, n_chains, n_draws).effective();
             assert!(
@@ -202,15 +206,15 @@ mod tests {
         }
     }
 
-    /// Draws that never leave their place are worth one draw each, and disagree.
+    /// A chain that does not move is worth one draw, and R-hat shows that the chains disagree.
     #[test]
     fn stuck_chains_count_once() {
         let mut stuck = Draws::new(4, 25);
         for quantity in 0..300 {
-            let places = autoregression(0.0, 1, 4, Key::from_seed(9).child(quantity));
-            let moves = autoregression(0.0, 1, 100, Key::from_seed(8).child(quantity));
+            let levels = autoregression(0.0, 1, 4, Key::from_seed(9).child(quantity));
+            let noise = autoregression(0.0, 1, 100, Key::from_seed(8).child(quantity));
             let draws: Vec<f64> = (0..100)
-                .map(|at| places[at / 25] + 1e-2 * moves[at])
+                .map(|at| levels[at / 25] + 1e-2 * noise[at])
                 .collect();
             stuck.add(&draws);
         }
@@ -223,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_a_known_correlation_is_that_of_its_mean() {
+    fn the_effective_size_of_a_known_correlation_follows_from_the_variance_of_the_mean() {
         assert!((effective_of(7, 0.0) - 7.0).abs() < 1e-12);
         assert!((effective_of(7, 1.0) - 1.0).abs() < 1e-12);
         assert!((effective_of(100_000, 0.5) / 100_000.0 - 1.0 / 3.0).abs() < 1e-4);

@@ -1,4 +1,4 @@
-//! Shared mathematics, each once, in a file named after it.
+//! Numerical routines shared by the other modules, one subject per file.
 
 pub(crate) mod cholesky;
 pub(crate) mod eigen;

@@ -1,35 +1,38 @@
-//! Hints to the processor about memory that will be read soon.
+//! Prefetching: hints to the processor about memory that is read soon.
 
-/// Asks for a place of a slice to be brought near. A hint only: any place is allowed, beyond the end it is of no use.
+/// Prefetches the cache line of `slice[index]`. This is only a hint: any index is allowed, and one
+/// beyond the end has no effect.
 #[inline(always)]
-pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
+pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let place = slice.as_ptr().wrapping_add(at);
+        let address = slice.as_ptr().wrapping_add(index);
         #[expect(
             unsafe_code,
             reason = "the instruction has no safe form; it reads nothing and cannot fault"
         )]
         // SAFETY: SSE is part of every x86-64 processor, and a prefetch of any address is harmless.
         unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(place.cast());
+            _mm_prefetch::<_MM_HINT_T0>(address.cast());
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (slice, at);
+    let _ = (slice, index);
 }
 
-/// So many rows ahead their cells are asked for: about as long as memory beyond the second-level cache takes to answer.
+/// Number of rows between a prefetch and its use: about the latency of memory beyond the
+/// second-level cache.
 pub(crate) const AHEAD: usize = 64;
 
-/// Visits rows that stand apart in a slice, where the processor cannot guess which come next.
+/// Calls `act` on the given rows of a slice and prefetches ahead, because the processor cannot
+/// predict scattered rows.
 #[inline(always)]
 pub(crate) fn visit<T>(slice: &[T], rows: &[u32], mut act: impl FnMut(&T)) {
-    let (soon, last) = rows.split_at(rows.len().saturating_sub(AHEAD));
-    let later = &rows[rows.len() - soon.len()..];
-    for (&row, &later) in soon.iter().zip(later) {
-        prefetch(slice, later as usize);
+    let (first, last) = rows.split_at(rows.len().saturating_sub(AHEAD));
+    let ahead = &rows[rows.len() - first.len()..];
+    for (&row, &row_ahead) in first.iter().zip(ahead) {
+        prefetch(slice, row_ahead as usize);
         act(&slice[row as usize]);
     }
     for &row in last {

@@ -1,14 +1,17 @@
-//! `Real`: the numbers of the soft-tree kernel, f32 for training and f64 for testing its gradients.
+//! `Real`: the floating-point type of the soft-tree kernel, f32 for training and f64 for tests of
+//! its gradients.
 //!
-//! The f32 functions are branch-free polynomials that vectorise in plain loops over lanes; their error is at most
-//! 2 units in the last place over the ranges stated with each. The f64 functions are those of `std`.
+//! The f32 functions are branch-free polynomials, which the compiler vectorises in loops over
+//! lanes; their error is at most 2 units in the last place over the ranges stated with each. The
+//! f64 functions are those of `std`.
 
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Deref, DerefMut, Div, Mul, Neg, Sub};
 
-/// Rows handled at once by a kernel.
+/// Number of rows that a kernel processes at once.
 pub(crate) const LANES: usize = 16;
-/// One value per lane, aligned to a cache line: a vector that straddles two costs two accesses.
+/// One value per lane, aligned to a cache line: a vector that straddles two lines costs two
+/// accesses.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Lanes<T>(pub(crate) [T; LANES]);
@@ -36,8 +39,8 @@ impl<T> DerefMut for Lanes<T> {
     }
 }
 
-/// `combine` of two values in every lane. Arguments come by value: a loop that reads and writes through references stays
-/// scalar where the compiler cannot tell that they lie apart.
+/// Applies `combine` to each pair of lanes. Arguments are passed by value: the compiler does not
+/// vectorise a loop that reads and writes through references that may alias.
 #[inline(always)]
 pub(crate) fn both<T: Real>(a: Lanes<T>, b: Lanes<T>, combine: impl Fn(T, T) -> T) -> Lanes<T> {
     let mut out = Lanes::of(T::ZERO);
@@ -53,12 +56,13 @@ mod sealed {
     impl Sealed for f64 {}
 }
 
-/// The whole part of a number; of what is no number, or too large for 32 bits, 0. Unlike `as`, it vectorises.
+/// The integer part of a number; 0 for NaN and for numbers beyond 32 bits. Unlike `as`, it
+/// vectorises.
 #[inline(always)]
 pub(crate) fn truncate(x: f32) -> i32 {
     let x = if x.abs() < 2_147_483_648.0 { x } else { 0.0 };
     #[expect(unsafe_code, reason = "the conversion without checks has no safe form")]
-    // SAFETY: the line above leaves only finite numbers within the range of an `i32`.
+    // SAFETY: the line above leaves only finite numbers in the range of an `i32`.
     unsafe {
         x.to_int_unchecked()
     }
@@ -88,13 +92,13 @@ pub(crate) trait Real:
     /// `self * a + b`, rounded once.
     fn fma(self, a: Self, b: Self) -> Self;
     fn largest(self, other: Self) -> Self;
-    /// e^x; f32: held above e^-40.
+    /// `e^x`; the f32 version clamps the argument to at least -40.
     fn exp(self) -> Self;
-    /// e^-|x|; f32: held above e^-40.
+    /// `e^-|x|`; the f32 version clamps the argument to at least -40.
     fn decay(self) -> Self;
     /// Natural logarithm of a positive, normal number.
     fn ln(self) -> Self;
-    /// ln(1 + x) for x in [0, 1], with full relative accuracy near 0.
+    /// `ln(1 + x)` for x in [0, 1], with full relative accuracy near 0.
     fn ln_1p(self) -> Self;
 }
 
@@ -164,17 +168,19 @@ impl Real for f32 {
     }
 }
 
-/// Adding and subtracting 1.5 * 2^23 rounds to a whole number, whose bits are then the low bits of the sum.
+/// Adding and subtracting 1.5 * 2^23 rounds to a whole number, whose bits are then the low bits of
+/// the sum.
 const ROUNDER: f32 = 12_582_912.0;
 /// ln 2 in two parts: the first has trailing zeros, so that n * first is exact for |n| < 2^9.
 const LN2_HIGH: f32 = 0.693_359_4;
 const LN2_LOW: f32 = -2.121_944_4e-4;
 
-/// Arguments are held above this. e^-40 = 4e-18 is nothing beside any sum of probabilities, and products of a few such
-/// numbers stay normal: subnormal numbers would slow a loop a hundredfold.
+/// Smallest argument; smaller ones are clamped. e^-40 = 4e-18 is negligible in any sum of
+/// probabilities, and products of a few such numbers stay normal: subnormal numbers would slow a
+/// loop a hundredfold.
 const EXP_FLOOR: f32 = -40.0;
 
-/// Least-maximum fit of (e^r - 1 - r)/r^2 for |r| <= ln(2)/2, lowest degree first.
+/// Minimax polynomial of (e^r - 1 - r)/r^2 for |r| <= ln(2)/2, lowest degree first.
 const EXP: [f32; 5] = [
     0.499_999_94,
     0.166_665_2,
@@ -183,7 +189,8 @@ const EXP: [f32; 5] = [
     0.001_381_432,
 ];
 
-/// e^x = 2^n e^r with n = round(x / ln 2), |r| <= ln(2)/2, and a polynomial for e^r; x from [-40, 88].
+/// e^x = 2^n e^r with n = round(x / ln 2), |r| <= ln(2)/2, and a polynomial for e^r; x in [-40,
+/// 88].
 #[inline(always)]
 fn exp_inside(x: f32) -> f32 {
     let shifted = x.mul_add(std::f32::consts::LOG2_E, ROUNDER);
@@ -206,10 +213,11 @@ fn decay_f32(x: f32) -> f32 {
     exp_inside(if x > EXP_FLOOR { x } else { EXP_FLOOR })
 }
 
-/// Bits of sqrt(1/2): mantissas are taken from [sqrt(1/2), sqrt(2)).
+/// Bits of sqrt(1/2): mantissas lie in [sqrt(1/2), sqrt(2)).
 const SQRT_HALF_BITS: u32 = 0x3f35_04f3;
 
-/// Least-maximum fit of (ln(1+f) - f + f^2/2)/f^3 for 1+f from [sqrt(1/2), sqrt(2)], lowest degree first.
+/// Minimax polynomial of (ln(1+f) - f + f^2/2)/f^3 for 1+f in [sqrt(1/2), sqrt(2)], lowest degree
+/// first.
 const LN: [f32; 9] = [
     0.333_333_13,
     -0.250_000_1,
@@ -222,7 +230,8 @@ const LN: [f32; 9] = [
     0.067_476_92,
 ];
 
-/// ln x = k ln 2 + ln m with m from [sqrt(1/2), sqrt(2)): a polynomial, because a division costs as much as all of it.
+/// ln x = k ln 2 + ln m with m in [sqrt(1/2), sqrt(2)). A polynomial in m - 1, because one division
+/// would cost as much as the whole polynomial.
 #[inline(always)]
 fn ln_f32(x: f32) -> f32 {
     let bits = x.to_bits().wrapping_add(0x3f80_0000 - SQRT_HALF_BITS);
@@ -233,7 +242,7 @@ fn ln_f32(x: f32) -> f32 {
     k.mul_add(LN2_HIGH, f + (-0.5_f32).mul_add(square, tail))
 }
 
-/// Least-maximum fit of (ln(1+x) - x)/x^2 on [0, 1], lowest degree first.
+/// Minimax polynomial of (ln(1+x) - x)/x^2 on [0, 1], lowest degree first.
 const LN_1P: [f32; 10] = [
     -0.499_999_88,
     0.333_326_9,
@@ -256,20 +265,20 @@ fn ln_1p_f32(x: f32) -> f32 {
 #[inline(always)]
 fn horner<const N: usize>(coefficients: &[f32; N], x: f32) -> f32 {
     let mut sum = coefficients[N - 1];
-    for at in (0..N - 1).rev() {
-        sum = sum.mul_add(x, coefficients[at]);
+    for power in (0..N - 1).rev() {
+        sum = sum.mul_add(x, coefficients[power]);
     }
     sum
 }
 
-/// (sigmoid(t), softplus(t), softplus(-t)) of each lane, from one exponential and one logarithm.
+/// (sigmoid(t), softplus(t), softplus(-t)), from one exponential and one logarithm.
 #[inline(always)]
 pub(crate) fn gate<T: Real>(t: T) -> (T, T, T) {
     let e = t.decay();
     let inverse = T::ONE / (T::ONE + e);
     let g = if t > T::ZERO { inverse } else { e * inverse };
-    let rest = e.ln_1p();
-    (g, rest + t.largest(T::ZERO), rest + (-t).largest(T::ZERO))
+    let log = e.ln_1p();
+    (g, log + t.largest(T::ZERO), log + (-t).largest(T::ZERO))
 }
 
 /// sigmoid(t).
@@ -286,7 +295,7 @@ pub(crate) fn softplus<T: Real>(t: T) -> T {
     t.decay().ln_1p() + t.largest(T::ZERO)
 }
 
-/// The t with softplus(t) = s, for s > 0.
+/// The inverse of softplus: the t with softplus(t) = s, for s > 0.
 pub(crate) fn inverse_softplus(s: f64) -> f64 {
     if s > 30.0 { s } else { s.exp_m1().ln() }
 }

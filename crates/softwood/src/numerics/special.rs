@@ -1,7 +1,8 @@
-//! Exponential and scaled complementary error function without branches, for loops that the compiler vectorises.
+//! Exponential and scaled complementary error function without branches, so that the compiler
+//! vectorises loops over them.
 //!
-//! Both are always inlined: the instruction set that `multiversion` chooses for a loop reaches only what is
-//! inlined into it.
+//! Both functions are always inlined: `multiversion` compiles a loop for several instruction sets
+//! together with the functions that are inlined into it, and no others.
 
 #![allow(clippy::inline_always)]
 
@@ -9,16 +10,16 @@ const LOG2_E: f64 = std::f64::consts::LOG2_E;
 /// The leading 32 bits of ln 2: its product with a small whole number is exact.
 const LN_2_HIGH: f64 = 0.693_147_180_485_539_1;
 const LN_2_LOW: f64 = 7.440_617_110_012_397e-11;
-/// Adding it to a small number leaves the nearest whole number in the low bits.
+/// Adding this constant to a small number leaves the nearest whole number in the low bits.
 const ROUND: f64 = 6_755_399_441_055_744.0;
-/// Below this, `exp` answers zero: the result would no longer be a normal number.
-const EXP_LEAST: f64 = -708.0;
-const EXP_GREATEST: f64 = 709.0;
+/// Below this argument `exp` returns zero, because the result would be subnormal.
+const EXP_MIN: f64 = -708.0;
+const EXP_MAX: f64 = 709.0;
 
 /// `e^x` to 2 ulp for x in [-708, 709]; zero below, `e^709` above.
 #[inline(always)]
 pub(crate) fn exp(x: f64) -> f64 {
-    let clamped = x.clamp(EXP_LEAST, EXP_GREATEST);
+    let clamped = x.clamp(EXP_MIN, EXP_MAX);
     let shifted = clamped.mul_add(LOG2_E, ROUND);
     let whole = shifted - ROUND;
     let r = whole.mul_add(-LN_2_LOW, whole.mul_add(-LN_2_HIGH, clamped));
@@ -42,14 +43,14 @@ pub(crate) fn exp(x: f64) -> f64 {
         sum = r.mul_add(sum, factor);
     }
     let scaled = f64::from_bits(sum.to_bits().wrapping_add(shifted.to_bits() << 52));
-    if x < EXP_LEAST { 0.0 } else { scaled }
+    if x < EXP_MIN { 0.0 } else { scaled }
 }
 
 /// Centre of the map `u = (CENTRE - z) / (CENTRE + z)` from z >= 0 to (-1, 1].
 const CENTRE: f64 = 5.0;
 
-/// `(CENTRE + z) Phi(-z) e^{z²/2}` as a polynomial in `u`, lowest power first: the Chebyshev series of degree 20,
-/// computed to 60 digits. What is cut off is below 1e-14.
+/// `(CENTRE + z) Phi(-z) e^{z²/2}` as a polynomial in `u`, lowest power first: the Chebyshev series
+/// of degree 20, computed with 60 digits. The truncation error is below 1e-14.
 const MILLS: [f64; 21] = [
     7.691_930_497_500_625e-1,
     6.653_825_028_900_677e-1,
@@ -74,7 +75,8 @@ const MILLS: [f64; 21] = [
     4.955_130_020_751_130_6e-9,
 ];
 
-/// `Phi(-z) e^{z²/2}` for z >= 0, to a relative 1e-13: half the scaled complementary error function of `z / √2`.
+/// `Phi(-z) e^{z²/2}` for z >= 0, to a relative 1e-13: half the scaled complementary error function
+/// of `z / √2`.
 #[inline(always)]
 pub(crate) fn scaled_tail(z: f64) -> f64 {
     let inverse = 1.0 / (CENTRE + z);
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn exp_ends_in_zero_and_starts_at_one() {
+    fn exp_is_zero_far_below_one_at_zero_and_finite_far_above() {
         assert!(exp(-1e300) <= 0.0 && exp(f64::NEG_INFINITY) <= 0.0);
         assert!((exp(0.0) - 1.0).abs() <= 0.0);
         assert!(exp(1e300).is_finite());

@@ -1,7 +1,8 @@
-//! Parameters that give a number to each of some names: columns with a direction, classes with a weight.
+//! Parameters that give a number to each of some names: columns with a direction, classes with a
+//! weight.
 //!
-//! As text they are `name:number` pairs separated by commas, or a JSON object where a name holds a comma; elsewhere they are
-//! objects. A name's last colon parts it from its number.
+//! As text they are `name:number` pairs separated by commas, or a JSON object where a name holds a
+//! comma; elsewhere they are objects. A name's last colon parts it from its number.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::params::{ParamKind, ParamSpec, Setting};
 
-/// Columns by name with a direction: 1 where the prediction may not fall as the column rises, -1 where it may not rise.
+/// Columns by name with a direction: 1 where the prediction may not fall as the column rises, -1
+/// where it may not rise.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Directions(pub BTreeMap<String, i8>);

@@ -1,20 +1,20 @@
-//! Members' distributions on a block of rows: the form in which every family answers.
+//! The distributions of all members on a block of rows: the prediction of every model family.
 //!
-//! Arrays are laid out members x components x rows, rows contiguous and padded to whole lanes, so that every
-//! question is a plain loop over rows.
+//! Arrays have the shape members x components x rows. Rows are contiguous and padded to a multiple
+//! of [`LANES`], so that every computation is a loop over rows that vectorises.
 
-/// Rows are padded to a multiple of this.
+/// Rows are padded to a multiple of this number.
 pub const LANES: usize = 16;
 
 /// The shape of one member's conditional distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Head {
-    /// A mixture of this many Normals (1: a plain Normal).
+    /// A mixture of this many Normal components (1: a single Normal).
     Normal {
         /// Components per member.
         components: usize,
     },
-    /// A categorical law over this many classes.
+    /// A categorical distribution over this many classes.
     Categorical {
         /// Classes.
         classes: usize,
@@ -22,7 +22,7 @@ pub enum Head {
 }
 
 impl Head {
-    /// Components or classes per member.
+    /// Number of components or classes per member.
     pub fn n_components(self) -> usize {
         match self {
             Self::Normal { components } => components,
@@ -31,35 +31,36 @@ impl Head {
     }
 }
 
-/// Every member's distribution on a block of rows.
+/// The distribution of every member on a block of rows.
 ///
-/// Component `c` of member `m` on row `r` stands at `(m * n_components + c) * stride + r` of each array.
-/// Normal heads: `weight` sums to one over components, `mean` and `sd` are in units of the standardised target,
-/// `y = shift + scale * z`. Categorical heads: `weight` holds the class probabilities, `mean` and `sd` are empty.
+/// Component `c` of member `m` on row `r` is at index `(m * n_components + c) * stride + r` of each
+/// array. Normal heads: `weight` sums to one over components; `mean` and `sd` are in units of the
+/// standardised target `z`, with `y = shift + scale * z`. Categorical heads: `weight` holds the
+/// class probabilities; `mean` and `sd` are empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
     /// Shape of each member.
     pub head: Head,
     /// Members.
     pub n_members: usize,
-    /// Rows in use.
+    /// Number of rows without padding.
     pub n_rows: usize,
-    /// Distance between components: `n_rows` rounded up to whole lanes.
+    /// Distance between components: `n_rows` rounded up to a multiple of [`LANES`].
     pub stride: usize,
     /// Component weights or class probabilities.
     pub weight: Vec<f64>,
-    /// Component means, standardised.
+    /// Component means, in standardised units.
     pub mean: Vec<f64>,
-    /// Component standard deviations, standardised, positive.
+    /// Component standard deviations, in standardised units, positive.
     pub sd: Vec<f64>,
-    /// Target value at standardised 0.
+    /// Target value at standardised value 0.
     pub shift: f64,
     /// Target units per standardised unit, positive.
     pub scale: f64,
 }
 
 impl Block {
-    /// A block of zeros of this shape.
+    /// A block of zeros with this shape.
     pub fn new(head: Head, n_members: usize, n_rows: usize) -> Self {
         let stride = n_rows.next_multiple_of(LANES);
         let len = n_members * head.n_components() * stride;
@@ -81,17 +82,18 @@ impl Block {
         }
     }
 
-    /// Components or classes per member.
+    /// Number of components or classes per member.
     pub fn n_components(&self) -> usize {
         self.head.n_components()
     }
 
-    /// Start of a component's rows in each array.
+    /// Index of the first row of a component in each array.
     pub fn at(&self, member: usize, component: usize) -> usize {
         (member * self.n_components() + component) * self.stride
     }
 
-    /// Rows beyond the last repeat it, so that every lane holds a sound distribution.
+    /// Fills the padding with copies of the last row, so that every lane holds a valid
+    /// distribution.
     pub(crate) fn pad(&mut self) {
         let (n_rows, stride) = (self.n_rows, self.stride);
         if n_rows == stride || n_rows == 0 {

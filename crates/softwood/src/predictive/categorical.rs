@@ -1,7 +1,8 @@
 //! Categorical heads: probabilities, labels and entropies.
 //!
-//! With `p_s` the class probabilities of member `s` and `p` their mean: total = `H(p)`, data = mean of `H(p_s)`,
-//! knowledge = total - data, the mutual information of label and member.
+//! With the class probabilities `p_s` of member `s` and their mean `p`: total = `H(p)`, data
+//! (aleatoric) = mean of `H(p_s)`, knowledge (epistemic) = total - data, the mutual information of
+//! label and member.
 
 use crate::predictive::block::Block;
 
@@ -28,23 +29,23 @@ pub(crate) fn entropies(block: &Block, out: &mut [f64]) {
     let mut expected = vec![0.0; block.n_rows];
     for values in block.weight.chunks_exact(block.stride) {
         for (sum, &probability) in expected.iter_mut().zip(values) {
-            *sum += surprise(probability);
+            *sum += entropy_term(probability);
         }
     }
     for (row, out) in out.chunks_exact_mut(2).enumerate() {
         let data = expected[row] / block.n_members as f64;
         let total: f64 = mean[row * classes..][..classes]
             .iter()
-            .map(|&probability| surprise(probability))
+            .map(|&probability| entropy_term(probability))
             .sum();
         out[0] = data;
-        // rounding may put the mean entropy a hair above the entropy of the mean
+        // by rounding, the mean entropy may exceed the entropy of the mean
         out[1] = (total - data).max(0.0);
     }
 }
 
 /// `-p ln p`, zero at zero.
-fn surprise(probability: f64) -> f64 {
+fn entropy_term(probability: f64) -> f64 {
     if probability > 0.0 {
         -probability * probability.ln()
     } else {
@@ -52,7 +53,7 @@ fn surprise(probability: f64) -> f64 {
     }
 }
 
-/// The most probable class; the first of equals.
+/// The most probable class; the first one among equals.
 pub(crate) fn most_probable(probabilities: &[f64]) -> u32 {
     let mut best = 0;
     for (class, probability) in probabilities.iter().enumerate() {
@@ -70,7 +71,7 @@ mod tests {
     use softwood_testkit::close;
 
     #[test]
-    fn members_that_disagree_are_all_knowledge() {
+    fn members_that_disagree_have_only_knowledge_uncertainty() {
         let mut block = Block::new(Head::Categorical { classes: 2 }, 2, 1);
         for (member, class) in [(0, 0), (1, 1)] {
             let at = block.at(member, class);
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_agree_are_all_data() {
+    fn members_that_agree_have_only_data_uncertainty() {
         let mut block = Block::new(Head::Categorical { classes: 2 }, 3, 1);
         for member in 0..3 {
             for (class, probability) in [0.1, 0.9].into_iter().enumerate() {

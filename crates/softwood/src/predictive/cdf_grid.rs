@@ -1,30 +1,35 @@
-//! `∫ F (1 - F)` of a large Normal mixture, on a pyramid of meshes.
+//! `∫ F (1 - F)` of a large Normal mixture, on a pyramid of grids.
 //!
-//! Each component adds its cdf on the coarsest cdf_grid that resolves it, only where it is neither 0 nor 1; from coarse
-//! to fine, each cdf_grid is interpolated onto the next; on the finest, the trapezoid rule sums. That rule converges
-//! like `e^{-(π σ / h)²}` for steps `h` and components of sd `σ` and up, and interpolation from ten points like
-//! `(h / σ)^10`, so few points per component give all the digits wanted.
+//! Each component adds its cdf to the coarsest grid that resolves it, only where the cdf is neither
+//! 0 nor 1. From coarse to fine, each grid is interpolated onto the next; on the finest, the
+//! trapezoid rule sums. With step `h` and components of sd at smallest `σ`, the error of that rule
+//! falls as `e^{-(π σ / h)²}` and that of ten-point interpolation as `(h / σ)^10`, so that few
+//! points per component suffice.
 
 use multiversion::multiversion;
 
 use crate::numerics::normal::cdf_and_kernel;
 use crate::predictive::row_mixture::{RowMixture, RowSummary};
 
-/// Standard deviations beyond which a component's cdf is taken as 0 or 1: its mean distance from there is 1e-7 sd.
+/// Number of standard deviations beyond which the cdf of a component is set to 0 or 1; the mean
+/// distance from there is 1e-7 sd.
 const REACH: f64 = 5.0;
-/// Points per sd on the finest cdf_grid, at least: the trapezoid rule is then exact to 1e-8 of the sd.
+/// Smallest number of points per sd on the finest grid: the trapezoid rule is then exact to 1e-8 of
+/// the sd.
 const FINEST: f64 = 1.25;
-/// Points per sd on a coarser cdf_grid, at least: interpolation is then exact to 1e-7.
+/// Smallest number of points per sd on coarser grids: interpolation is then exact to 1e-7.
 const COARSER: f64 = 1.4;
-/// Points of the finest cdf_grid beyond which the pairs are summed instead, whatever that costs: 8 MiB of them.
+/// Largest number of points of the finest grid, 8 MiB; beyond, the sum over pairs is used at any
+/// cost.
 const MAX_POINTS: f64 = 1_048_576.0;
-/// Pairs that are summed in the time of one point, where there are many points.
+/// Number of pairs that take the time of one point, where there are many points.
 const PAIRS_PER_POINT: f64 = 4.0;
-/// Error, in units of the mixture's sd, allowed for taking very narrow components of little weight as wider.
+/// Error allowed for widening very narrow components of little weight, in units of the sd of the
+/// mixture.
 const WIDENING: f64 = 1e-7;
-/// Octaves of component sds told apart below the greatest.
+/// Number of octaves of component sds below the largest one that are distinguished.
 const OCTAVES: usize = 48;
-/// Points that a component is added to at a time.
+/// Number of points that a component is added to at a time.
 const STRIP: usize = 8;
 const OFFSET: [f64; STRIP] = {
     let mut offset = [0.0; STRIP];
@@ -35,7 +40,7 @@ const OFFSET: [f64; STRIP] = {
     }
     offset
 };
-/// Midpoint interpolation from five points on each side, from the nearest on.
+/// Coefficients of midpoint interpolation from five points on each side, nearest first.
 const MIDPOINT: [f64; 5] = [
     39_690.0 / 65_536.0,
     -8_820.0 / 65_536.0,
@@ -44,7 +49,7 @@ const MIDPOINT: [f64; 5] = [
     35.0 / 65_536.0,
 ];
 
-/// Scratch memory of the pyramid, used again from row to row. `levels[l]` has steps of `2^l` times the finest.
+/// Workspace of the pyramid, reused from row to row. `levels[l]` has `2^l` times the finest step.
 #[derive(Debug, Default)]
 pub(crate) struct CdfGrid {
     levels: Vec<GridLevel>,
@@ -52,13 +57,13 @@ pub(crate) struct CdfGrid {
 
 #[derive(Debug, Default)]
 struct GridLevel {
-    /// Cdf of the components of this level and the coarser ones, at each point.
+    /// Cdf of the components of this level and of the coarser ones, at each point.
     cdf: Vec<f64>,
-    /// Weight that has come to an end before each point.
-    passed: Vec<f64>,
+    /// Weight of the components whose cdf reaches 1 before each point.
+    completed: Vec<f64>,
 }
 
-/// Where the points of a level lie.
+/// Positions of the points of a level.
 #[derive(Debug, Clone, Copy)]
 struct GridCells {
     start: f64,
@@ -67,23 +72,23 @@ struct GridCells {
 }
 
 impl CdfGrid {
-    /// `E|X - X'| / 2` of the mixture; none where it needs too many points.
+    /// `E|X - X'| / 2` of the mixture; `None` if the grid would need too many points.
     pub(crate) fn half_distance(&mut self, mixture: &RowMixture) -> Option<f64> {
         let (low, high) = extent(mixture);
         let RowSummary {
             weight: total,
-            greatest_sd,
+            largest_sd,
             ..
         } = mixture.summary;
-        let least_sd = least_sd(mixture);
-        let step = least_sd / FINEST;
+        let smallest_sd = smallest_sd(mixture);
+        let step = smallest_sd / FINEST;
         let n_pairs = 0.5 * (mixture.len * mixture.len) as f64;
-        let most_points = (n_pairs / PAIRS_PER_POINT).min(MAX_POINTS);
-        let has_room = (high - low) / step <= most_points;
-        if !has_room {
+        let max_points = (n_pairs / PAIRS_PER_POINT).min(MAX_POINTS);
+        let fits = (high - low) / step <= max_points;
+        if !fits {
             return None;
         }
-        let top = level_of(greatest_sd, step);
+        let top = level_of(largest_sd, step);
         let cells = ((high - low) / step).ceil() as usize;
         let finest = GridCells {
             start: low,
@@ -91,7 +96,7 @@ impl CdfGrid {
             n_points: cells.next_multiple_of(1 << top) + 1,
         };
         self.clear(finest, top);
-        add_components(&mut self.levels, finest, least_sd, mixture);
+        add_components(&mut self.levels, finest, smallest_sd, mixture);
         self.refine(finest, top);
         let cdf = &self.levels[0].cdf[..finest.n_points];
         Some(step * cdf.iter().map(|f| f * (total - f)).sum::<f64>())
@@ -101,20 +106,20 @@ impl CdfGrid {
         if self.levels.len() <= top {
             self.levels.resize_with(top + 1, GridLevel::default);
         }
-        for (level, of) in self.levels[..=top].iter_mut().enumerate() {
-            // the last strip may reach beyond the last point
+        for (level, grid) in self.levels[..=top].iter_mut().enumerate() {
+            // the last strip may extend beyond the last point
             let n_points = finest.coarsened(level).n_points + 2 * STRIP;
-            of.cdf.clear();
-            of.cdf.resize(n_points, 0.0);
-            of.passed.clear();
-            of.passed.resize(n_points + 1, 0.0);
+            grid.cdf.clear();
+            grid.cdf.resize(n_points, 0.0);
+            grid.completed.clear();
+            grid.completed.resize(n_points + 1, 0.0);
         }
     }
 
     /// Completes every level and adds it to the next finer one.
     fn refine(&mut self, finest: GridCells, top: usize) {
         for level in (0..=top).rev() {
-            self.levels[level].add_passed();
+            self.levels[level].add_completed();
             if level > 0 {
                 let (finer, coarser) = self.levels.split_at_mut(level);
                 let n_points = finest.coarsened(level).n_points;
@@ -135,16 +140,16 @@ impl GridCells {
 }
 
 impl GridLevel {
-    fn add_passed(&mut self) {
+    fn add_completed(&mut self) {
         let mut sum = 0.0;
-        for (cdf, passed) in self.cdf.iter_mut().zip(&self.passed) {
-            sum += passed;
+        for (cdf, completed) in self.cdf.iter_mut().zip(&self.completed) {
+            sum += completed;
             *cdf += sum;
         }
     }
 }
 
-/// Least and greatest point within reach of a component.
+/// Smallest and largest point within reach of a component.
 fn extent(mixture: &RowMixture) -> (f64, f64) {
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for (mean, inverse) in mixture.mean.iter().zip(&mixture.inverse_sd) {
@@ -155,84 +160,87 @@ fn extent(mixture: &RowMixture) -> (f64, f64) {
     (low, high)
 }
 
-/// The sd up to which components are taken as wider, so wide.
+/// The sd to which components of smaller sd are widened.
 ///
-/// Adding noise of sd `s` to components of weight `W` moves `E|X - X'| / 2` by less than `W s`.
-fn least_sd(mixture: &RowMixture) -> f64 {
-    // weight and least sd of the components by octaves below the greatest sd
+/// Adding noise of sd `s` to components of weight `W` changes `E|X - X'| / 2` by less than `W s`.
+fn smallest_sd(mixture: &RowMixture) -> f64 {
+    // weight and smallest sd of the components, by octave below the largest sd
     let mut octaves = [(0.0, f64::INFINITY); OCTAVES];
-    let greatest = mixture.summary.greatest_sd;
+    let largest = mixture.summary.largest_sd;
     for (weight, inverse) in mixture.weight.iter().zip(&mixture.inverse_sd) {
-        let octave = floor_log2(greatest * inverse).clamp(0, OCTAVES as i64 - 1);
-        let (total, least) = &mut octaves[octave as usize];
+        let octave = floor_log2(largest * inverse).clamp(0, OCTAVES as i64 - 1);
+        let (total, smallest) = &mut octaves[octave as usize];
         *total += weight;
-        *least = least.min(1.0 / inverse);
+        *smallest = smallest.min(1.0 / inverse);
     }
-    let mut narrower = 0.0;
-    for (octave, &(weight, least)) in octaves.iter().enumerate().rev() {
-        narrower += weight;
-        let widest = greatest / (1_u64 << octave) as f64;
-        if narrower * widest > WIDENING * mixture.summary.sd {
-            // an octave without components has no least sd: those below it may be as wide as its lower end
-            return least.min(widest).max(0.5 * widest);
+    let mut narrower_weight = 0.0;
+    for (octave, &(weight, smallest)) in octaves.iter().enumerate().rev() {
+        narrower_weight += weight;
+        let widest = largest / (1_u64 << octave) as f64;
+        if narrower_weight * widest > WIDENING * mixture.summary.sd {
+            // an octave without components has no smallest sd: the components below it may be as
+            // wide as its lower end
+            return smallest.min(widest).max(0.5 * widest);
         }
     }
-    greatest
+    largest
 }
 
-/// The coarsest level that resolves a component: the greatest `l` with `2^l step <= sd / COARSER`, or 0.
+/// The coarsest level that resolves a component: the largest `l` with `2^l step <= sd / COARSER`,
+/// or 0.
 fn level_of(sd: f64, step: f64) -> usize {
     floor_log2(sd / (COARSER * step)).max(0) as usize
 }
 
-/// `⌊log2 x⌋` of a positive normal number, by its exponent bits.
+/// `⌊log2 x⌋` of a positive normal number, from its exponent bits.
 fn floor_log2(x: f64) -> i64 {
     (x.to_bits() >> 52) as i64 - 1023
 }
 
-/// Adds each component's cdf to the level that resolves it.
+/// Adds the cdf of each component to the level that resolves it.
 #[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
 fn add_components(
     levels: &mut [GridLevel],
     finest: GridCells,
-    least_sd: f64,
+    smallest_sd: f64,
     mixture: &RowMixture,
 ) {
     for at in 0..mixture.len {
         let (weight, mean) = (mixture.weight[at], mixture.mean[at]);
-        let sd = (1.0 / mixture.inverse_sd[at]).max(least_sd);
+        let sd = (1.0 / mixture.inverse_sd[at]).max(smallest_sd);
         let level = level_of(sd, finest.step);
         let grid = finest.coarsened(level);
-        // whole strips at fixed places: what one component has stored, the next loads without waiting
-        let place = |y: f64| (((y - grid.start) / grid.step) as usize).min(grid.n_points);
-        let first = place(mean - REACH * sd) / STRIP * STRIP;
-        let end = (place(mean + REACH * sd) + 1).next_multiple_of(STRIP);
+        // whole strips at fixed positions: a load of what the previous component stored at the same
+        // address does not stall
+        let point_at = |y: f64| (((y - grid.start) / grid.step) as usize).min(grid.n_points);
+        let first = point_at(mean - REACH * sd) / STRIP * STRIP;
+        let end = (point_at(mean + REACH * sd) + 1).next_multiple_of(STRIP);
         let z = (grid.start + grid.step * first as f64 - mean) / sd;
         let level = &mut levels[level];
-        add_cdf(&mut level.cdf[first..end], weight, [z, grid.step / sd]);
-        level.passed[end] += weight;
+        add_cdf(&mut level.cdf[first..end], weight, z, grid.step / sd);
+        level.completed[end] += weight;
     }
 }
 
 /// Adds `weight Phi(z)` at equally spaced `z`, in whole strips.
 #[allow(clippy::inline_always)]
 #[inline(always)]
-fn add_cdf(cdf: &mut [f64], weight: f64, [z, step]: [f64; 2]) {
-    let mut from = z;
+fn add_cdf(cdf: &mut [f64], weight: f64, z: f64, step: f64) {
+    let mut strip_z = z;
     for strip in cdf.as_chunks_mut::<STRIP>().0 {
         for at in 0..STRIP {
-            let (below, _) = cdf_and_kernel(step.mul_add(OFFSET[at], from));
+            let (below, _) = cdf_and_kernel(step.mul_add(OFFSET[at], strip_z));
             strip[at] = weight.mul_add(below, strip[at]);
         }
-        from += step * STRIP as f64;
+        strip_z += step * STRIP as f64;
     }
 }
 
-/// Adds a coarse cdf_grid to one of half its step. Beyond its ends the coarse one is flat.
+/// Adds a coarse grid to one of half its step. Outside its range the coarse grid is constant.
 fn add_interpolated(coarse: &[f64], fine: &mut [f64]) {
     let last = coarse.len() - 1;
     let side = MIDPOINT.len();
-    let edge = |at: isize| coarse[at.clamp(0, last as isize) as usize];
+    let value = |at: isize| coarse[at.clamp(0, last as isize) as usize];
     for cell in 0..last {
         let middle = if cell + 1 >= side && cell + side <= last {
             let around = &coarse[cell + 1 - side..=cell + side];
@@ -242,7 +250,7 @@ fn add_interpolated(coarse: &[f64], fine: &mut [f64]) {
         } else {
             let cell = cell as isize;
             (0..side as isize)
-                .map(|k| MIDPOINT[k as usize] * (edge(cell - k) + edge(cell + 1 + k)))
+                .map(|k| MIDPOINT[k as usize] * (value(cell - k) + value(cell + 1 + k)))
                 .sum()
         };
         fine[2 * cell] += coarse[cell];

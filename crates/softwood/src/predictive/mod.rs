@@ -1,14 +1,15 @@
-//! The one predictive distribution: everything a user asks is derived here from the members' distributions.
+//! The predictive distribution: moments, quantiles, densities, scores and samples, all computed
+//! from the distributions of the members.
 
 pub(crate) mod block;
 pub(crate) mod categorical;
+pub(crate) mod cdf_grid;
 pub(crate) mod crps;
 pub(crate) mod density;
+pub(crate) mod moments;
 pub(crate) mod quantile;
+pub(crate) mod row_mixture;
 pub(crate) mod sample;
 
-pub(crate) mod cdf_grid;
-pub(crate) mod moments;
-pub(crate) mod row_mixture;
 #[cfg(test)]
 mod tests;

@@ -1,42 +1,46 @@
-//! Moments of Normal heads, and how they come apart into data and knowledge uncertainty.
+//! Moments of Normal heads and the decomposition of the variance into data (aleatoric) and
+//! knowledge (epistemic) uncertainty.
 //!
-//! With `m_s = Σ w μ` and `v_s = Σ w (σ² + μ²) - m_s²` the mean and variance of member `s`:
-//! mean = mean of `m_s`, knowledge = population variance of `m_s`, data = mean of `v_s`, total = knowledge + data.
+//! With the mean `m_s = Σ w μ` and the variance `v_s = Σ w (σ² + μ²) - m_s²` of member `s`: mean =
+//! mean of `m_s`, knowledge = population variance of `m_s`, data = mean of `v_s`, total = knowledge
+//! + data (law of total variance).
 
 use multiversion::multiversion;
 
 use crate::predictive::block::Block;
 
-/// Knowledge, data and total uncertainty of each row: variances in the target's squared units (regression), or
-/// entropies in nats (classification).
+/// Total, data and knowledge uncertainty of each row: variances in squared units of the target
+/// (regression), or entropies in nats (classification).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Uncertainty {
-    /// Knowledge and data together.
+    /// Sum of data and knowledge uncertainty.
     pub total: Vec<f64>,
-    /// What no amount of data removes.
+    /// Data (aleatoric) uncertainty: the noise of the target, which no amount of training data
+    /// removes.
     pub data: Vec<f64>,
-    /// What the model has not seen.
+    /// Knowledge (epistemic) uncertainty: the disagreement of the members, which shrinks as the
+    /// model sees more data.
     pub knowledge: Vec<f64>,
 }
 
-/// Mean, standard deviation and the parts of the variance of each row, in the target's units.
+/// Mean, standard deviation and variance decomposition of each row, in the target's units.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moments {
     /// Predictive mean.
     pub mean: Vec<f64>,
-    /// Predictive standard deviation: the root of the total variance.
+    /// Predictive standard deviation: the square root of the total variance.
     pub sd: Vec<f64>,
-    /// The root of the data variance; finite wherever `sd` is.
+    /// Square root of the data variance; finite wherever `sd` is.
     pub data_sd: Vec<f64>,
-    /// The root of the knowledge variance; finite wherever `sd` is.
+    /// Square root of the knowledge variance; finite wherever `sd` is.
     pub knowledge_sd: Vec<f64>,
-    /// The total variance and its parts. Targets beyond 1e154 have variances beyond the largest number: infinite here,
-    /// while the standard deviations above are not.
+    /// Total variance and its two parts. The variances of targets beyond 1e154 overflow to
+    /// infinity; the standard deviations above do not.
     pub variance: Uncertainty,
 }
 
 impl Uncertainty {
-    /// Total uncertainty from its parts.
+    /// Adds the two parts to the total.
     pub(crate) fn sum_of(data: Vec<f64>, knowledge: Vec<f64>) -> Self {
         let total = data.iter().zip(&knowledge).map(|(a, b)| a + b).collect();
         Self {
@@ -48,26 +52,26 @@ impl Uncertainty {
 }
 
 impl Moments {
-    /// From the answers of [`moments`].
-    pub(crate) fn from_rows(numbers: &[f64]) -> Self {
-        let part = |at: usize| numbers.chunks_exact(MOMENTS).map(move |row| row[at]);
-        let variance = Uncertainty::sum_of(part(1).collect(), part(2).collect());
+    /// Moments from the rows of [`moments`].
+    pub(crate) fn from_rows(values: &[f64]) -> Self {
+        let column = |index: usize| values.chunks_exact(MOMENTS).map(move |row| row[index]);
+        let variance = Uncertainty::sum_of(column(1).collect(), column(2).collect());
         Self {
-            mean: part(0).collect(),
-            sd: part(3).collect(),
-            data_sd: part(4).collect(),
-            knowledge_sd: part(5).collect(),
+            mean: column(0).collect(),
+            sd: column(3).collect(),
+            data_sd: column(4).collect(),
+            knowledge_sd: column(5).collect(),
             variance,
         }
     }
 }
 
-/// Array per row of [`moments`]: mean, data variance, knowledge variance, standard deviation, those of data and
-/// knowledge.
+/// Number of values per row of [`moments`]: mean, data variance, knowledge variance, and the
+/// standard deviations of total, data and knowledge.
 pub(crate) const MOMENTS: usize = 6;
 
-/// Mean, variances and standard deviations of each row of a Normal block, in the target's units (row-major,
-/// rows x [`MOMENTS`]).
+/// Mean, variances and standard deviations of each row of a Normal block, in the target's units
+/// (row-major, rows x [`MOMENTS`]).
 pub(crate) fn moments(block: &Block, out: &mut [f64]) {
     let mut sums = MomentSums::new(block);
     for member in 0..block.n_members {
@@ -82,26 +86,27 @@ pub(crate) fn moments(block: &Block, out: &mut [f64]) {
         out[0] = block.shift + scale * (sums.centre[row] + mean);
         out[1] = data * scale * scale;
         out[2] = knowledge * scale * scale;
-        // in the target's units a variance may leave the range of numbers where its root does not
+        // in the target's units a variance may overflow where its square root does not
         out[3] = (data + knowledge).sqrt() * scale;
         out[4] = data.sqrt() * scale;
         out[5] = knowledge.sqrt() * scale;
     }
 }
 
-/// Every member's conditional mean of each row in the target's units (row-major, rows x members given).
+/// Conditional means of the given members on each row, in the target's units (row-major, rows x
+/// members).
 pub(crate) fn member_means(block: &Block, members: &[usize], out: &mut [f64]) {
     let mut sums = MomentSums::new(block);
-    for (at, &member) in members.iter().enumerate() {
+    for (index, &member) in members.iter().enumerate() {
         sums.add_member(block, member);
         for (row, out) in out.chunks_exact_mut(members.len()).enumerate() {
-            out[at] = block.shift + block.scale * (sums.centre[row] + sums.member_mean[row]);
+            out[index] = block.shift + block.scale * (sums.centre[row] + sums.member_mean[row]);
         }
     }
 }
 
-/// Sums over members. Means are taken from a centre near them, so that squares lose no digits where the means
-/// lie far from zero.
+/// Sums over members. Means are relative to a centre near them, so that squares lose no digits
+/// where the means are far from zero.
 struct MomentSums {
     centre: Vec<f64>,
     member_mean: Vec<f64>,
@@ -142,22 +147,29 @@ impl MomentSums {
             &block.mean[member.clone()],
             &block.sd[member],
             &self.centre,
-            (&mut self.member_mean, &mut self.member_square),
+            &mut self.member_mean,
+            &mut self.member_square,
         );
-        let sums = (
-            &mut self.mean[..],
-            &mut self.mean_squared[..],
-            &mut self.variance[..],
+        add_moments(
+            &self.member_mean,
+            &self.member_square,
+            &mut self.mean,
+            &mut self.mean_squared,
+            &mut self.variance,
         );
-        add_moments(&self.member_mean, &self.member_square, sums);
     }
 }
 
-/// Adds one member's mean, squared mean and variance to the sums over members.
+/// Adds the mean, squared mean and variance of one member to the sums over members.
 #[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
-fn add_moments(means: &[f64], squares: &[f64], sums: (&mut [f64], &mut [f64], &mut [f64])) {
+fn add_moments(
+    means: &[f64],
+    squares: &[f64],
+    mean: &mut [f64],
+    mean_squared: &mut [f64],
+    variance: &mut [f64],
+) {
     let rows = means.len();
-    let (mean, mean_squared, variance) = sums;
     let (mean, mean_squared) = (&mut mean[..rows], &mut mean_squared[..rows]);
     let (variance, squares) = (&mut variance[..rows], &squares[..rows]);
     for row in 0..rows {
@@ -168,17 +180,19 @@ fn add_moments(means: &[f64], squares: &[f64], sums: (&mut [f64], &mut [f64], &m
     }
 }
 
-/// Adds `w d` and `w (σ² + d²)`, `d` the mean from the centre, of one member's components to its rows' sums.
+/// Adds `w d` and `w (σ² + d²)` of the components of one member to the sums of its rows, with `d`
+/// the mean relative to the centre.
 #[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
 fn add_components(
     weight: &[f64],
     mean: &[f64],
     sd: &[f64],
     centre: &[f64],
-    sums: (&mut [f64], &mut [f64]),
+    first: &mut [f64],
+    second: &mut [f64],
 ) {
     let rows = centre.len();
-    let (first, second) = (&mut sums.0[..rows], &mut sums.1[..rows]);
+    let (first, second) = (&mut first[..rows], &mut second[..rows]);
     let components = weight
         .chunks_exact(rows)
         .zip(mean.chunks_exact(rows))
@@ -215,7 +229,7 @@ mod tests {
 
     #[test]
     fn decomposition_of_three_members() {
-        // three members by hand; docs/maths/vst.md, golden values
+        // computed by hand from three members; docs/maths/vst.md, golden values
         let members: Vec<[[f64; 3]; 1]> = [(1.0, 0.5_f64), (1.2, 0.4), (0.9, 0.6)]
             .iter()
             .map(|&(mean, variance)| [[1.0, mean, variance.sqrt()]])

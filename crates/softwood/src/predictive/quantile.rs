@@ -1,10 +1,11 @@
-//! Quantiles of a row's mixture: a bracketed root search on its cdf.
+//! Quantiles of the mixture of a row: a bracketed root search on its cdf.
 //!
-//! The quantile of level p lies between the least and the greatest of the components' own. Within that bracket,
-//! Halley's method runs on `ln G(u) - ln q`, where `q = min(p, 1 - p)` and `G` is the cdf from the nearer end, so that tails keep their
-//! digits; a step that leaves the bracket, or is not half as long as the one before the last, becomes a bisection. A
-//! first root on an eighth of the components, which
-//! are whole members and so a fair sample, gives the start.
+//! The quantile of level `p` lies between the smallest and the largest quantile of that level of
+//! the components. Within that bracket, Halley's method solves `ln G(u) = ln q`, where
+//! `q = min(p, 1 - p)` and `G` is the probability of the nearer tail, so that tails keep their
+//! digits. A step that leaves the bracket, or is more than half as long as the step before the
+//! last, is replaced by a bisection. The starting point is the root for an eighth of the
+//! components, which are whole members and so a representative sample.
 
 use multiversion::multiversion;
 
@@ -12,29 +13,31 @@ use crate::numerics::normal::{INV_SQRT_TAU, cdf_and_kernel, rough_quantile};
 use crate::predictive::block::Block;
 use crate::predictive::row_mixture::{CHUNK, RowMixture, RowSummary, each_row};
 
-/// Weight left out, relative to the least tail probability asked for: what comes out is the exact quantile of a
-/// level within this share of the level.
+/// Weight of the dropped components relative to the smallest tail probability of the levels: the
+/// result is the exact quantile of a level within this share of the given one.
 const NEGLIGIBLE: f64 = 1e-9;
-/// Accuracy in units of the row's standard deviation.
+/// Tolerance in units of the standard deviation of the row.
 const TOLERANCE: f64 = 1e-7;
-/// Accuracy of the first root, on a part of the components.
-const ROUGH: f64 = 1e-2;
-/// Share of the components that the first root looks at, and the number from which that pays.
+/// Tolerance of the first root, for a part of the components.
+const ROUGH_TOLERANCE: f64 = 1e-2;
+/// The first root uses one in this many components, ...
 const PART: usize = 8;
-const PART_FROM: usize = 512;
-/// Error of [`rough_quantile`], with room.
+/// ... where there are at least this many.
+const MIN_COMPONENTS_FOR_PART: usize = 512;
+/// Bound of the error of [`rough_quantile`].
 const ROUGH_QUANTILE_ERROR: f64 = 2e-3;
-/// Steps after which the search ends whatever is left: bisection alone needs fewer.
+/// Largest number of steps; bisection alone needs fewer.
 const MAX_STEPS: usize = 200;
 const LANES: usize = 8;
 
-/// The quantiles of each row in the target's units (row-major, rows x levels). Levels lie strictly within (0, 1).
+/// The quantiles of each row in the target's units (row-major, rows x levels). Levels lie strictly
+/// between 0 and 1.
 pub(crate) fn quantiles(block: &Block, levels: &[f64], out: &mut [f64]) {
-    let least = levels
+    let smallest_tail = levels
         .iter()
         .fold(0.5_f64, |least, level| least.min(level.min(1.0 - level)));
-    each_row(block, NEGLIGIBLE * least, |row, mixture| {
-        let search = Search::new(mixture);
+    each_row(block, NEGLIGIBLE * smallest_tail, |row, mixture| {
+        let search = QuantileSearch::new(mixture);
         let out = &mut out[row * levels.len()..][..levels.len()];
         for (out, &level) in out.iter_mut().zip(levels) {
             *out = block.shift + block.scale * search.quantile(level);
@@ -43,7 +46,7 @@ pub(crate) fn quantiles(block: &Block, levels: &[f64], out: &mut [f64]) {
     });
 }
 
-/// Quantiles of near levels may cross by the tolerance: where levels ascend, so do answers.
+/// Makes quantiles ascend where levels do: those of neighbouring levels may cross by the tolerance.
 fn restore_order(levels: &[f64], out: &mut [f64]) {
     if levels.is_sorted() {
         for at in 1..out.len() {
@@ -52,15 +55,25 @@ fn restore_order(levels: &[f64], out: &mut [f64]) {
     }
 }
 
-struct Search<'a> {
+struct QuantileSearch<'a> {
     mixture: &'a RowMixture,
-    /// Components of the first root and their weight, where there are enough.
+    /// Number of components for the first root and their weight, if there are enough components.
     part: Option<(usize, f64)>,
 }
 
-impl<'a> Search<'a> {
+/// The equation `G(u) = target` for a mixture that is mirrored where `sign` is -1.
+#[derive(Debug, Clone, Copy)]
+struct TailEquation {
+    /// Number of components of the mixture, from the first on.
+    n_components: usize,
+    /// Tail probability times the weight of the components.
+    target: f64,
+    sign: f64,
+}
+
+impl<'a> QuantileSearch<'a> {
     fn new(mixture: &'a RowMixture) -> Self {
-        let part = (mixture.len >= PART_FROM).then(|| {
+        let part = (mixture.len >= MIN_COMPONENTS_FOR_PART).then(|| {
             let len = (mixture.len / PART).next_multiple_of(CHUNK);
             (len, mixture.weight[..len].iter().sum())
         });
@@ -75,54 +88,74 @@ impl<'a> Search<'a> {
         let RowSummary {
             mean, sd, weight, ..
         } = self.mixture.summary;
-        let bracket = bracket(&self.mixture.mean, &self.mixture.inverse_sd, [z, sign]);
+        let bracket = bracket(&self.mixture.mean, &self.mixture.inverse_sd, z, sign);
         let mut start = (sign * mean + z * sd).clamp(bracket.0, bracket.1);
-        if let Some((len, weight)) = self.part {
-            start = self.root(len, [tail * weight, sign], start, (bracket, ROUGH));
+        if let Some((n_components, weight)) = self.part {
+            let equation = TailEquation {
+                n_components,
+                target: tail * weight,
+                sign,
+            };
+            start = self.root(equation, start, bracket, ROUGH_TOLERANCE);
         }
-        let len = self.mixture.weight.len();
-        sign * self.root(len, [tail * weight, sign], start, (bracket, TOLERANCE))
+        let equation = TailEquation {
+            n_components: self.mixture.weight.len(),
+            target: tail * weight,
+            sign,
+        };
+        sign * self.root(equation, start, bracket, TOLERANCE)
     }
 
-    /// The root of `G(u) = target` on the first `len` components, from `start`, within a bracket and to a tolerance.
+    /// The root of the equation, from `start` on, within a bracket and to a tolerance.
     fn root(
         &self,
-        len: usize,
-        [target, sign]: [f64; 2],
+        equation: TailEquation,
         start: f64,
-        (mut bracket, tolerance): ((f64, f64), f64),
+        mut bracket: (f64, f64),
+        tolerance: f64,
     ) -> f64 {
-        let weight = &self.mixture.weight[..len];
-        let (mean, inverse_sd) = (&self.mixture.mean[..len], &self.mixture.inverse_sd[..len]);
-        let RowSummary { sd, least_sd, .. } = self.mixture.summary;
-        let enough = tolerance * sd;
-        // a Halley step of this length leaves an error below the tolerance even at the sharpest component
-        let last_step = (enough * least_sd).sqrt().max(enough);
+        let TailEquation {
+            n_components,
+            target,
+            sign,
+        } = equation;
+        let weight = &self.mixture.weight[..n_components];
+        let mean = &self.mixture.mean[..n_components];
+        let inverse_sd = &self.mixture.inverse_sd[..n_components];
+        let RowSummary {
+            sd, smallest_sd, ..
+        } = self.mixture.summary;
+        let max_error = tolerance * sd;
+        // a Halley step of this length leaves an error below the tolerance even at the narrowest
+        // component
+        let last_step = (max_error * smallest_sd).sqrt().max(max_error);
         let mut u = start;
         // lengths of the last two steps
         let mut lengths = [f64::INFINITY; 2];
         for _ in 0..MAX_STEPS {
-            let [below, density, slope] = tail_at(weight, mean, inverse_sd, [u, sign]);
-            if below < target {
+            let tail = tail_at(weight, mean, inverse_sd, u, sign);
+            if tail.probability < target {
                 bracket.0 = u;
             } else {
                 bracket.1 = u;
             }
-            let step = halley(target, [below, density, slope]);
+            let step = halley_step(target, tail);
             let next = u + step;
-            // between a flat and a steep stretch steps may go back and forth for ever: they must halve every other time
-            let is_sound = next > bracket.0 && next < bracket.1 && step.abs() <= 0.5 * lengths[0];
-            if is_sound && step.abs() <= last_step {
+            // between a flat and a steep part of the cdf, steps can oscillate: every step must be
+            // at most half as long as the one before the last
+            let is_accepted =
+                next > bracket.0 && next < bracket.1 && step.abs() <= 0.5 * lengths[0];
+            if is_accepted && step.abs() <= last_step {
                 return next;
             }
-            let next = if is_sound {
+            let next = if is_accepted {
                 next
             } else {
                 0.5 * (bracket.0 + bracket.1)
             };
             lengths = [lengths[1], (next - u).abs()];
             u = next;
-            if bracket.1 - bracket.0 <= enough {
+            if bracket.1 - bracket.0 <= max_error {
                 return u;
             }
         }
@@ -130,9 +163,17 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Least and greatest quantile of the components, a little apart.
+/// `G(u)` and its first two derivatives.
+#[derive(Debug, Clone, Copy)]
+struct TailValue {
+    probability: f64,
+    density: f64,
+    slope: f64,
+}
+
+/// Smallest and largest quantile of the components, widened by the error of [`rough_quantile`].
 #[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
-fn bracket(mean: &[f64], inverse_sd: &[f64], [z, sign]: [f64; 2]) -> (f64, f64) {
+fn bracket(mean: &[f64], inverse_sd: &[f64], z: f64, sign: f64) -> (f64, f64) {
     let (mut low, mut high) = ([f64::INFINITY; CHUNK], [f64::NEG_INFINITY; CHUNK]);
     let chunks = mean
         .as_chunks::<CHUNK>()
@@ -156,19 +197,20 @@ fn bracket(mean: &[f64], inverse_sd: &[f64], [z, sign]: [f64; 2]) -> (f64, f64) 
     (low, high.iter().copied().fold(f64::NEG_INFINITY, f64::max))
 }
 
-/// Halley's step for `ln G = ln target`, given `G` and its first two derivatives; NaN where `G` is flat.
-fn halley(target: f64, [below, density, slope]: [f64; 3]) -> f64 {
-    let first = density / below;
-    let second = slope / below - first * first;
-    let newton = (target / below).ln() / first;
+/// Halley's step for `ln G = ln target`; NaN where `G` is flat.
+fn halley_step(target: f64, tail: TailValue) -> f64 {
+    let first = tail.density / tail.probability;
+    let second = tail.slope / tail.probability - first * first;
+    let newton = (target / tail.probability).ln() / first;
     let damped = 1.0 + 0.5 * newton * second / first;
-    // a far step would trust the curvature too much
+    // the second-order correction is bounded, because it is unreliable for long steps
     newton / damped.clamp(0.5, 2.0)
 }
 
-/// `G(u)`, `G'(u)` and `G''(u)` of the mixture mirrored where `sign` is -1. Sums run in fixed lanes.
+/// `G(u)`, `G'(u)` and `G''(u)` of the mixture, mirrored where `sign` is -1. The order of summation
+/// is fixed.
 #[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
-fn tail_at(weight: &[f64], mean: &[f64], inverse_sd: &[f64], [u, sign]: [f64; 2]) -> [f64; 3] {
+fn tail_at(weight: &[f64], mean: &[f64], inverse_sd: &[f64], u: f64, sign: f64) -> TailValue {
     let mut sums = [[0.0; LANES]; 3];
     let chunks = weight
         .as_chunks::<CHUNK>()
@@ -194,6 +236,10 @@ fn tail_at(weight: &[f64], mean: &[f64], inverse_sd: &[f64], [u, sign]: [f64; 2]
             }
         }
     }
-    let [below, density, slope] = sums.map(|lanes| lanes.iter().sum::<f64>());
-    [below, density * INV_SQRT_TAU, slope * INV_SQRT_TAU]
+    let [probability, density, slope] = sums.map(|lanes| lanes.iter().sum::<f64>());
+    TailValue {
+        probability,
+        density: density * INV_SQRT_TAU,
+        slope: slope * INV_SQRT_TAU,
+    }
 }

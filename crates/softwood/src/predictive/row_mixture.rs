@@ -1,37 +1,39 @@
-//! One row's mixture of all members and components, contiguous, for questions that look at a row many times.
+//! The mixture of all members and components of one row in contiguous memory, for computations that
+//! pass over a row many times.
 
 use multiversion::multiversion;
 
 use crate::predictive::block::Block;
 
-/// Components are padded to a multiple of this.
+/// Components are padded to a multiple of this number.
 pub(crate) const CHUNK: usize = 32;
-/// Rows gathered together: the numbers of one cache line.
+/// Rows gathered together: the values of one cache line.
 const ROWS: usize = 8;
 
 /// The mixture `Σ weight N(mean, sd²)` of one row, in standardised units.
 ///
-/// Padded to whole chunks by copies of the last component with weight zero; `inverse_sd` is `1 / sd`.
+/// Padded to a multiple of [`CHUNK`] by copies of the last component with weight zero.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RowMixture {
     pub(crate) weight: Vec<f64>,
     pub(crate) mean: Vec<f64>,
+    /// `1 / sd` of each component.
     pub(crate) inverse_sd: Vec<f64>,
-    /// Components in use, the padding apart.
+    /// Number of components without padding.
     pub(crate) len: usize,
-    /// Totals over components.
+    /// Moments and extremes over all components.
     pub(crate) summary: RowSummary,
 }
 
-/// What a search wants to know of a mixture before it starts.
+/// Moments and extremes of a mixture, for starting points and tolerances.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RowSummary {
     pub(crate) weight: f64,
     pub(crate) mean: f64,
     pub(crate) sd: f64,
-    /// Least and greatest sd of a component.
-    pub(crate) least_sd: f64,
-    pub(crate) greatest_sd: f64,
+    /// Smallest and largest sd of a component.
+    pub(crate) smallest_sd: f64,
+    pub(crate) largest_sd: f64,
 }
 
 impl RowMixture {
@@ -42,8 +44,9 @@ impl RowMixture {
         self.len = 0;
     }
 
-    /// Writes a component in the next place and keeps it where `keep` holds: no branch to mispredict.
-    fn offer(&mut self, [weight, mean, sd]: [f64; 3], keep: bool) {
+    /// Writes a component at the end and keeps it if `keep` holds, without a branch that the
+    /// processor could mispredict.
+    fn push_if(&mut self, keep: bool, weight: f64, mean: f64, sd: f64) {
         self.weight[self.len] = weight;
         self.mean[self.len] = mean;
         self.inverse_sd[self.len] = sd;
@@ -66,13 +69,14 @@ impl RowMixture {
     }
 }
 
-/// Inverts the sds and sums up. Means are taken from the first one, so that squares lose no digits.
+/// Computes the summary and replaces the sds by their inverses. Means are relative to the first
+/// one, so that squares lose no digits.
 #[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
 fn summarise(weight: &[f64], mean: &[f64], sd: &mut [f64]) -> RowSummary {
     let centre = mean[0];
     let mut sums = [[0.0; CHUNK]; 3];
-    let mut least = [f64::INFINITY; CHUNK];
-    let mut greatest = [0.0; CHUNK];
+    let mut smallest = [f64::INFINITY; CHUNK];
+    let mut largest = [0.0; CHUNK];
     let chunks = weight
         .as_chunks::<CHUNK>()
         .0
@@ -86,15 +90,15 @@ fn summarise(weight: &[f64], mean: &[f64], sd: &mut [f64]) -> RowSummary {
             sums[0][lane] += weight[lane];
             sums[1][lane] = weight[lane].mul_add(from_centre, sums[1][lane]);
             sums[2][lane] = weight[lane].mul_add(square, sums[2][lane]);
-            least[lane] = if sd[lane] < least[lane] {
+            smallest[lane] = if sd[lane] < smallest[lane] {
                 sd[lane]
             } else {
-                least[lane]
+                smallest[lane]
             };
-            greatest[lane] = if sd[lane] > greatest[lane] {
+            largest[lane] = if sd[lane] > largest[lane] {
                 sd[lane]
             } else {
-                greatest[lane]
+                largest[lane]
             };
             sd[lane] = 1.0 / sd[lane];
         }
@@ -105,39 +109,39 @@ fn summarise(weight: &[f64], mean: &[f64], sd: &mut [f64]) -> RowSummary {
         weight,
         mean: centre + mean,
         sd: (second / weight - mean * mean).max(0.0).sqrt(),
-        least_sd: least.iter().copied().fold(f64::INFINITY, f64::min),
-        greatest_sd: greatest.iter().copied().fold(0.0, f64::max),
+        smallest_sd: smallest.iter().copied().fold(f64::INFINITY, f64::min),
+        largest_sd: largest.iter().copied().fold(0.0, f64::max),
     }
 }
 
-/// Gathers each row of a Normal block and shows it to `see` with its index.
+/// Gathers each row of a Normal block and calls `visit` with its index and its mixture.
 ///
-/// Components are left out where all those left out weigh less than `negligible` together.
-pub(crate) fn each_row(block: &Block, negligible: f64, mut see: impl FnMut(usize, &RowMixture)) {
+/// Drops components of small weight; together, the dropped ones have weight below `negligible`.
+pub(crate) fn each_row(block: &Block, negligible: f64, mut visit: impl FnMut(usize, &RowMixture)) {
     let n_components = block.n_members * block.n_components();
     let share = 1.0 / block.n_members as f64;
-    let least = negligible / n_components as f64;
+    let threshold = negligible / n_components as f64;
     let mut mixtures: [RowMixture; ROWS] = Default::default();
     for first in (0..block.n_rows).step_by(ROWS) {
         for mixture in &mut mixtures {
-            // one place more, since a component is written before it is kept
+            // one extra element, because a component is written before it is kept
             mixture.reserve((n_components + 1).next_multiple_of(CHUNK));
         }
         for component in 0..n_components {
-            let at = component * block.stride + first;
-            let rows = at..at + ROWS;
-            let numbers = block.weight[rows.clone()]
+            let start = component * block.stride + first;
+            let rows = start..start + ROWS;
+            let values = block.weight[rows.clone()]
                 .iter()
                 .zip(&block.mean[rows.clone()])
                 .zip(&block.sd[rows]);
-            for (mixture, ((weight, &mean), &sd)) in mixtures.iter_mut().zip(numbers) {
+            for (mixture, ((weight, &mean), &sd)) in mixtures.iter_mut().zip(values) {
                 let weight = weight * share;
-                mixture.offer([weight, mean, sd], weight > least);
+                mixture.push_if(weight > threshold, weight, mean, sd);
             }
         }
         for (row, mixture) in (first..block.n_rows).zip(&mut mixtures) {
             mixture.finish();
-            see(row, mixture);
+            visit(row, mixture);
         }
     }
 }

@@ -1,12 +1,13 @@
-//! Draws from a row's distribution. Streams are addressed by row, so that draws do not depend on blocks or threads.
+//! Samples from the predictive distribution of a row. Every row has a random stream of its own, so
+//! that draws depend neither on blocks nor on threads.
 
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::predictive::block::{Block, Head};
 use crate::rng::{Key, below, shuffle, uniform};
 
-/// `n` independent draws for each row, in the target's units or as class indices (row-major, rows x n). `first` is
-/// the table row of the block's first row.
+/// `n` independent draws for each row, in the target's units or as class indices (row-major, rows x
+/// n). `first` is the table row of the first row of the block.
 pub(crate) fn draws(block: &Block, first: usize, n: usize, key: Key, out: &mut [f64]) {
     if n == 0 {
         return;
@@ -15,7 +16,7 @@ pub(crate) fn draws(block: &Block, first: usize, n: usize, key: Key, out: &mut [
         let mut rng = key.child((first + row) as u64).rng();
         for out in out {
             let member = below(&mut rng, block.n_members);
-            let component = component(block, [member, row], uniform(&mut rng));
+            let component = component(block, member, row, uniform(&mut rng));
             *out = match block.head {
                 Head::Categorical { .. } => component as f64,
                 Head::Normal { .. } => {
@@ -29,25 +30,25 @@ pub(crate) fn draws(block: &Block, first: usize, n: usize, key: Key, out: &mut [
     }
 }
 
-/// The component at which the cumulative weight of a member passes `level`.
-fn component(block: &Block, [member, row]: [usize; 2], level: f64) -> usize {
-    let mut left = level;
+/// The component at which the cumulative weight of a member exceeds `level`.
+fn component(block: &Block, member: usize, row: usize, level: f64) -> usize {
+    let mut remaining = level;
     let mut last = 0;
     for component in 0..block.n_components() {
         let weight = block.weight[block.at(member, component) + row];
         if weight > 0.0 {
-            if left < weight {
+            if remaining < weight {
                 return component;
             }
-            left -= weight;
+            remaining -= weight;
             last = component;
         }
     }
-    // weights sum to one only up to rounding
+    // weights sum to one only up to rounding errors
     last
 }
 
-/// `n` members, without repetition as far as there are enough.
+/// `n` random members, without repetition until all members are chosen.
 pub(crate) fn choose_members(n_members: usize, n: usize, key: Key) -> Vec<usize> {
     let mut rng = key.rng();
     let mut chosen = Vec::with_capacity(n);

@@ -1,4 +1,4 @@
-//! Answers of random mixtures against slow, plain computations.
+//! Predictions of random mixtures against slow computations.
 
 use proptest::prelude::*;
 
@@ -80,7 +80,7 @@ proptest! {
             .iter()
             .map(|[weight, mean, sd]| weight / total / sd * INV_SQRT_TAU * (-0.5 * ((z - mean) / sd).powi(2)).exp())
             .sum();
-        // the plain sum underflows far out
+        // the plain sum underflows far from the components
         prop_assume!(plain > 1e-290);
         prop_assert!((out[0] - (plain / 3.0).ln()).abs() < 1e-10 * out[0].abs().max(1.0));
     }
@@ -106,12 +106,12 @@ proptest! {
     }
 
     #[test]
-    fn the_mesh_agrees_with_the_pairs(
+    fn the_grid_agrees_with_the_sum_over_pairs(
         parts in components(97..400),
         narrow in -8.0..0.0_f64,
         far in 0.0..5.0_f64,
     ) {
-        // some components made narrower, some moved away
+        // some components are made narrower, some are moved away
         let mut parts = parts;
         for (at, part) in parts.iter_mut().enumerate() {
             if at % 3 == 0 {
@@ -133,7 +133,7 @@ proptest! {
 }
 
 #[test]
-fn a_narrow_bulk_within_a_wide_shadow_keeps_its_crps() {
+fn many_narrow_components_among_few_wide_ones_keep_their_crps() {
     let mut parts: Vec<[f64; 3]> = (0..1500)
         .map(|at| {
             [
@@ -155,7 +155,7 @@ fn a_narrow_bulk_within_a_wide_shadow_keeps_its_crps() {
 }
 
 #[test]
-fn widths_with_nothing_in_between_keep_their_crps() {
+fn wide_and_very_narrow_components_keep_their_crps() {
     let mut parts: Vec<[f64; 3]> = (0..200)
         .map(|at| [1.0, 1e-2 * f64::from(at), 1.0])
         .collect();

@@ -1,25 +1,26 @@
 //! Area under the ROC curve, by ranks.
 
-/// Probability that a positive scores above a negative, ties counting one half; none where one kind is absent.
+/// Probability that a positive row scores above a negative one, ties counting one half; `None`
+/// without rows of both kinds.
 pub(crate) fn auroc(scores: &[f64], is_positive: impl Fn(usize) -> bool) -> Option<f64> {
     let mut order: Vec<usize> = (0..scores.len()).collect();
     order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]));
-    let (mut below, mut wins, mut n_positive) = (0.0, 0.0, 0.0);
+    let (mut negative_below, mut wins, mut n_positive) = (0.0, 0.0, 0.0);
     for tied in order.chunk_by(|&a, &b| scores[a] >= scores[b]) {
         let positive = tied.iter().filter(|&&row| is_positive(row)).count() as f64;
         let negative = tied.len() as f64 - positive;
-        wins += positive * (below + 0.5 * negative);
-        below += negative;
+        wins += positive * (negative_below + 0.5 * negative);
+        negative_below += negative;
         n_positive += positive;
     }
-    (n_positive > 0.0 && below > 0.0).then(|| wins / (n_positive * below))
+    (n_positive > 0.0 && negative_below > 0.0).then(|| wins / (n_positive * negative_below))
 }
 
-/// AUROC of the second class for two classes, otherwise the mean over classes of each against the rest; classes
-/// that the rows lack are left out (`probabilities`: row-major, rows x classes).
+/// AUROC of the second class for two classes, otherwise the mean over classes of one-vs-rest
+/// AUROCs; classes without rows are skipped (`probabilities`: row-major, rows x classes).
 pub(crate) fn class_auroc(probabilities: &[f64], n_classes: usize, y: &[u32]) -> Option<f64> {
     let classes = if n_classes == 2 { 1..2 } else { 0..n_classes };
-    let areas: Vec<f64> = classes
+    let aurocs: Vec<f64> = classes
         .filter_map(|class| {
             let scores: Vec<f64> = probabilities
                 .chunks_exact(n_classes)
@@ -28,7 +29,7 @@ pub(crate) fn class_auroc(probabilities: &[f64], n_classes: usize, y: &[u32]) ->
             auroc(&scores, |row| y[row] as usize == class)
         })
         .collect();
-    (!areas.is_empty()).then(|| areas.iter().sum::<f64>() / areas.len() as f64)
+    (!aurocs.is_empty()).then(|| aurocs.iter().sum::<f64>() / aurocs.len() as f64)
 }
 
 #[cfg(test)]
@@ -36,20 +37,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_decide() {
-        // each of the last four beats one of the first four: 4 pairs of 16
+    fn the_area_follows_from_ranks() {
+        // by hand: each of the last four exceeds one of the first four: 4 pairs of 16
         let scores = [0.1, 0.8, 0.9, 0.95, 0.2, 0.3, 0.4, 0.5];
         assert_eq!(auroc(&scores, |row| row >= 4), Some(0.25));
     }
 
     #[test]
-    fn ties_count_one_half_and_one_kind_has_no_area() {
+    fn ties_count_one_half_and_one_class_has_no_area() {
         assert_eq!(auroc(&[0.5, 0.5], |row| row == 0), Some(0.5));
         assert_eq!(auroc(&[0.1, 0.2], |_| true), None);
     }
 
     #[test]
-    fn absent_classes_are_left_out() {
+    fn absent_classes_are_skipped() {
         let probabilities = [0.8, 0.1, 0.1, 0.2, 0.7, 0.1];
         assert_eq!(class_auroc(&probabilities, 3, &[0, 1]), Some(1.0));
     }

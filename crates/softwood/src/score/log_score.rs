@@ -1,10 +1,11 @@
-//! Log-likelihood of class probabilities.
+//! Log score of class probabilities.
 
-/// Least probability that is taken at its word, as in scikit-learn's `log_loss`: a smaller one would let a single
-/// row decide the mean.
-const LEAST: f64 = f64::EPSILON;
+/// Floor of probabilities, as in scikit-learn's `log_loss`: otherwise a single row could dominate
+/// the mean.
+const MIN_PROBABILITY: f64 = f64::EPSILON;
 
-/// Mean negative natural logarithm of the probability of the true class (`probabilities`: row-major, rows x classes).
+/// Mean negative natural logarithm of the probability of the true class (`probabilities`:
+/// row-major, rows x classes).
 pub(crate) fn negative_log_likelihood(probabilities: &[f64], n_classes: usize, y: &[u32]) -> f64 {
     let rows = probabilities.chunks_exact(n_classes).zip(y);
     let sum: f64 = rows
@@ -13,9 +14,9 @@ pub(crate) fn negative_log_likelihood(probabilities: &[f64], n_classes: usize, y
     sum / y.len() as f64
 }
 
-/// Natural logarithm of the probability of what came true.
+/// Natural logarithm of the probability of the true class, with the floor.
 pub(crate) fn log_probability(probability: f64) -> f64 {
-    probability.max(LEAST).ln()
+    probability.max(MIN_PROBABILITY).ln()
 }
 
 #[cfg(test)]
@@ -23,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn impossible_classes_cost_no_more_than_the_floor() {
+    fn a_probability_of_zero_counts_as_the_floor() {
         let found = negative_log_likelihood(&[0.25, 0.75, 1.0, 0.0], 2, &[1, 1]);
         let expected = -0.5 * (0.75_f64.ln() + f64::EPSILON.ln());
         assert!((found - expected).abs() < 1e-14);

@@ -1,4 +1,4 @@
-//! Metrics on plain slices, one per file. Row weights play no part in scores.
+//! Metrics on plain slices, one per file. Metrics do not use row weights.
 
 pub(crate) mod auroc;
 pub(crate) mod coverage;

@@ -1,18 +1,21 @@
-//! How well one threshold on a score tells two kinds of rows apart, whichever side each kind lies on.
+//! How well a single threshold on a score separates two kinds of rows, on whichever side each kind
+//! lies.
 //!
-//! A classification tree with one split is fitted to the scores by Gini impurity, and its two leaf probabilities are
-//! scored by AUROC: one half plus half the distance between the shares of either kind below the threshold.
+//! A classification tree with one split is fitted to the scores by Gini impurity, and its two leaf
+//! probabilities are scored by AUROC: one half plus half the difference between the shares of the
+//! two kinds below the threshold.
 
-/// The best threshold and what it is worth.
+/// The best threshold and its AUROC.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct OneSplit {
     /// Area under the ROC curve of the two leaves.
     pub(crate) auroc: f64,
-    /// Halfway between the scores on its two sides; none where all scores are equal.
+    /// Midpoint between the scores on its two sides; `None` if all scores are equal.
     pub(crate) threshold: Option<f64>,
 }
 
-/// The split of least Gini impurity, the lowest of equally good ones; none where one kind is absent.
+/// The split of smallest Gini impurity, the lowest one among equals; `None` without rows of both
+/// kinds.
 pub(crate) fn one_split(scores: &[f64], is_positive: impl Fn(usize) -> bool) -> Option<OneSplit> {
     let n_positive = (0..scores.len()).filter(|&row| is_positive(row)).count() as f64;
     let n_negative = scores.len() as f64 - n_positive;
@@ -25,7 +28,7 @@ pub(crate) fn one_split(scores: &[f64], is_positive: impl Fn(usize) -> bool) -> 
         auroc: 0.5,
         threshold: None,
     };
-    let (mut least, mut positive, mut negative) = (f64::INFINITY, 0.0, 0.0);
+    let (mut smallest, mut positive, mut negative) = (f64::INFINITY, 0.0, 0.0);
     for pair in order.windows(2) {
         if is_positive(pair[0]) {
             positive += 1.0;
@@ -35,8 +38,8 @@ pub(crate) fn one_split(scores: &[f64], is_positive: impl Fn(usize) -> bool) -> 
         let (below, above) = (scores[pair[0]], scores[pair[1]]);
         let impurity =
             impurity(positive, negative) + impurity(n_positive - positive, n_negative - negative);
-        if below < above && impurity < least {
-            least = impurity;
+        if below < above && impurity < smallest {
+            smallest = impurity;
             best = OneSplit {
                 auroc: 0.5 + 0.5 * (positive / n_positive - negative / n_negative).abs(),
                 threshold: Some(0.5 * below + 0.5 * above),
@@ -46,7 +49,7 @@ pub(crate) fn one_split(scores: &[f64], is_positive: impl Fn(usize) -> bool) -> 
     Some(best)
 }
 
-/// Gini impurity of a leaf times its rows, halved.
+/// Half the Gini impurity of a leaf times its number of rows.
 fn impurity(positive: f64, negative: f64) -> f64 {
     positive * negative / (positive + negative)
 }
@@ -57,7 +60,7 @@ mod tests {
     use softwood_testkit::close;
 
     #[test]
-    fn one_threshold_where_ranks_point_the_wrong_way() {
+    fn one_threshold_separates_where_ranks_are_inverted() {
         // by hand: three of the first four lie above 0.65, none of the last four does
         let scores = [0.1, 0.8, 0.9, 0.95, 0.2, 0.3, 0.4, 0.5];
         let found = one_split(&scores, |row| row >= 4).unwrap();
@@ -69,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_scores_have_no_threshold_and_one_kind_has_no_area() {
+    fn equal_scores_have_no_threshold_and_one_kind_has_no_auroc() {
         let none = OneSplit {
             auroc: 0.5,
             threshold: None,

@@ -1,20 +1,21 @@
-//! Prediction-rejection ratio: how well uncertainty ranks errors, 1 for an oracle and 0 for chance.
+//! Prediction-rejection ratio (PRR): how well uncertainty ranks errors; 1 for an oracle and 0 for a
+//! random ranking.
 //!
-//! Rows are rejected from the most uncertain on. Rows of equal uncertainty share their mean error, which gives the
-//! expectation over their order. Both forms follow the definitions of Malinin et al. 2021, as fractions (their
-//! tables multiply by 100).
+//! The most uncertain rows are rejected first. Rows of equal uncertainty have their mean error,
+//! which is the expectation over their order. Both forms follow the definitions of Malinin et al.
+//! 2021, as fractions (their tables multiply by 100).
 
-/// Ratio of squared errors (regression); none where all errors are equal or there are too few rows.
+/// PRR of squared errors (regression); `None` if all errors are equal or there are too few rows.
 ///
-/// With `c_i` the share of the total error among the `i` most uncertain of `n` rows, `i = 0..n-1`, `AUC` the trapezoid
-/// sum of `c` at steps of `1/n`, and `AUC_min = ((n-1)/n)² / 2`:
-/// `PRR = (AUC_uncertainty - AUC_min) / (AUC_error - AUC_min)`.
+/// With the share `c_i` of the total error among the `i` most uncertain of `n` rows, `i = 0..n-1`,
+/// the trapezoid sum `AUC` of `c` at steps of `1/n`, and `AUC_random = ((n-1)/n)² / 2`:
+/// `PRR = (AUC_model - AUC_random) / (AUC_oracle - AUC_random)`.
 pub(crate) fn regression(errors: &[f64], uncertainty: &[f64]) -> Option<f64> {
     let n = errors.len() as f64;
-    let least = 0.5 * ((n - 1.0) / n).powi(2);
-    let ours = rejection_area(errors, uncertainty)?;
-    let best = rejection_area(errors, errors)?;
-    ratio(ours - least, best - least)
+    let random = 0.5 * ((n - 1.0) / n).powi(2);
+    let model = rejection_area(errors, uncertainty)?;
+    let oracle = rejection_area(errors, errors)?;
+    ratio(model - random, oracle - random)
 }
 
 fn rejection_area(errors: &[f64], uncertainty: &[f64]) -> Option<f64> {
@@ -29,11 +30,12 @@ fn rejection_area(errors: &[f64], uncertainty: &[f64]) -> Option<f64> {
     (total > 0.0 && total.is_finite()).then(|| area / errors.len() as f64)
 }
 
-/// Ratio of classification errors; none where no row or every row is wrong, or there are too few rows.
+/// PRR of classification errors; `None` if no row or every row is wrong, or there are too few rows.
 ///
-/// With `e_i` the share of errors among the `i` least uncertain of `n` rows, `i = 0..n-1`, and `b = e_{n-1}`, the areas
-/// are trapezoid sums over `(i + 1) / n` of `e_{n-1-i}` (ours), `b (1 - i/n)` (chance) and `b (1 - i / (b n))` down to zero
-/// (oracle): `PRR = (A_chance - A_ours) / (A_chance - A_oracle)`.
+/// With the number `e_i` of errors among the `i` least uncertain of `n` rows, `i = 0..n-1`, and
+/// `b = e_{n-1}`, the areas are trapezoid sums over `(i + 1) / n` of `e_{n-1-i}` (model),
+/// `b (1 - i/n)` (random) and `b (1 - i / b)` down to zero (oracle):
+/// `PRR = (A_random - A_model) / (A_random - A_oracle)`.
 pub(crate) fn classification(is_wrong: &[bool], uncertainty: &[f64]) -> Option<f64> {
     let wrong: Vec<f64> = is_wrong
         .iter()
@@ -52,8 +54,8 @@ pub(crate) fn classification(is_wrong: &[bool], uncertainty: &[f64]) -> Option<f
         sum += error;
     }
     let base = kept[n - 1];
-    let chance = |at: usize| base * (1.0 - at as f64 / n as f64);
-    // the tolerance undoes the rounding of tied shares
+    let random = |at: usize| base * (1.0 - at as f64 / n as f64);
+    // the tolerance compensates the rounding of tied shares
     let last = (base + 1e-9).floor() as usize;
     let oracle = |at: usize| {
         if at < last {
@@ -62,9 +64,9 @@ pub(crate) fn classification(is_wrong: &[bool], uncertainty: &[f64]) -> Option<f
             0.0
         }
     };
-    let ours = trapezoid(n, |at| kept[n - 1 - at]);
-    let chance = trapezoid(n, chance);
-    ratio(chance - ours, chance - trapezoid(n, oracle))
+    let model = trapezoid(n, |at| kept[n - 1 - at]);
+    let random = trapezoid(n, random);
+    ratio(random - model, random - trapezoid(n, oracle))
 }
 
 fn trapezoid(n: usize, curve: impl Fn(usize) -> f64) -> f64 {
@@ -72,11 +74,11 @@ fn trapezoid(n: usize, curve: impl Fn(usize) -> f64) -> f64 {
     inner + 0.5 * (curve(0) + curve(n - 1))
 }
 
-fn ratio(above: f64, below: f64) -> Option<f64> {
-    (below.abs() > 1e-12 && above.is_finite()).then(|| above / below)
+fn ratio(numerator: f64, denominator: f64) -> Option<f64> {
+    (denominator.abs() > 1e-12 && numerator.is_finite()).then(|| numerator / denominator)
 }
 
-/// Errors from the least to the most uncertain row; rows of equal uncertainty get their mean error.
+/// Errors in the order of increasing uncertainty; rows of equal uncertainty have their mean error.
 fn by_uncertainty(errors: &[f64], uncertainty: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..errors.len()).collect();
     order.sort_by(|&a, &b| uncertainty[a].total_cmp(&uncertainty[b]));
@@ -95,7 +97,7 @@ mod tests {
 
     #[test]
     fn regression_of_six_rows() {
-        // worked by hand from the definition above
+        // computed by hand from the definition above
         let errors = [4.0, 1.0, 0.25, 9.0, 0.01, 2.25];
         let uncertainty = [0.9, 0.2, 0.3, 0.8, 0.1, 0.4];
         let areas = [
@@ -112,7 +114,7 @@ mod tests {
 
     #[test]
     fn classification_of_ten_rows() {
-        // worked by hand from the definition above
+        // computed by hand from the definition above
         let wrong = [2, 5, 9].map(|row| row).to_vec();
         let is_wrong: Vec<bool> = (0..10).map(|row| wrong.contains(&row)).collect();
         let uncertainty = [0.1, 0.2, 0.9, 0.15, 0.3, 0.8, 0.25, 0.5, 0.05, 0.4];
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_oracle_scores_one_and_a_constant_nothing() {
+    fn an_oracle_scores_one_and_a_constant_zero() {
         let errors = [3.0, 1.0, 2.0, 5.0];
         close(&[regression(&errors, &errors).unwrap()], &[1.0], 1e-12);
         let constant = regression(&errors, &[1.0; 4]).unwrap();

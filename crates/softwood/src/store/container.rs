@@ -1,6 +1,7 @@
-//! A record as bytes and back. Any byte sequence ends in a record or a clear error.
+//! Records as bytes and back. Every byte sequence gives a record or an error, never a panic.
 //!
-//! Layout, all numbers little-endian, every part padded with zeros to a multiple of 8 bytes:
+//! Layout; all numbers are little-endian, and every part is padded with zeros to a multiple of 8
+//! bytes:
 //!
 //! | bytes | what |
 //! |---|---|
@@ -19,11 +20,11 @@ use crate::store::record::{Array, Record};
 
 /// First bytes of every model file.
 pub(crate) const MAGIC: [u8; 8] = *b"SOFTWOOD";
-/// Version written; every earlier one is still read.
+/// Format version that is written; all earlier ones can be read.
 const VERSION: u32 = 1;
 /// Bytes before the header.
 const PREFIX: usize = 24;
-/// What the checksum covers starts here.
+/// Start of the bytes that the checksum covers.
 const CHECKED_FROM: usize = 16;
 const ALIGN: usize = 8;
 
@@ -42,7 +43,7 @@ struct FileHeader {
     arrays: Vec<Section>,
 }
 
-/// An array's entry in the header.
+/// Entry of an array in the header.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Section {
@@ -74,7 +75,9 @@ pub(crate) fn to_bytes(record: &Record) -> Vec<u8> {
     let header = FileHeaderOut {
         family: &record.family,
         meta: &record.meta,
-        arrays: record.arrays.iter().map(section_of).collect(),
+        arrays: (record.arrays.iter())
+            .map(|(name, array)| section_of(name, array))
+            .collect(),
     };
     let header =
         serde_json::to_vec(&header).expect("names, lengths and JSON values can always be written");
@@ -85,8 +88,8 @@ pub(crate) fn to_bytes(record: &Record) -> Vec<u8> {
     bytes.extend((header.len() as u64).to_le_bytes());
     bytes.extend(header);
     pad(&mut bytes);
-    for (_, numbers) in &record.arrays {
-        match numbers {
+    for (_, array) in &record.arrays {
+        match array {
             Array::F32(values) => values
                 .iter()
                 .for_each(|value| bytes.extend(value.to_le_bytes())),
@@ -104,14 +107,14 @@ pub(crate) fn to_bytes(record: &Record) -> Vec<u8> {
     bytes
 }
 
-fn section_of((name, numbers): &(String, Array)) -> Section {
-    let (kind, len) = match numbers {
+fn section_of(name: &str, array: &Array) -> Section {
+    let (kind, len) = match array {
         Array::F32(values) => (ArrayKind::F32, values.len()),
         Array::F64(values) => (ArrayKind::F64, values.len()),
         Array::U32(values) => (ArrayKind::U32, values.len()),
     };
     Section {
-        name: name.clone(),
+        name: name.to_owned(),
         kind,
         len: len as u64,
     }
@@ -121,37 +124,37 @@ fn pad(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
 }
 
-/// The record in the bytes of a model file.
+/// Reads the record from the bytes of a model file.
 ///
 /// # Errors
-/// [`Error::Format`] says what is wrong with the bytes.
+/// [`Error::Format`] when the bytes are no complete, undamaged model file of a known version.
 pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Record> {
     check_start(bytes)?;
     let prefix = bytes.get(..PREFIX).ok_or_else(cut_short)?;
     let version = u32_at(prefix, 8);
     if version != VERSION {
-        return Err(bad(format!(
+        return Err(format_error(format!(
             "it has format version {version}, and this program reads version {VERSION}; use a newer Softwood"
         )));
     }
     if crc32fast::hash(&bytes[CHECKED_FROM..]) != u32_at(prefix, 12) {
-        return Err(bad(
+        return Err(format_error(
             "the checksum does not match: the file is damaged or was cut short; copy or fit it again",
         ));
     }
-    let mut rest = ByteReader(&bytes[PREFIX..]);
+    let mut reader = ByteReader(&bytes[PREFIX..]);
     let header_len = u64::from_le_bytes(prefix[16..24].try_into().expect("eight bytes"));
-    let header: FileHeader = serde_json::from_slice(rest.take(header_len)?)
-        .map_err(|error| bad(format!("its header cannot be read: {error}")))?;
+    let header: FileHeader = serde_json::from_slice(reader.take(header_len)?)
+        .map_err(|error| format_error(format!("its header cannot be read: {error}")))?;
     let arrays = header
         .arrays
         .into_iter()
-        .map(|section| rest.array(section))
+        .map(|section| reader.array(section))
         .collect::<Result<_>>()?;
-    if !rest.0.is_empty() {
-        return Err(bad(format!(
+    if !reader.0.is_empty() {
+        return Err(format_error(format!(
             "{} bytes follow where it should end",
-            rest.0.len()
+            reader.0.len()
         )));
     }
     Ok(Record {
@@ -161,14 +164,14 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Record> {
     })
 }
 
-/// Refuses bytes that do not begin like a model.
+/// Returns an error unless the bytes begin like a model file.
 pub(crate) fn check_start(bytes: &[u8]) -> Result<()> {
     if bytes.is_empty() {
-        return Err(bad("the file is empty"));
+        return Err(format_error("the file is empty"));
     }
     let known = bytes.len().min(MAGIC.len());
     if bytes[..known] != MAGIC[..known] {
-        return Err(bad(
+        return Err(format_error(
             "it does not begin like a model written by `softwood fit`",
         ));
     }
@@ -189,7 +192,7 @@ impl<'a> ByteReader<'a> {
         let (taken, rest) = self.0.split_at(padded);
         let (content, padding) = taken.split_at(len);
         if padding.iter().any(|&byte| byte != 0) {
-            return Err(bad("bytes between its parts are not zero"));
+            return Err(format_error("bytes between its parts are not zero"));
         }
         self.0 = rest;
         Ok(content)
@@ -201,12 +204,12 @@ impl<'a> ByteReader<'a> {
             .checked_mul(section.kind.bytes())
             .ok_or_else(cut_short)?;
         let bytes = self.take(n_bytes)?;
-        let numbers = match section.kind {
+        let array = match section.kind {
             ArrayKind::F32 => Array::F32(words(bytes).map(f32::from_le_bytes).collect()),
             ArrayKind::F64 => Array::F64(words(bytes).map(f64::from_le_bytes).collect()),
             ArrayKind::U32 => Array::U32(words(bytes).map(u32::from_le_bytes).collect()),
         };
-        Ok((section.name, numbers))
+        Ok((section.name, array))
     }
 }
 
@@ -218,12 +221,12 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-fn bad(problem: impl Into<String>) -> Error {
+fn format_error(problem: impl Into<String>) -> Error {
     Error::Format(problem.into())
 }
 
 fn cut_short() -> Error {
-    bad("it ends before all of its parts: the file was cut short; copy or fit it again")
+    format_error("it ends before all of its parts: the file was cut short; copy or fit it again")
 }
 
 #[cfg(test)]
@@ -245,8 +248,8 @@ mod tests {
         }
     }
 
-    /// Bytes whose checksum is right whatever they say.
-    fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    /// The bytes with a valid checksum.
+    fn with_valid_checksum(mut bytes: Vec<u8>) -> Vec<u8> {
         let checksum = crc32fast::hash(&bytes[CHECKED_FROM..]);
         bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -257,7 +260,7 @@ mod tests {
         bytes.extend((header.len() as u64).to_le_bytes());
         bytes.extend(header.as_bytes());
         pad(&mut bytes);
-        resealed(bytes)
+        with_valid_checksum(bytes)
     }
 
     #[test]
@@ -266,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_beyond_the_file_are_refused_before_allocation() {
+    fn lengths_beyond_the_file_are_rejected_before_allocation() {
         for len in [1_u64 << 40, 1 << 62, u64::MAX, u64::MAX / 8 + 1] {
             let header = format!(
                 r#"{{"family":"vst","meta":null,"arrays":[{{"name":"w","type":"f64","len":{len}}}]}}"#
@@ -276,7 +279,7 @@ mod tests {
         }
         let mut bytes = to_bytes(&record());
         bytes[16..24].copy_from_slice(&u64::MAX.to_le_bytes());
-        assert!(from_bytes(&resealed(bytes)).is_err());
+        assert!(from_bytes(&with_valid_checksum(bytes)).is_err());
     }
 
     #[test]
@@ -298,7 +301,7 @@ mod tests {
             (b"PAR1 and more".to_vec(), "does not begin"),
             (newer, "version 9"),
             (longer.clone(), "checksum"),
-            (resealed(longer), "8 bytes follow"),
+            (with_valid_checksum(longer), "8 bytes follow"),
             (good[..12].to_vec(), "cut short"),
         ] {
             let message = from_bytes(&bytes).unwrap_err().to_string();
@@ -308,7 +311,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_flipped_bit_is_noticed(at in any::<prop::sample::Index>(), bit in 0..8_u8) {
+        fn a_flipped_bit_is_detected(at in any::<prop::sample::Index>(), bit in 0..8_u8) {
             let mut bytes = to_bytes(&record());
             let at = at.index(bytes.len());
             bytes[at] ^= 1 << bit;
@@ -316,13 +319,13 @@ mod tests {
         }
 
         #[test]
-        fn a_truncated_file_is_noticed(at in any::<prop::sample::Index>()) {
+        fn a_truncated_file_is_detected(at in any::<prop::sample::Index>()) {
             let bytes = to_bytes(&record());
             prop_assert!(matches!(from_bytes(&bytes[..at.index(bytes.len())]), Err(Error::Format(_))));
         }
 
         #[test]
-        fn flipped_bits_under_a_right_checksum_never_panic(
+        fn flipped_bits_with_a_valid_checksum_never_panic(
             flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8_u8), 1..8),
         ) {
             let mut bytes = to_bytes(&record());
@@ -330,11 +333,11 @@ mod tests {
                 let at = at.index(bytes.len() - CHECKED_FROM) + CHECKED_FROM;
                 bytes[at] ^= 1 << bit;
             }
-            let _ = from_bytes(&resealed(bytes));
+            let _ = from_bytes(&with_valid_checksum(bytes));
         }
 
         #[test]
-        fn random_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn random_bytes_are_rejected(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             prop_assert!(from_bytes(&bytes).is_err());
         }
     }

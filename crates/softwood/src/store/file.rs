@@ -1,4 +1,5 @@
-//! Bytes to a file and back: written under a temporary name and then renamed, so that no half file is ever seen.
+//! Model files on disk: written under a temporary name and then renamed, so that no reader sees a
+//! partial file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -7,10 +8,11 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::store::container;
 
-/// Writes all of `bytes` to `path`, or nothing.
+/// Writes `bytes` to `path`, completely or not at all.
 ///
 /// # Errors
-/// [`Error::File`] when the folder is absent or the file cannot be written; nothing is left behind.
+/// [`Error::File`] when the folder is absent or the file cannot be written; no temporary file
+/// remains.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     if path.is_dir() {
         return Err(Error::file(path, "this is a folder; give a file name"));
@@ -18,7 +20,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let temporary = temporary_name(path)?;
     let written = write_new(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
     written.map_err(|error| {
-        // whether there is something to remove or not, the first error is the one to tell
+        // the file may not exist; only the first error is reported
         let _ = fs::remove_file(&temporary);
         Error::file(path, write_problem(path, &error))
     })
@@ -30,7 +32,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A name beside `path` that no other running process uses.
+/// A file name in the same folder that no other running process uses.
 fn temporary_name(path: &Path) -> Result<PathBuf> {
     let name = path
         .file_name()
@@ -59,10 +61,11 @@ fn write_problem(path: &Path, error: &io::Error) -> String {
     }
 }
 
-/// All bytes of a model file. What does not begin like one is refused before the rest is read.
+/// Reads a model file. A file that does not begin like one is rejected before the rest is read.
 ///
 /// # Errors
-/// [`Error::File`] when it cannot be read; [`Error::In`] when it does not begin like a model.
+/// [`Error::File`] when the file cannot be read; [`Error::In`] when it does not begin like a model
+/// file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     if path.is_dir() {
         return Err(Error::file(path, "this is a folder, not a model file"));

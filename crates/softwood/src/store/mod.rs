@@ -1,4 +1,5 @@
-//! The model file: a container of bytes, and the record of named arrays inside it. Knows arrays, not families.
+//! Model files: the container of bytes, and the record of named arrays inside it, which is
+//! independent of the model family.
 
 pub(crate) mod container;
 pub(crate) mod file;

@@ -16,7 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["soft"],
     &["inference"],
     &["explain::tree_export"],
-    &["observer", "model", "fit"],
+    &["observer", "model", "fit", "distribution"],
     &["variational"],
     &["models"],
     &["evaluate"],

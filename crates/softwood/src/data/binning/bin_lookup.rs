@@ -1,29 +1,31 @@
-//! Bins of numbers: how many of some ascending edges lie below each.
+//! Bin lookup: the bin of a number is one plus the number of ascending edges below it.
 
 use multiversion::multiversion;
 
-use crate::data::binning::binned::{MAX_BINS, MISSING_BIN};
+use crate::data::binning::cuts::{MAX_BINS, MISSING_BIN};
 
-/// Most edges that a value is compared with one by one; a search in steps has to fetch edges from places that differ by value.
-const FEW: usize = 48;
-/// Values taken at once.
+/// Up to this many edges, every value is compared with every edge; a binary search would have to
+/// gather edges from different addresses for each value.
+const MAX_COMPARED_EDGES: usize = 48;
+/// Number of values processed at once.
 const LANES: usize = 32;
-/// Edges between two that every value is compared with, where they are many.
+/// With many edges, every value is first compared with every edge of this stride.
 const STRIDE: usize = 16;
 
-/// The edges of a column, ready for several values at once. What is no number gets the bin of missing cells.
+/// The edges of a column, prepared for lookups of several values at once. NaN gets the bin of
+/// missing cells.
 #[derive(Debug, Clone)]
 pub(crate) enum BinLookup {
-    /// Each edge, and by how much the bin is higher above it.
+    /// Each edge and the increment of the bin above it.
     Few(Vec<(f64, u32)>),
-    /// All edges; the rest is infinite.
+    /// All edges, padded with infinity.
     Many(Box<[f64; MAX_BINS + 1]>),
 }
 
 impl BinLookup {
-    /// Bin 1 is below the first edge, and each edge begins the next.
+    /// Bin 1 lies below the first edge, and each edge begins the next bin.
     pub(crate) fn new(edges: &[f64]) -> Self {
-        if edges.len() <= FEW {
+        if edges.len() <= MAX_COMPARED_EDGES {
             return Self::Few(edges.iter().map(|&edge| (edge, 1)).collect());
         }
         let mut all = [f64::INFINITY; MAX_BINS + 1];
@@ -31,25 +33,26 @@ impl BinLookup {
         Self::Many(Box::new(all))
     }
 
-    /// The same where only some edges count (ascending places): a value may get any bin that the same of these lie below.
-    pub(crate) fn of_some(edges: &[f64], which: &[usize]) -> Self {
-        if which.len() > FEW {
+    /// A lookup for a subset of the edges, given by ascending indices: the bin of a value is only
+    /// correct relative to these edges, so that it lies on the right side of each of them.
+    pub(crate) fn of_some(edges: &[f64], indices: &[usize]) -> Self {
+        if indices.len() > MAX_COMPARED_EDGES {
             return Self::new(edges);
         }
         let mut passed = 0;
-        let some = which.iter().map(|&at| {
-            let higher = at + 1 - passed;
-            passed = at + 1;
-            (edges[at], higher as u32)
+        let increments = indices.iter().map(|&index| {
+            let increment = index + 1 - passed;
+            passed = index + 1;
+            (edges[index], increment as u32)
         });
-        Self::Few(some.collect())
+        Self::Few(increments.collect())
     }
 
     /// The bin of each value.
     pub(crate) fn bins(&self, values: &[f64], bins: &mut [u8]) {
         match self {
-            Self::Few(edges) => pass(edges, values, bins),
-            Self::Many(edges) => climb(edges, values, bins),
+            Self::Few(edges) => compare_all(edges, values, bins),
+            Self::Many(edges) => search_strided(edges, values, bins),
         }
     }
 }
@@ -59,13 +62,13 @@ impl BinLookup {
     "x86_64+avx2",
     "aarch64+neon"
 ))]
-fn pass(edges: &[(f64, u32)], values: &[f64], bins: &mut [u8]) {
+fn compare_all(edges: &[(f64, u32)], values: &[f64], bins: &mut [u8]) {
     for_chunks(values, bins, |values| {
         let mut found = [1_u64; LANES];
-        for &(edge, higher) in edges {
+        for &(edge, increment) in edges {
             for lane in 0..LANES {
                 found[lane] += if edge < values[lane] {
-                    u64::from(higher)
+                    u64::from(increment)
                 } else {
                     0
                 };
@@ -80,12 +83,12 @@ fn pass(edges: &[(f64, u32)], values: &[f64], bins: &mut [u8]) {
     "x86_64+avx2",
     "aarch64+neon"
 ))]
-fn climb(edges: &[f64; MAX_BINS + 1], values: &[f64], bins: &mut [u8]) {
+fn search_strided(edges: &[f64; MAX_BINS + 1], values: &[f64], bins: &mut [u8]) {
     for_chunks(values, bins, |values| {
         let mut below = [0_u64; LANES];
-        for &mark in edges.iter().skip(STRIDE - 1).step_by(STRIDE) {
+        for &edge in edges.iter().skip(STRIDE - 1).step_by(STRIDE) {
             for lane in 0..LANES {
-                below[lane] += if mark < values[lane] {
+                below[lane] += if edge < values[lane] {
                     STRIDE as u64
                 } else {
                     0
@@ -103,7 +106,7 @@ fn climb(edges: &[f64; MAX_BINS + 1], values: &[f64], bins: &mut [u8]) {
     });
 }
 
-/// Takes values a chunk at a time; those that are no numbers are missing.
+/// Applies `search` to the values in chunks; NaN becomes the missing bin.
 #[inline(always)]
 #[allow(
     clippy::inline_always,
@@ -123,14 +126,14 @@ fn for_chunks(values: &[f64], bins: &mut [u8], search: impl Fn(&[f64; LANES]) ->
         bins
     };
     let (chunks, last) = values.as_chunks();
-    let (places, last_places) = bins.as_chunks_mut();
-    for (values, bins) in chunks.iter().zip(places) {
+    let (bin_chunks, last_bins) = bins.as_chunks_mut();
+    for (values, bins) in chunks.iter().zip(bin_chunks) {
         *bins = search(values);
     }
     if !last.is_empty() {
         let mut padded = [0.0; LANES];
         padded[..last.len()].copy_from_slice(last);
-        last_places.copy_from_slice(&search(&padded)[..last.len()]);
+        last_bins.copy_from_slice(&search(&padded)[..last.len()]);
     }
 }
 
@@ -142,7 +145,7 @@ mod tests {
         (0..n).map(|i| (i as f64 - 7.0) * 0.3).collect()
     }
 
-    /// Values on, next to and far from the edges, and one that is missing.
+    /// Values on, next to and far from the edges, and a missing one.
     fn values(edges: &[f64]) -> Vec<f64> {
         let next = |value: f64| [value.next_down(), value, value.next_up(), -value];
         let extremes = [0.0, -0.0, f64::MAX, f64::MIN, f64::MIN_POSITIVE];
@@ -167,18 +170,18 @@ mod tests {
     }
 
     #[test]
-    fn with_some_edges_a_bin_is_on_the_same_side_of_each() {
+    fn with_a_subset_of_edges_a_bin_is_on_the_right_side_of_each() {
         let edges = edges(254);
         let values = values(&edges);
         for step in [1, 2, 5, 6, 40, 300] {
-            let which: Vec<usize> = (0..edges.len()).skip(step / 2).step_by(step).collect();
+            let indices: Vec<usize> = (0..edges.len()).skip(step / 2).step_by(step).collect();
             let mut bins = vec![77; values.len()];
-            BinLookup::of_some(&edges, &which).bins(&values, &mut bins);
+            BinLookup::of_some(&edges, &indices).bins(&values, &mut bins);
             for (&value, &bin) in values.iter().zip(&bins) {
                 let missing = value.is_nan();
                 assert_eq!(bin == MISSING_BIN, missing);
-                for &at in which.iter().filter(|_| !missing) {
-                    assert_eq!(usize::from(bin) > at + 1, edges[at] < value);
+                for &index in indices.iter().filter(|_| !missing) {
+                    assert_eq!(usize::from(bin) > index + 1, edges[index] < value);
                 }
             }
         }

@@ -1,36 +1,41 @@
-//! Which categorical columns, and whole numbers of few values with them, say more about the target together than each alone.
+//! Category crosses: sets of categorical columns, and of integer columns with few values, that
+//! predict the target better together than each column alone.
 //!
-//! Sets are taken one after the other. Of a set, each row is foretold by the mean residual `m` of the earlier rows of its group; with
-//! the best slope that gains `(sum w r m)^2 / (2 sum w m^2)` in squared error. What the best set foretells is taken off the residuals
-//! `r` before the next is looked for, so that of several names for one thing only the first counts. The columns themselves
-//! are taken off before any set.
+//! Crosses are selected greedily. A cross predicts the residual `r` of each row by the mean `m` of
+//! the residuals of the earlier rows of its group; with the best slope, that reduces the squared
+//! error by `(sum w r m)^2 / (2 sum w m^2)`. The prediction of the best cross is subtracted from
+//! the residuals before the next cross is selected, so that of several equivalent crosses only the
+//! first is selected. The predictions of the single columns are subtracted before any cross.
 
-use crate::data::categories::groups::{CategoryGroups, few_whole_numbers};
+use crate::data::categories::groups::{CategoryGroups, RowGroups, few_whole_numbers};
 use crate::data::categories::target_encoding::EncodingSample;
 use crate::data::column::{Column, Values};
 use crate::par::Pool;
 
-/// Most sets that are kept.
-const MAX_SETS: usize = 24;
-/// Rows that are looked at, and cells in all.
+/// Largest number of crosses.
+const MAX_CROSSES: usize = 24;
+/// Largest number of rows, and of cells in all pairs, that the selection uses.
 const MAX_ROWS: usize = 50_000;
 const MAX_CELLS: usize = 10_000_000;
-/// Rows below which nothing could be told: where there are so many pairs, none is looked at.
+/// Smallest number of rows; with too many pairs for that many rows, no cross is selected.
 const MIN_ROWS: usize = 500;
-/// Rows of no residual that every group starts with.
-const CAUTION: f64 = 5.0;
-/// Standard errors that a gain must lie above nothing.
+/// Weight, in rows, of the residual zero in the mean of a group.
+const SHRINKAGE_ROWS: f64 = 5.0;
+/// Smallest gain in standard errors.
 const MIN_Z: f64 = 4.0;
-/// Times that each column and set is taken off, since columns overlap and means of few rows are drawn towards zero.
+/// Number of times that the predictions of each column and cross are subtracted: columns overlap,
+/// and the means of small groups are shrunk towards zero.
 const SWEEPS: usize = 2;
-/// Numeric columns of so many whole numbers stand beside categories: a month may say with a place what neither says alone.
-const WHOLE_NUMBERS: std::ops::RangeInclusive<usize> = 3..=64;
+/// Numbers of values with which an integer column counts as categorical: a month and a place may
+/// predict together what neither predicts alone.
+const INTEGER_LEVELS: std::ops::RangeInclusive<usize> = 3..=64;
 
-/// Sets of two or three columns, the best first, one of each pair being among `many`: trees part few levels by themselves. A
-/// triple stands after a pair of its columns.
+/// Selects crosses of two or three columns, best first. Every pair has a column of
+/// `high_cardinality`, because trees separate few levels themselves. A triple comes after a pair of
+/// its columns.
 pub(crate) fn category_crosses(
     sample: &EncodingSample<'_>,
-    many: &[usize],
+    high_cardinality: &[usize],
     pool: &Pool,
 ) -> Vec<Vec<usize>> {
     let categories = categories(sample);
@@ -44,81 +49,89 @@ pub(crate) fn category_crosses(
         weights: &sample.weights[..n_rows],
         ..*sample
     };
-    let mut left = CrossResiduals::of(&sample);
+    let mut residuals = CrossResiduals::of(&sample);
     for _ in 0..SWEEPS {
         for &column in &categories {
-            left.take_off(&[column]);
+            residuals.subtract_prediction(&[column]);
         }
     }
-    let pairs = categories.iter().enumerate().flat_map(|(at, &a)| {
-        let later = categories[at + 1..].iter();
-        later.map(move |&b| vec![a, b])
-    });
-    let pairs = pairs.filter(|pair| pair.iter().any(|column| many.contains(column)));
-    let mut line = left.line(pairs.collect(), 0, pool);
-    let mut found: Vec<Vec<usize>> = Vec::new();
-    while found.len() < MAX_SETS {
-        let Some(set) = left.next(&mut line, found.len()) else {
+    let pairs = pairs(&categories)
+        .filter(|pair| pair.iter().any(|column| high_cardinality.contains(column)));
+    let mut queue = residuals.candidates(pairs.collect(), 0, pool);
+    let mut selected: Vec<Vec<usize>> = Vec::new();
+    while selected.len() < MAX_CROSSES {
+        let Some(cross) = residuals.pop_best(&mut queue, selected.len()) else {
             break;
         };
         for _ in 0..SWEEPS {
-            left.take_off(&set);
+            residuals.subtract_prediction(&cross);
         }
-        let triples: Vec<Vec<usize>> = triples(&set, &categories)
-            .filter(|triple| line.iter().all(|candidate| candidate.set != *triple))
-            .filter(|triple| !found.contains(triple))
+        let triples: Vec<Vec<usize>> = triples(&cross, &categories)
+            .filter(|triple| queue.iter().all(|candidate| candidate.columns != *triple))
+            .filter(|triple| !selected.contains(triple))
             .collect();
-        found.push(set);
-        line.extend(left.line(triples, found.len(), pool));
+        selected.push(cross);
+        queue.extend(residuals.candidates(triples, selected.len(), pool));
     }
-    found
+    selected
 }
 
-/// A pair and one column more, for each of the columns.
-fn triples(set: &[usize], columns: &[usize]) -> impl Iterator<Item = Vec<usize>> {
-    let more = columns.iter().filter(move |column| !set.contains(column));
-    let triples = more.map(move |&column| {
-        let mut triple = [set, &[column]].concat();
+/// All pairs of the given columns.
+fn pairs(columns: &[usize]) -> impl Iterator<Item = Vec<usize>> {
+    columns.iter().enumerate().flat_map(|(index, &a)| {
+        let later = columns[index + 1..].iter();
+        later.map(move |&b| vec![a, b])
+    })
+}
+
+/// All triples of a pair and one of the columns; none for a cross that is a triple already.
+fn triples(cross: &[usize], columns: &[usize]) -> impl Iterator<Item = Vec<usize>> {
+    let others = columns.iter().filter(move |column| !cross.contains(column));
+    let triples = others.map(move |&column| {
+        let mut triple = [cross, &[column]].concat();
         triple.sort_unstable();
         triple
     });
     triples.filter(|triple| triple.len() == 3)
 }
 
-/// Columns of names: categories, and whole numbers of few values.
+/// Columns that a cross may use: categorical ones, and integers with few values.
 fn categories(sample: &EncodingSample<'_>) -> Vec<usize> {
-    let is_of_names = |column: &Column| match &column.values {
+    let is_category = |column: &Column| match &column.values {
         Values::Categorical { levels, .. } => levels.len() > 1,
         Values::Numeric(values) => {
             let rows = sample.rows.iter().map(|&row| row as usize);
-            few_whole_numbers(values, rows, *WHOLE_NUMBERS.end())
-                .is_some_and(|seen| WHOLE_NUMBERS.contains(&seen.len()))
+            few_whole_numbers(values, rows, *INTEGER_LEVELS.end())
+                .is_some_and(|seen| INTEGER_LEVELS.contains(&seen.len()))
         }
     };
     let columns = sample.features.columns().iter().enumerate();
     columns
-        .filter(|(_, column)| is_of_names(column))
-        .map(|(at, _)| at)
+        .filter(|(_, column)| is_category(column))
+        .map(|(index, _)| index)
         .collect()
 }
 
-/// A set that may be taken, and what it gained when so many others had been.
+/// A cross that may be selected, and its gain after `n_selected` other crosses.
 struct CrossCandidate {
-    set: Vec<usize>,
+    columns: Vec<usize>,
     gain: f64,
-    n_taken: usize,
+    n_selected: usize,
 }
 
-/// What is left of each target by row of the sample, after what earlier rows say.
+/// Residuals of each target by row of the sample, after the predictions of columns and crosses.
 struct CrossResiduals<'a> {
     sample: &'a EncodingSample<'a>,
     residuals: Vec<Vec<f64>>,
 }
 
-/// What a set foretells of each residual, with the best slope.
+/// The prediction of each residual by a cross.
 struct CrossGain {
+    /// Mean residual of the earlier rows of each row's group, by target.
     means: Vec<Vec<f64>>,
+    /// Best slope of the residuals on the means.
     slope: f64,
+    /// Reduction of the squared error.
     gain: f64,
     /// Gain in standard errors.
     z: f64,
@@ -139,23 +152,20 @@ impl<'a> CrossResiduals<'a> {
         }
     }
 
-    /// None where the columns cannot be grouped.
-    fn gain_of(&self, set: &[usize]) -> Option<CrossGain> {
+    /// `None` if the columns have too many levels to be grouped.
+    fn predict(&self, columns: &[usize]) -> Option<CrossGain> {
         let sample = self.sample;
-        let (grouping, index) = CategoryGroups::of(sample.features, set, sample.rows)?;
+        let (grouping, index) = CategoryGroups::of(sample.features, columns, sample.rows)?;
+        let groups = RowGroups {
+            index: &index,
+            n_groups: grouping.keys.len(),
+        };
         let total: f64 = sample.weights.iter().sum();
-        let caution = CAUTION * total / sample.rows.len() as f64;
+        let strength = SHRINKAGE_ROWS * total / sample.rows.len() as f64;
         let means: Vec<Vec<f64>> = self
             .residuals
             .iter()
-            .map(|residual| {
-                earlier_means(
-                    residual,
-                    sample.weights,
-                    (&index, grouping.keys.len()),
-                    caution,
-                )
-            })
+            .map(|residual| earlier_means(residual, sample.weights, groups, strength))
             .collect();
         let (mut product, mut error, mut square) = (0.0, 0.0, f64::MIN_POSITIVE);
         for (residual, means) in self.residuals.iter().zip(&means) {
@@ -173,60 +183,55 @@ impl<'a> CrossResiduals<'a> {
         })
     }
 
-    /// What a set gains, where it is beyond chance.
-    fn gain(&self, set: &[usize]) -> Option<f64> {
-        let foretold = self.gain_of(set)?;
-        (foretold.z > MIN_Z).then_some(foretold.gain)
+    /// The gain of a cross, if it is significant.
+    fn significant_gain(&self, columns: &[usize]) -> Option<f64> {
+        let prediction = self.predict(columns)?;
+        (prediction.z > MIN_Z).then_some(prediction.gain)
     }
 
-    fn take_off(&mut self, set: &[usize]) {
-        let Some(foretold) = self.gain_of(set) else {
+    fn subtract_prediction(&mut self, columns: &[usize]) {
+        let Some(prediction) = self.predict(columns) else {
             return;
         };
-        for (residual, means) in self.residuals.iter_mut().zip(&foretold.means) {
+        for (residual, means) in self.residuals.iter_mut().zip(&prediction.means) {
             for (r, m) in residual.iter_mut().zip(means) {
-                *r -= foretold.slope * m;
+                *r -= prediction.slope * m;
             }
         }
     }
 
-    /// Those of the sets that gain.
-    fn line(&self, sets: Vec<Vec<usize>>, n_taken: usize, pool: &Pool) -> Vec<CrossCandidate> {
-        let gains = pool.map(sets.len(), |at| self.gain(&sets[at]));
-        let hopes = sets.into_iter().zip(gains);
-        hopes
-            .filter_map(|(set, gain)| {
-                Some(CrossCandidate {
-                    set,
-                    gain: gain?,
-                    n_taken,
-                })
+    /// The crosses with a significant gain.
+    fn candidates(
+        &self,
+        crosses: Vec<Vec<usize>>,
+        n_selected: usize,
+        pool: &Pool,
+    ) -> Vec<CrossCandidate> {
+        let gains = pool.map(crosses.len(), |index| {
+            self.significant_gain(&crosses[index])
+        });
+        let candidates = crosses.into_iter().zip(gains).map(|(columns, gain)| {
+            Some(CrossCandidate {
+                columns,
+                gain: gain?,
+                n_selected,
             })
-            .collect()
+        });
+        candidates.flatten().collect()
     }
 
-    /// The set that gains most. What a set gained once is taken for a bound of what it gains now, so few are looked at again.
-    fn next(&self, line: &mut Vec<CrossCandidate>, n_taken: usize) -> Option<Vec<usize>> {
+    /// Removes the cross with the largest gain from the queue. An old gain is treated as an upper
+    /// bound of the present one, so that few gains are computed again.
+    fn pop_best(&self, queue: &mut Vec<CrossCandidate>, n_selected: usize) -> Option<Vec<usize>> {
         loop {
-            let first = (0..line.len()).reduce(|best, at| {
-                let order = line[at].gain.total_cmp(&line[best].gain);
-                if order
-                    .then_with(|| line[best].set.cmp(&line[at].set))
-                    .is_gt()
-                {
-                    at
-                } else {
-                    best
-                }
-            })?;
-            let candidate = line.swap_remove(first);
-            if candidate.n_taken == n_taken {
-                return Some(candidate.set);
+            let candidate = queue.swap_remove(best_candidate(queue)?);
+            if candidate.n_selected == n_selected {
+                return Some(candidate.columns);
             }
-            if let Some(gain) = self.gain(&candidate.set) {
-                line.push(CrossCandidate {
+            if let Some(gain) = self.significant_gain(&candidate.columns) {
+                queue.push(CrossCandidate {
                     gain,
-                    n_taken,
+                    n_selected,
                     ..candidate
                 });
             }
@@ -234,15 +239,25 @@ impl<'a> CrossResiduals<'a> {
     }
 }
 
-/// Mean of the earlier rows of each row's group, drawn towards zero.
+/// Index of the candidate with the largest gain; of equal gains, the one with the first columns.
+fn best_candidate(queue: &[CrossCandidate]) -> Option<usize> {
+    (0..queue.len()).reduce(|best, index| {
+        let (ours, theirs) = (&queue[index], &queue[best]);
+        let order = ours.gain.total_cmp(&theirs.gain);
+        let order = order.then_with(|| theirs.columns.cmp(&ours.columns));
+        if order.is_gt() { index } else { best }
+    })
+}
+
+/// Mean of the earlier rows of each row's group, shrunk towards zero with weight `strength`.
 fn earlier_means(
     values: &[f64],
     weights: &[f64],
-    (index, n_groups): (&[u32], usize),
+    groups: RowGroups<'_>,
     strength: f64,
 ) -> Vec<f64> {
-    let mut sums = vec![(0.0, strength); n_groups];
-    let rows = values.iter().zip(weights).zip(index);
+    let mut sums = vec![(0.0, strength); groups.n_groups];
+    let rows = values.iter().zip(weights).zip(groups.index);
     rows.map(|((value, weight), &group)| {
         let Some((sum, total)) = sums.get_mut(group as usize) else {
             return 0.0;
@@ -261,7 +276,7 @@ mod tests {
     use crate::data::table::Table;
     use crate::rng::{Key, below, uniform};
 
-    /// Three columns of 20 levels; the target is told by the first two together and by neither alone.
+    /// Three columns of 20 levels; the first two predict the target together, neither alone.
     fn table(n: usize) -> (Table, Vec<f64>) {
         let mut rng = Key::from_seed(3).rng();
         let mut codes: Vec<Vec<usize>> = vec![Vec::new(); 3];
@@ -282,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_tell_only_together_are_found_and_no_others() {
+    fn columns_that_predict_only_together_are_selected_and_no_others() {
         let (features, target) = table(6000);
         let rows: Vec<u32> = (0..6000).collect();
         let weights = vec![1.0; 6000];
@@ -300,7 +315,7 @@ mod tests {
         let mut rng = Key::from_seed(4).rng();
         let noise = (0..6000).map(|_| below(&mut rng, 2) as f64).collect();
         assert_eq!(found(noise), Vec::<Vec<usize>>::new());
-        // what two columns add up to is left to the trees
+        // the sum of two columns is no cross: trees fit it
         let Values::Categorical { codes: a, .. } = &features.columns()[0].values else {
             unreachable!()
         };
@@ -316,13 +331,13 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_names_and_fractions_are_not() {
+    fn integers_are_categories_and_fractions_are_not() {
         let (features, target) = table(6000);
         let codes = |at: usize| match &features.columns()[at].values {
             Values::Categorical { codes, .. } => codes.clone(),
             Values::Numeric(_) => unreachable!(),
         };
-        // the codes count levels in their own order, so the target is told by the texts
+        // codes follow the order of the level names, so the target depends on the names
         let whole = |text: usize| {
             let Values::Categorical { levels, .. } = &features.columns()[text].values else {
                 unreachable!()

@@ -1,29 +1,39 @@
-//! Rows grouped by the values of a few columns: categories, or whole numbers that may as well be names (a month, a number of doors).
+//! Groups of rows with equal values in a few columns: categories, or integers that may serve as
+//! categories (a month, a number of doors).
 
 use crate::data::column::{MISSING, Values};
 use crate::data::table::Table;
 
-/// EncodedGroup of a row whose values were never seen together.
+/// Group of a row whose combination of values did not occur in training.
 pub(crate) const NO_GROUP: u32 = u32::MAX;
 
-/// Which values of some columns were seen together.
+/// The group of each row of a sample.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowGroups<'a> {
+    /// Group of each row, or [`NO_GROUP`].
+    pub(crate) index: &'a [u32],
+    pub(crate) n_groups: usize,
+}
+
+/// The combinations of values of some columns that occur in training.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CategoryGroups {
     pub(crate) columns: Vec<usize>,
-    /// Ascending; the digits of a key are the codes of its columns or their whole numbers, a missing cell counting as a value of
-    /// its own.
+    /// Ascending. The digits of a key are the category codes or integers of its columns; a missing
+    /// cell has a digit of its own.
     pub(crate) keys: Vec<u64>,
 }
 
 impl CategoryGroups {
-    /// Groups of the given rows, and the group of each. None where the columns have too many levels for a key.
+    /// The groups of the given rows, and the group of each row. `None` if the columns have too many
+    /// levels for a 64-bit key.
     pub(crate) fn of(
         features: &Table,
         columns: &[usize],
         rows: &[u32],
     ) -> Option<(Self, Vec<u32>)> {
-        let mut wanted = columns.iter().map(|&column| radix(features, column));
-        wanted.try_fold(1_u64, u64::checked_mul)?;
+        let mut radices = columns.iter().map(|&column| radix(features, column));
+        radices.try_fold(1_u64, u64::checked_mul)?;
         let found = keys(features, columns, rows.len(), |at| rows[at] as usize);
         let mut distinct: Vec<u64> = found.iter().flatten().copied().collect();
         distinct.sort_unstable();
@@ -36,7 +46,7 @@ impl CategoryGroups {
         Some((grouping, index))
     }
 
-    /// Groups of rows of a table: of row `row(at)` for each `at`.
+    /// The group of row `row(i)` of a table, for each `i` below `n`.
     pub(crate) fn index(
         &self,
         features: &Table,
@@ -53,37 +63,38 @@ impl CategoryGroups {
     }
 }
 
-/// Whole numbers below this, of either sign, are digits of a key.
-const WHOLE: f64 = 32_767.0;
+/// Integers below this magnitude are digits of a key.
+const MAX_INTEGER: f64 = 32_767.0;
 
-/// Digits that a column may have, the last of them for a missing cell.
+/// Number of digits of a column; the last one is the missing cell.
 fn radix(features: &Table, column: usize) -> u64 {
     match &features.columns()[column].values {
         Values::Categorical { levels, .. } => levels.len() as u64 + 1,
-        Values::Numeric(_) => 2 * WHOLE as u64,
+        Values::Numeric(_) => 2 * MAX_INTEGER as u64,
     }
 }
 
-/// The digit of a number; none where it is not whole or too large.
+/// The digit of a number; `None` if it is not an integer or too large.
 fn digit(value: f64) -> Option<u64> {
     if value.is_nan() {
-        return Some(2 * WHOLE as u64 - 1);
+        return Some(2 * MAX_INTEGER as u64 - 1);
     }
-    let is_name = value.abs() < WHOLE && value.fract() == 0.0;
-    is_name.then_some((value + WHOLE - 1.0) as u64)
+    let is_integer = value.abs() < MAX_INTEGER && value.fract() == 0.0;
+    is_integer.then_some((value + MAX_INTEGER - 1.0) as u64)
 }
 
-/// The values of a numeric column at some rows, if they are at most `most` whole numbers: ascending, missing cells left out.
+/// The distinct values of a numeric column at the given rows, ascending and without missing cells;
+/// `None` unless they are at most `max` integers.
 pub(crate) fn few_whole_numbers(
     values: &[f64],
     rows: impl Iterator<Item = usize>,
-    most: usize,
+    max: usize,
 ) -> Option<Vec<u64>> {
     let mut seen: Vec<u64> = Vec::new();
     for row in rows.filter(|&row| !values[row].is_nan()) {
         let digit = digit(values[row])?;
         if let Err(at) = seen.binary_search(&digit) {
-            if seen.len() == most {
+            if seen.len() == max {
                 return None;
             }
             seen.insert(at, digit);
@@ -92,7 +103,8 @@ pub(crate) fn few_whole_numbers(
     Some(seen)
 }
 
-/// Keys of rows; none where a category is one that the schema does not know, or a number no digit.
+/// Keys of rows; `None` for a category that the schema does not have and for a number without a
+/// digit.
 fn keys(
     features: &Table,
     columns: &[usize],
@@ -110,8 +122,8 @@ fn keys(
                 },
                 Values::Numeric(values) => digit(values[row(at)]),
             };
-            // a table with more levels than the grouping was made for cannot overflow into a wrong group: it wraps
-            // into a key that is not there, or is refused by the schema before
+            // a table with more levels than in training cannot reach a wrong group by overflow: the
+            // key wraps to one that does not exist, or the schema rejects the table before
             *key = (*key)
                 .zip(digit)
                 .map(|(key, digit)| key.wrapping_mul(radix).wrapping_add(digit));
@@ -126,7 +138,7 @@ mod tests {
     use crate::data::column::Column;
 
     #[test]
-    fn equal_values_share_a_group_and_missing_cells_are_a_value() {
+    fn equal_values_share_a_group_and_missing_cells_are_a_value_of_their_own() {
         let table = Table::new(vec![
             Column::categorical("a", &[Some("x"), Some("y"), None, Some("x"), None]),
             Column::categorical(
@@ -145,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_names_and_others_have_no_group() {
+    fn integers_form_groups_and_other_numbers_have_none() {
         let values = vec![-3.0, 12.0, f64::NAN, 12.0, 1.5, 4e4, -0.0];
         let table = Table::new(vec![
             Column::numeric("a", values.clone()),
@@ -158,7 +170,7 @@ mod tests {
         assert_eq!(all[..3], index[..3]);
         assert_eq!(all[3], index[1]);
         assert_eq!(all[4..], [NO_GROUP, NO_GROUP, index[3]]);
-        let few = |most, n| few_whole_numbers(&values, 0..n, most).map(|seen| seen.len());
+        let few = |max, n| few_whole_numbers(&values, 0..n, max).map(|seen| seen.len());
         assert_eq!(few(2, 4), Some(2));
         assert_eq!(few(1, 4), None);
         assert_eq!(few(9, 5), None);

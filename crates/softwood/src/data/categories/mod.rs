@@ -1,4 +1,4 @@
-//! Categories of many levels: target encoding, category crosses, groups of rows.
+//! High-cardinality categories: target encoding, category crosses, and groups of rows.
 
 pub(crate) mod crosses;
 pub(crate) mod groups;

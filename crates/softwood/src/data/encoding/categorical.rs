@@ -1,17 +1,19 @@
-//! Categories: an input for each of the frequent ones, one for the others, one for missing cells.
+//! One-hot inputs of categorical columns: one for each frequent category, one for all others, one
+//! for missing cells.
 
 use serde::{Deserialize, Serialize};
 
 use crate::data::column::{MISSING, Values};
 use crate::data::table::Table;
 
-/// A category's way to its inputs.
+/// The inputs of a categorical column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct CategoricalColumn {
     pub(super) column: usize,
-    /// Input of each level, counted within the column; `None` where training had no such row.
+    /// Input of each level, relative to the first input of the column; `None` for levels without
+    /// training rows.
     pub(super) input_of_level: Vec<Option<usize>>,
-    /// Input of missing cells, where training had any.
+    /// Input of missing cells, if there were any in training.
     pub(super) missing: Option<usize>,
     pub(super) n_inputs: usize,
 }
@@ -21,24 +23,27 @@ impl CategoricalColumn {
         column: usize,
         codes: &[u32],
         weights: &[f64],
-        (n_levels, max_categories): (usize, usize),
+        n_levels: usize,
+        max_categories: usize,
     ) -> Self {
-        let mut counts = vec![0.0; n_levels];
+        let mut weight_of_level = vec![0.0; n_levels];
         for (&code, weight) in codes
             .iter()
             .zip(weights)
             .filter(|(code, _)| (**code as usize) < n_levels)
         {
-            counts[code as usize] += weight;
+            weight_of_level[code as usize] += weight;
         }
-        let mut by_count: Vec<usize> = (0..n_levels).filter(|&level| counts[level] > 0.0).collect();
-        by_count.sort_by(|&a, &b| counts[b].total_cmp(&counts[a]));
+        let mut by_weight: Vec<usize> = (0..n_levels)
+            .filter(|&level| weight_of_level[level] > 0.0)
+            .collect();
+        by_weight.sort_by(|&a, &b| weight_of_level[b].total_cmp(&weight_of_level[a]));
         let mut input_of_level = vec![None; n_levels];
-        for (rank, &level) in by_count.iter().enumerate() {
-            // from the cap on, all share the input "other"
+        for (rank, &level) in by_weight.iter().enumerate() {
+            // rarer categories share the input "other"
             input_of_level[level] = Some(rank.min(max_categories));
         }
-        let mut n_inputs = by_count.len().min(max_categories + 1);
+        let mut n_inputs = by_weight.len().min(max_categories + 1);
         let missing = codes.contains(&MISSING).then(|| {
             n_inputs += 1;
             n_inputs - 1

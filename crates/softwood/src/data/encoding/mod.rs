@@ -1,8 +1,10 @@
-//! The dense encoding of a table for soft models: scaled numbers with indicators of missing cells, one-hot categories,
-//! an optional rotation of the numbers, optional squares of either, and a last input of ones.
+//! The dense encoding of a table for soft trees: scaled numbers with indicators of missing cells,
+//! one-hot categories, optionally a whitening rotation and squares of the numeric inputs, and a
+//! last input of ones for the bias.
 
 mod categorical;
 mod numeric;
+mod rotation;
 mod squares;
 
 use serde::{Deserialize, Serialize};
@@ -10,21 +12,21 @@ use serde::{Deserialize, Serialize};
 use crate::data::column::{Column, Values};
 use crate::data::encoding::categorical::CategoricalColumn;
 use crate::data::encoding::numeric::NumericColumn;
+use crate::data::encoding::rotation::WhiteningRotation;
 use crate::data::encoding::squares::SquaredInput;
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::table::{Rows, Table};
 use crate::data::unseen::UnseenCell;
-use crate::numerics::eigen;
 use crate::params::choices;
 
 choices! {
     /// Rotation of the numeric inputs.
     Rotation {
-        /// The columns as they are.
+        /// The columns without rotation.
         None = "none",
-        /// Their whitened principal components.
+        /// Whitened principal components.
         Pca = "pca",
-        /// Both side by side.
+        /// The columns and their whitened principal components.
         Both = "both",
     }
 }
@@ -34,42 +36,41 @@ choices! {
     Scaling {
         /// Mean 0 and standard deviation 1.
         Standard = "standard",
-        /// Mapped through their ranks to a standard Normal.
+        /// Mapped through ranks to a standard Normal.
         Quantile = "quantile",
     }
 }
 
-/// How to encode.
+/// Options of the encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Encoding {
     pub(crate) scaling: Scaling,
     pub(crate) rotation: Rotation,
-    /// Whether the squares of the numeric inputs are inputs too.
+    /// Whether to add the squares of the numeric inputs.
     pub(crate) squares: bool,
-    /// Categories per column that get an input of their own.
+    /// Largest number of categories per column with an input of their own.
     pub(crate) max_categories: usize,
 }
 
-/// A fitted encoding.
+/// A fitted encoder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Encoder {
     numbers: Vec<NumericColumn>,
     categories: Vec<CategoricalColumn>,
-    /// Whitening rows, each as long as `numbers`; empty without rotation.
-    rotation: Vec<f64>,
-    /// Whether the unrotated numbers are inputs too.
+    /// Whitening rotation of the numeric inputs; empty without rotation.
+    rotation: WhiteningRotation,
+    /// Whether the unrotated numbers are inputs as well.
     keeps_numbers: bool,
-    /// Squares of numeric inputs, rotated ones included.
+    /// Squares of numeric inputs, including rotated ones.
     #[serde(default)]
     squares: Vec<SquaredInput>,
 }
 
-/// Inputs are held inside this many standard deviations, so that no cell can overflow a product.
+/// Inputs are clamped to this many standard deviations, so that no product overflows.
 const LIMIT: f64 = 1e3;
-/// Principal components below this part of the largest are rounding noise.
-const MIN_EIGENVALUE: f64 = 1e-9;
+
 impl Encoder {
-    /// Learns the encoding of a training table with row weights.
+    /// Fits the encoder to a training table with row weights.
     pub(crate) fn fit(table: &Table, weights: &[f64], encoding: Encoding) -> Self {
         let mut numbers = Vec::new();
         let mut categories = Vec::new();
@@ -83,7 +84,8 @@ impl Encoder {
                         index,
                         codes,
                         weights,
-                        (levels.len(), encoding.max_categories),
+                        levels.len(),
+                        encoding.max_categories,
                     ));
                 }
             }
@@ -91,12 +93,12 @@ impl Encoder {
         let mut encoder = Self {
             numbers,
             categories,
-            rotation: Vec::new(),
+            rotation: WhiteningRotation::default(),
             keeps_numbers: true,
             squares: Vec::new(),
         };
         if encoding.rotation != Rotation::None && encoder.numbers.len() > 1 {
-            encoder.rotation = encoder.whiten(table, weights);
+            encoder.rotation = WhiteningRotation::fit(&encoder.numbers, table, weights);
             encoder.keeps_numbers = encoding.rotation == Rotation::Both;
         }
         if encoding.squares {
@@ -117,21 +119,17 @@ impl Encoder {
             .collect()
     }
 
-    /// Inputs that are numbers or their rotations; they stand first.
+    /// Number of numeric inputs, including rotated ones; they are the first inputs.
     fn n_numeric(&self) -> usize {
         let plain = if self.keeps_numbers {
             self.numbers.len()
         } else {
             0
         };
-        plain + self.n_rotated()
+        plain + self.rotation.n_outputs(self.numbers.len())
     }
 
-    fn n_rotated(&self) -> usize {
-        self.rotation.len() / self.numbers.len().max(1)
-    }
-
-    /// Inputs per row, the bias apart.
+    /// Number of inputs per row without the bias.
     pub(crate) fn n_inputs(&self) -> usize {
         let indicators = self
             .numbers
@@ -146,7 +144,8 @@ impl Encoder {
         self.n_numeric() + self.squares.len() + indicators + one_hot
     }
 
-    /// Whether every column it looks at is in the schema, as the right kind: an encoder from a file may not be.
+    /// Whether the encoder matches the schema and its indices are in range; an encoder that was
+    /// read from a file may not.
     pub(crate) fn fits(&self, schema: &Schema) -> bool {
         let kind = |column: usize| schema.fields.get(column).map(|field| &field.kind);
         let numbers = self.numbers.iter().all(|number| {
@@ -164,24 +163,23 @@ impl Encoder {
                 && inputs.clone().all(|&input| input < category.n_inputs)
                 && category.n_inputs <= category.input_of_level.len() + 1
         });
-        let is_whole = self.rotation.len() == self.n_rotated() * self.numbers.len();
         let squares = (self.squares.iter())
             .all(|square| square.input < self.n_numeric() && square.is_sound());
-        numbers && categories && is_whole && squares
+        numbers && categories && self.rotation.fits(self.numbers.len()) && squares
     }
 
-    /// Whether there are numbers to take squares of.
+    /// Whether the table has numbers to square.
     pub(crate) fn can_square(table: &Table) -> bool {
         (table.columns().iter()).any(|column| matches!(column.values, Values::Numeric(_)))
     }
 
-    /// Whether the numbers have more than one direction to rotate.
+    /// Whether the table has at least two numeric columns to rotate.
     pub(crate) fn can_rotate(table: &Table) -> bool {
         let is_number = |column: &&Column| matches!(column.values, Values::Numeric(_));
         table.columns().iter().filter(is_number).count() > 1
     }
 
-    /// Encoded rows, `n_rows x (n_inputs + 1)`, the last input being one.
+    /// Encodes rows as `n_rows x (n_inputs + 1)`; the last input is one.
     pub(crate) fn encode(&self, rows: &Rows<'_>) -> Vec<f32> {
         let width = self.n_inputs() + 1;
         let mut out = vec![0.0; rows.len() * width];
@@ -197,9 +195,8 @@ impl Encoder {
                 }
                 at += scaled.len();
             }
-            for direction in self.rotation.chunks_exact(scaled.len().max(1)) {
-                let sum: f64 = direction.iter().zip(&scaled).map(|(a, b)| a * b).sum();
-                out[at] = sum.clamp(-LIMIT, LIMIT) as f32;
+            for rotated in self.rotation.apply(&scaled) {
+                out[at] = rotated.clamp(-LIMIT, LIMIT) as f32;
                 at += 1;
             }
             for square in &self.squares {
@@ -221,7 +218,8 @@ impl Encoder {
         out
     }
 
-    /// Cells whose category training never saw, so that none of its inputs is set.
+    /// Cells whose category did not occur in training, so that none of the inputs of the column is
+    /// set.
     pub(crate) fn unseen(&self, rows: &Rows<'_>) -> Vec<UnseenCell> {
         let mut found = Vec::new();
         let one_hot: usize = self
@@ -244,38 +242,6 @@ impl Encoder {
             start += category.n_inputs;
         }
         found
-    }
-
-    /// Rows v / sqrt(lambda) of the eigenvectors of the scaled numbers' covariance.
-    fn whiten(&self, table: &Table, weights: &[f64]) -> Vec<f64> {
-        let d = self.numbers.len();
-        let mut covariance = vec![0.0; d * d];
-        let mut scaled = vec![0.0; d];
-        for row in 0..table.n_rows() {
-            for (number, scaled) in self.numbers.iter().zip(&mut scaled) {
-                *scaled = number.scale(number.cell(table, row));
-            }
-            for i in 0..d {
-                for j in 0..=i {
-                    covariance[i * d + j] += weights[row] * scaled[i] * scaled[j];
-                }
-            }
-        }
-        let total: f64 = weights.iter().sum();
-        for i in 0..d {
-            for j in 0..=i {
-                covariance[i * d + j] /= total;
-                covariance[j * d + i] = covariance[i * d + j];
-            }
-        }
-        let (values, vectors) = eigen::symmetric(&covariance, d);
-        let floor = MIN_EIGENVALUE * values.first().copied().unwrap_or(0.0);
-        let kept = values
-            .iter()
-            .zip(vectors.chunks_exact(d))
-            .filter(|(value, _)| **value > floor);
-        kept.flat_map(|(value, vector)| vector.iter().map(move |x| x / value.sqrt()))
-            .collect()
     }
 }
 
@@ -301,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_standardised_and_missing_cells_flagged() {
+    fn numbers_are_standardised_and_missing_cells_have_an_indicator() {
         let table = Table::new(vec![
             Column::numeric("a", vec![1.0, 3.0, f64::NAN]),
             Column::numeric("constant", vec![5.0; 3]),
@@ -317,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_categories_fold_and_unseen_ones_vanish() {
+    fn rare_categories_share_an_input_and_unseen_ones_set_none() {
         let texts: Vec<Option<&str>> = "aaabbcd"
             .split("")
             .filter(|t| !t.is_empty())
@@ -370,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn quantile_scaling_is_monotone_and_tames_heavy_tails() {
+    fn quantile_scaling_is_monotone_and_bounds_heavy_tails() {
         let values: Vec<f64> = (0..1000).map(|i| (f64::from(i) / 100.0).exp()).collect();
         let table = Table::new(vec![Column::numeric("a", values)]).unwrap();
         let encoder = Encoder::fit(
@@ -395,7 +361,7 @@ mod tests {
     };
 
     #[test]
-    fn squares_are_standardised_and_share_nothing_linear_with_their_input() {
+    fn squares_are_standardised_and_uncorrelated_with_their_input() {
         let skewed: Vec<f64> = (0..200).map(|i| (f64::from(i) / 60.0).exp()).collect();
         let coin: Vec<f64> = (0..200).map(|i| f64::from(i % 2)).collect();
         let table = Table::new(vec![
@@ -404,7 +370,8 @@ mod tests {
         ])
         .unwrap();
         let encoder = Encoder::fit(&table, &vec![1.0; table.n_rows()], SQUARED);
-        // the square of a column of two values is linear in it, so there is one square, not two
+        // the square of a column of two values is linear in that column, so there is only one
+        // square
         assert_eq!(encoder.n_inputs(), 3);
         let rows = encoded(&encoder, &table);
         let mean = |of: &dyn Fn(&Vec<f64>) -> f64| rows.iter().map(of).sum::<f64>() / 200.0;
@@ -417,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn squares_stay_at_the_ends_of_the_training_range() {
+    fn squares_are_constant_outside_the_training_range() {
         let values = (0..50).map(f64::from).chain([f64::NAN]).collect();
         let table = Table::new(vec![Column::numeric("a", values)]).unwrap();
         let encoder = Encoder::fit(&table, &vec![1.0; table.n_rows()], SQUARED);
@@ -429,18 +396,18 @@ mod tests {
         let squares: Vec<f64> = rows.iter().map(|row| row[1]).collect();
         close(&squares[..2], &[squares[0]; 2], 0.0);
         close(&squares[2..4], &[squares[2]; 2], 0.0);
-        // a missing cell stands at the mean, in the square too
+        // a missing cell has the value of the mean, also in the square
         close(&squares[5..], &squares[4..5], 1e-6);
     }
 
     #[test]
-    fn unsound_squares_are_refused() {
+    fn invalid_squares_are_rejected() {
         let table = Table::new(vec![Column::numeric("a", (0..50).map(f64::from).collect())]);
         let table = table.unwrap();
         let schema = Schema::of(&table, "t", Task::Regression);
         let encoder = Encoder::fit(&table, &vec![1.0; table.n_rows()], SQUARED);
         assert!(encoder.fits(&schema));
-        let spoil: [fn(&mut SquaredInput); 6] = [
+        let damage: [fn(&mut SquaredInput); 6] = [
             |square| square.input = 1,
             |square| square.low = 1e3 + 1.0,
             |square| square.high = f64::NAN,
@@ -448,9 +415,9 @@ mod tests {
             |square| square.shift = f64::NAN,
             |square| square.scale = 0.0,
         ];
-        for spoil in spoil {
+        for damage in damage {
             let mut damaged = encoder.clone();
-            spoil(&mut damaged.squares[0]);
+            damage(&mut damaged.squares[0]);
             assert!(!damaged.fits(&schema), "{:?}", damaged.squares[0]);
         }
     }

@@ -1,4 +1,4 @@
-//! Numbers: standardised, or mapped through their ranks.
+//! Inputs of numeric columns: standardised, or mapped through their ranks to a standard Normal.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,25 +7,25 @@ use crate::data::encoding::{LIMIT, Scaling};
 use crate::data::table::Table;
 use crate::data::target::TargetUnits;
 
-/// Steps of rank of the quantile scaling.
+/// Number of knots of the quantile scaling.
 const N_KNOTS: usize = 200;
 
-/// A number's way to its input.
+/// The input of a numeric column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct NumericColumn {
     /// Index of the column in the schema.
     pub(super) column: usize,
-    /// Stands for a missing cell.
+    /// Replaces a missing cell.
     pub(super) mean: f64,
     pub(super) sd: f64,
-    /// Whether missing cells have an indicator.
+    /// Whether there is an indicator input for missing cells.
     pub(super) has_missing: bool,
-    /// Values at equal steps of rank, for quantile scaling; empty for standard scaling.
+    /// Values at equal steps of rank for quantile scaling; empty for standard scaling.
     pub(super) knots: Vec<f64>,
 }
 
 impl NumericColumn {
-    /// `None` where the column says nothing: all missing, or constant without missing cells.
+    /// `None` for an uninformative column: all cells missing, or constant without missing cells.
     pub(super) fn fit(
         column: usize,
         values: &[f64],
@@ -41,8 +41,8 @@ impl NumericColumn {
         let has_missing = present.len() < values.len();
         present.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (first, last) = (present.first()?.0, present.last()?.0);
-        let largest = first.abs().max(last.abs());
-        let is_constant = last - first <= 1e-12 * largest;
+        let magnitude = first.abs().max(last.abs());
+        let is_constant = last - first <= 1e-12 * magnitude;
         if is_constant && !has_missing {
             return None;
         }
@@ -51,8 +51,8 @@ impl NumericColumn {
             shift: mean,
             scale: sd,
         } = TargetUnits::fit(&sorted, Some(&weights));
-        let ranked = scaling == Scaling::Quantile && !is_constant;
-        let knots = if ranked {
+        let uses_ranks = scaling == Scaling::Quantile && !is_constant;
+        let knots = if uses_ranks {
             knots_of(&sorted, &weights)
         } else {
             Vec::new()
@@ -84,45 +84,46 @@ impl NumericColumn {
         }
     }
 
-    /// Normal score of the value's interpolated rank; beyond the ends the line of the standard scaling goes on.
+    /// Normal score of the interpolated rank of a value; outside the range of the knots it
+    /// continues with the slope of standard scaling.
     fn rank_score(&self, value: f64) -> f64 {
         let last = self.knots.len() - 1;
-        let at = self.knots.partition_point(|&knot| knot < value);
+        let next = self.knots.partition_point(|&knot| knot < value);
         let score = |rank: f64| normal_score((rank + 0.5) / (last as f64 + 1.0));
-        if at == 0 || at > last {
-            let end = if at == 0 { 0 } else { last };
+        if next == 0 || next > last {
+            let end = if next == 0 { 0 } else { last };
             let beyond = (value - self.knots[end]) / self.sd;
             return (score(end as f64) + beyond).clamp(-LIMIT, LIMIT);
         }
-        // a run of equal knots stands at the middle of its ranks
-        let low = self.knots[at - 1];
-        let high = self.knots[at];
+        // a value at several equal knots has the mean of their ranks
+        let low = self.knots[next - 1];
+        let high = self.knots[next];
         let run_end = self.knots.partition_point(|&knot| knot <= value);
-        if run_end > at {
-            return score(0.5 * (at as f64 + (run_end - 1) as f64));
+        if run_end > next {
+            return score(0.5 * (next as f64 + (run_end - 1) as f64));
         }
-        score((at - 1) as f64 + (value - low) / (high - low))
+        score((next - 1) as f64 + (value - low) / (high - low))
     }
 }
 
-/// The standard Normal number with probability `p` below it.
+/// The standard Normal quantile of level `p`.
 fn normal_score(p: f64) -> f64 {
     std::f64::consts::SQRT_2 * statrs::function::erf::erf_inv(2.0 * p - 1.0)
 }
 
-/// Values at equal steps of weighted rank.
+/// The values at equal steps of weighted rank.
 fn knots_of(sorted: &[f64], weights: &[f64]) -> Vec<f64> {
     let total: f64 = weights.iter().sum();
     let n_knots = N_KNOTS.min(sorted.len()).max(2);
     let mut knots = Vec::with_capacity(n_knots);
-    let (mut at, mut below) = (0, 0.0);
+    let (mut row, mut weight_below) = (0, 0.0);
     for knot in 0..n_knots {
         let rank = total * (knot as f64 + 0.5) / n_knots as f64;
-        while at + 1 < sorted.len() && below + weights[at] < rank {
-            below += weights[at];
-            at += 1;
+        while row + 1 < sorted.len() && weight_below + weights[row] < rank {
+            weight_below += weights[row];
+            row += 1;
         }
-        knots.push(sorted[at]);
+        knots.push(sorted[row]);
     }
     knots
 }

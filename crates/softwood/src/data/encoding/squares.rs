@@ -1,18 +1,20 @@
-//! Squares of numeric inputs.
+//! Squared inputs: quadratic terms of the numeric inputs.
 
 use serde::{Deserialize, Serialize};
 
 use crate::data::encoding::LIMIT;
 
-/// Squares are taken of inputs within this many standard deviations: an outlier would outweigh all other rows.
+/// Inputs are clamped to this many standard deviations before squaring; otherwise an outlier
+/// outweighs all other rows.
 const SQUARE_LIMIT: f64 = 4.0;
-/// Least standard deviation of a square's part that is not linear; a column of two values has none.
-const MIN_CURVE: f64 = 1e-4;
+/// Smallest standard deviation of the nonlinear part of a square; a column of two values has none.
+const MIN_NONLINEAR_SD: f64 = 1e-4;
 
-/// The square of a numeric input `x`, without what is linear in it: `(x^2 - slope x - shift) / scale`.
+/// The square of a numeric input `x` minus its linear regression on `x`:
+/// `(x^2 - slope x - shift) / scale`.
 ///
-/// Inputs that follow each other closely make poor gradients, and `x` is an input already. Beyond the training range
-/// the square stays at its end: nothing is known of the curve there, and `x` itself goes on.
+/// Correlated inputs make gradient descent slow, and `x` is an input already. Outside the training
+/// range the square is constant, because the curve is unknown there; `x` itself is not clamped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct SquaredInput {
     /// Index of the numeric input.
@@ -25,11 +27,11 @@ pub(super) struct SquaredInput {
 }
 
 impl SquaredInput {
-    /// `None` where the square is a linear function of the input.
+    /// `None` if the square is a linear function of the input.
     pub(super) fn fit(input: usize, values: &[f64], weights: &[f64]) -> Option<Self> {
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let (low, high) = (least.max(-SQUARE_LIMIT), most.min(SQUARE_LIMIT));
+        let min = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let (low, high) = (min.max(-SQUARE_LIMIT), max.min(SQUARE_LIMIT));
         if low >= high {
             return None;
         }
@@ -46,7 +48,7 @@ impl SquaredInput {
         let slope = mean(&|x| (x - first) * (x * x - second)) / variance;
         let shift = second - slope * first;
         let scale = mean(&|x| (x * x - slope * x - shift).powi(2)).sqrt();
-        let is_curved = slope.is_finite() && scale > MIN_CURVE;
+        let is_curved = slope.is_finite() && scale > MIN_NONLINEAR_SD;
         is_curved.then_some(Self {
             input,
             low,
@@ -57,7 +59,7 @@ impl SquaredInput {
         })
     }
 
-    /// Whether it can be applied to any number: one from a file may not be.
+    /// Whether the square is finite for every input; one that was read from a file may not be.
     pub(super) fn is_sound(&self) -> bool {
         -LIMIT <= self.low
             && self.low <= self.high

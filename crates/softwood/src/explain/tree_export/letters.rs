@@ -34,7 +34,8 @@ pub(super) fn width_of(text: &str, size: f64) -> f64 {
     text.chars().map(width_of_letter).sum::<f64>() * size
 }
 
-/// Width of a letter in a wide sans-serif face, in units of its size: what fits there fits in the others.
+/// Width of a letter in a wide sans-serif face, in units of its size: what fits there fits in the
+/// others.
 fn width_of_letter(letter: char) -> f64 {
     match letter {
         ' ' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | 'i' | 'j' | 'l' | 'I' => 0.36,

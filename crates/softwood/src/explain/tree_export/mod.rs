@@ -19,8 +19,8 @@ pub struct TreeExport {
 }
 
 impl TreeExport {
-    /// The tree as indented rules, a line a node. Numbers are rounded and long lists of categories counted; the fields hold
-    /// everything.
+    /// The tree as indented rules, a line a node. Numbers are rounded and long lists of categories
+    /// counted; the fields hold everything.
     pub fn text(&self) -> String {
         text::write(self)
     }

@@ -1,5 +1,6 @@
-//! A tree as a picture: the root at the left, a box for every node with the rule that leads to it, its answer and its rows.
-//! Leaves stand below each other, so that texts lie flat and boxes never meet, however large the tree is.
+//! A tree as a picture: the root at the left, a box for every node with the rule that leads to it,
+//! its answer and its rows. Leaves stand below each other, so that texts lie flat and boxes never
+//! meet, however large the tree is.
 
 use std::fmt::Write as _;
 
@@ -87,7 +88,8 @@ fn reached(export: &TreeExport, at: usize, right: bool) -> Option<usize> {
     (child > at && child < export.nodes.len()).then_some(child)
 }
 
-/// Leaves from top to bottom, left children first; a parent in the middle of its children. None for what no path reaches.
+/// Leaves from top to bottom, left children first; a parent in the middle of its children. None for
+/// what no path reaches.
 fn places(export: &TreeExport) -> Vec<Option<NodePlace>> {
     let mut places = vec![None; export.nodes.len()];
     let mut next = 0.0;

@@ -29,8 +29,8 @@ fn trimmed(text: &str) -> &str {
     text
 }
 
-/// Where a split sends rows, to the left or to the right, without the column's name: ` <= 3.5`, ` is red or blue`.
-/// As many categories are named as `fits` takes.
+/// Where a split sends rows, to the left or to the right, without the column's name: ` <= 3.5`,
+/// ` is red or blue`. As many categories are named as `fits` takes.
 pub(super) fn side(split: &ExportSplit, right: bool, fits: impl Fn(&str) -> bool) -> String {
     match (&split.question, right) {
         (Condition::Above(at), false) => format!(" <= {}", number(*at, THRESHOLD)),

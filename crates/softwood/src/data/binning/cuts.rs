@@ -1,0 +1,313 @@
+//! Cuts: how the cells of a column become bins of one byte.
+//!
+//! Bin 0 is the missing cell, and the category that did not occur in training; numbers have bins
+//! from 1 on in ascending order.
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::column::{UNSEEN, Values};
+use crate::data::table::{Rows, Table};
+use crate::data::unseen::UnseenCell;
+use crate::error::{Error, Result};
+use crate::rng::{Key, uniform};
+
+/// Bin of a missing cell.
+pub(crate) const MISSING_BIN: u8 = 0;
+/// Largest number of bins of a column besides the one for missing cells.
+pub(crate) const MAX_BINS: usize = 255;
+/// Number of rows from which the edges are computed.
+const MAX_SAMPLE_ROWS: usize = 200_000;
+
+/// The cut of one column: how its cells become bins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub(crate) enum Cut {
+    /// Bin `1 + (number of edges below the value)`; edges ascend and lie between values of the
+    /// training rows.
+    Number {
+        /// In the user's units: the midpoint between two neighbouring values.
+        edges: Vec<f64>,
+        /// How far each edge can move without changing the bin of a training row; empty if unknown.
+        #[serde(default)]
+        slack: Vec<f64>,
+    },
+    /// Bin of each category; rare categories share one bin.
+    Category {
+        /// One bin per level of the schema.
+        bins: Vec<u8>,
+    },
+}
+
+/// The cuts of all columns of a table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cuts {
+    pub(crate) columns: Vec<Cut>,
+}
+
+impl Cut {
+    /// Number of bins in use, including that of missing cells.
+    pub(crate) fn n_bins(&self) -> usize {
+        match self {
+            Self::Number { edges, .. } => edges.len() + 2,
+            Self::Category { bins } => 1 + bins.iter().copied().max().map_or(0, usize::from),
+        }
+    }
+
+    pub(crate) fn is_category(&self) -> bool {
+        matches!(self, Self::Category { .. })
+    }
+
+    fn of_numbers(values: &[f64], rows: &[u32], weights: &[f64], max_bins: usize) -> Self {
+        let mut sample: Vec<(f64, f64)> = rows
+            .iter()
+            .zip(weights)
+            .take(MAX_SAMPLE_ROWS)
+            .map(|(&row, &weight)| (values[row as usize] + 0.0, weight))
+            .filter(|(value, _)| !value.is_nan())
+            .collect();
+        sample.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let (edges, slack) = edges(&sample, max_bins).into_iter().unzip();
+        Self::Number { edges, slack }
+    }
+
+    /// The most frequent categories have a bin each, the others share the last one; categories
+    /// without training rows have the bin of missing cells.
+    fn of_codes(
+        codes: &[u32],
+        n_levels: usize,
+        rows: &[u32],
+        weights: &[f64],
+        max_bins: usize,
+    ) -> Self {
+        let mut weight_of_level = vec![0.0; n_levels];
+        for (&row, &weight) in rows.iter().zip(weights) {
+            if let Some(sum) = weight_of_level.get_mut(codes[row as usize] as usize) {
+                *sum += weight;
+            }
+        }
+        let mut order: Vec<usize> = (0..n_levels)
+            .filter(|&level| weight_of_level[level] > 0.0)
+            .collect();
+        order.sort_by(|&a, &b| {
+            weight_of_level[b]
+                .total_cmp(&weight_of_level[a])
+                .then(a.cmp(&b))
+        });
+        let mut bins = vec![MISSING_BIN; n_levels];
+        for (rank, &level) in order.iter().enumerate() {
+            bins[level] = (rank + 1).min(max_bins) as u8;
+        }
+        Self::Category { bins }
+    }
+}
+
+impl Cuts {
+    /// Fits the cuts of all columns to the given training rows.
+    pub(crate) fn fit(features: &Table, rows: &[u32], weights: &[f64], max_bins: usize) -> Self {
+        let columns = features
+            .columns()
+            .iter()
+            .map(|column| match &column.values {
+                Values::Numeric(values) => Cut::of_numbers(values, rows, weights, max_bins),
+                Values::Categorical { codes, levels } => {
+                    Cut::of_codes(codes, levels.len(), rows, weights, max_bins)
+                }
+            });
+        Self {
+            columns: columns.collect(),
+        }
+    }
+
+    /// Moves every edge at random within the gap between two training values. The bins of the
+    /// training rows stay the same: the rows do not determine where in the gap the edge lies.
+    pub(crate) fn jittered(&self, key: Key) -> Self {
+        let mut cuts = self.clone();
+        for (column, cut) in cuts.columns.iter_mut().enumerate() {
+            if let Cut::Number { edges, slack } = cut {
+                let mut rng = key.child(column as u64).rng();
+                for (edge, slack) in edges.iter_mut().zip(slack) {
+                    *edge += (2.0 * uniform(&mut rng) - 1.0) * *slack;
+                }
+            }
+        }
+        cuts
+    }
+
+    /// Cells of a range of rows whose category did not occur in training.
+    pub(crate) fn unseen(&self, rows: &Rows<'_>) -> Vec<UnseenCell> {
+        let mut found = Vec::new();
+        for (column, cut) in self.columns.iter().enumerate() {
+            let values = &rows.table.columns()[column].values;
+            if let (Cut::Category { bins }, Values::Categorical { codes, .. }) = (cut, values) {
+                let is_unseen = |code: u32| {
+                    code == UNSEEN
+                        || bins
+                            .get(code as usize)
+                            .is_some_and(|&bin| bin == MISSING_BIN)
+                };
+                let cells = codes[rows.range.clone()].iter().enumerate();
+                found.extend(cells.filter(|&(_, &code)| is_unseen(code)).map(|(row, _)| {
+                    UnseenCell {
+                        row,
+                        column,
+                        known: 1..cut.n_bins(),
+                    }
+                }));
+            }
+        }
+        found
+    }
+
+    /// Checks cuts that were read from a file.
+    ///
+    /// # Errors
+    /// When the number of cuts differs from that of `kinds` (number of levels of a categorical
+    /// column, `None` for a numeric one), edges do not ascend, there are too many of them, or a
+    /// slack is negative or not finite.
+    pub(crate) fn check(&self, kinds: &[Option<usize>]) -> Result<()> {
+        let fits = |(cut, kind): (&Cut, &Option<usize>)| match (cut, kind) {
+            (Cut::Number { edges, slack }, None) => {
+                edges.len() < MAX_BINS
+                    && edges.iter().all(|edge| edge.is_finite())
+                    && edges.windows(2).all(|pair| pair[0] < pair[1])
+                    && (slack.is_empty() || slack.len() == edges.len())
+                    && slack.iter().all(|slack| slack.is_finite() && *slack >= 0.0)
+            }
+            (Cut::Category { bins }, Some(n_levels)) => bins.len() == *n_levels,
+            _ => false,
+        };
+        if self.columns.len() == kinds.len() && self.columns.iter().zip(kinds).all(fits) {
+            return Ok(());
+        }
+        Err(Error::Format("the bins do not fit the schema".to_owned()))
+    }
+}
+
+/// Edges between ascending `(value, weight)` pairs, each with its slack: between all distinct
+/// values where they are few, otherwise after equal shares of the weight.
+fn edges(sorted: &[(f64, f64)], max_bins: usize) -> Vec<(f64, f64)> {
+    // distinct values and their weights
+    let mut distinct: Vec<(f64, f64)> = Vec::new();
+    for &(value, weight) in sorted {
+        match distinct.last_mut() {
+            Some(last) if last.0.to_bits() == value.to_bits() => last.1 += weight,
+            _ => distinct.push((value, weight)),
+        }
+    }
+    let mut weight_left: f64 = distinct.iter().map(|&(_, weight)| weight).sum();
+    let mut bins_left = max_bins as f64;
+    let is_one_bin_each = distinct.len() <= max_bins;
+    let (mut edges, mut bin_weight) = (Vec::new(), 0.0);
+    for pair in distinct.windows(2) {
+        let ((below, weight), (above, next_weight)) = (pair[0], pair[1]);
+        bin_weight += weight;
+        // the bin closes early before a heavy value, so that this value has a bin of its own
+        let share = weight_left / bins_left;
+        let is_full = bin_weight >= share || (next_weight >= share && bin_weight >= 0.5 * share);
+        if is_one_bin_each || is_full {
+            let edge = midpoint(below, above);
+            edges.push((edge, (edge - below).min(above.next_down() - edge)));
+            weight_left -= bin_weight;
+            bin_weight = 0.0;
+            bins_left -= 1.0;
+            if !is_one_bin_each && bins_left <= 1.0 {
+                break;
+            }
+        }
+    }
+    edges
+}
+
+/// The midpoint of two values, below the upper one even after rounding.
+fn midpoint(below: f64, above: f64) -> f64 {
+    let middle = 0.5 * below + 0.5 * above;
+    if middle < above { middle } else { below }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::column::Column;
+
+    fn bins_of(values: Vec<f64>, max_bins: usize) -> Vec<u8> {
+        let n = values.len();
+        let table = Table::new(vec![Column::numeric("a", values)]).unwrap();
+        let rows: Vec<u32> = (0..n as u32).collect();
+        let cuts = Cuts::fit(&table, &rows, &vec![1.0; n], max_bins);
+        let binned = cuts.bin_rows(&table, &rows);
+        let (bytes, offset) = binned.place(0);
+        bytes.iter().map(|row| row[offset]).collect()
+    }
+
+    #[test]
+    fn few_values_have_a_bin_each_and_missing_cells_have_bin_zero() {
+        let found = bins_of(vec![3.0, f64::NAN, -1.0, 3.0, 0.5, 1e300, -1e300], 255);
+        assert_eq!(found, [4, 0, 2, 4, 3, 5, 1]);
+        // neighbouring floating-point numbers have different bins
+        assert_eq!(bins_of(vec![1.0, 1.0_f64.next_up()], 255), [1, 2]);
+    }
+
+    #[test]
+    fn jittered_edges_keep_the_bins_of_the_training_rows() {
+        let mut values: Vec<f64> = Key::from_seed(1).uniforms(2000);
+        values.extend([
+            3.0,
+            7.0,
+            7.0_f64.next_up(),
+            f64::MAX,
+            f64::MIN,
+            1.0_f64.next_down(),
+        ]);
+        values.extend([1.0, 1.0_f64.next_up(), 0.0, f64::MIN_POSITIVE, f64::NAN]);
+        let n = values.len();
+        let table = Table::new(vec![Column::numeric("a", values)]).unwrap();
+        let rows: Vec<u32> = (0..n as u32).collect();
+        for max_bins in [20, 255] {
+            let cuts = Cuts::fit(&table, &rows, &vec![1.0; n], max_bins);
+            let binned = cuts.bin_rows(&table, &rows);
+            for seed in 0..50 {
+                let jittered = cuts.jittered(Key::from_seed(seed));
+                assert_ne!(jittered, cuts);
+                assert!(jittered.check(&[None]).is_ok());
+                let found = jittered.bin_rows(&table, &rows);
+                assert!((0..n).all(|row| found.bin(row, 0) == binned.bin(row, 0)));
+            }
+        }
+    }
+
+    #[test]
+    fn many_values_share_bins_of_equal_weight() {
+        let values: Vec<f64> = (0..10_000).map(|i| f64::from(i * 7 % 10_000)).collect();
+        let bins = bins_of(values, 100);
+        let mut counts = [0; 101];
+        for bin in bins {
+            counts[bin as usize] += 1;
+        }
+        assert_eq!(counts[0], 0);
+        assert!(counts[1..].iter().all(|&n| n == 100), "{counts:?}");
+    }
+
+    #[test]
+    fn a_heavy_value_has_a_bin_of_its_own() {
+        let mut values = vec![0.0; 5000];
+        values.extend((1..=5000).map(f64::from));
+        let bins = bins_of(values, 50);
+        assert!(bins[..5000].iter().all(|&bin| bin == 1));
+        assert!(bins[5000..].iter().all(|&bin| bin > 1));
+        assert_eq!(bins.iter().max(), Some(&50));
+    }
+
+    #[test]
+    fn rare_categories_share_the_last_bin_and_unseen_ones_are_missing() {
+        let texts: Vec<_> = ["a", "b", "b", "c", "c", "c", "d"].map(Some).to_vec();
+        let table = Table::new(vec![Column::categorical("k", &texts)]).unwrap();
+        let rows: Vec<u32> = (0..6).collect();
+        let cuts = Cuts::fit(&table, &rows, &[1.0; 6], 2);
+        assert_eq!(
+            cuts.columns[0],
+            Cut::Category {
+                bins: vec![2, 2, 1, 0]
+            }
+        );
+    }
+}
