@@ -192,6 +192,13 @@ impl Dataset {
         Ok(Self { weights, ..self })
     }
 
+    /// The same rows with weights that are valid by construction.
+    pub(crate) fn replace_weights(self, weights: Vec<f64>) -> Self {
+        debug_assert_eq!(weights.len(), self.n_rows());
+        let weights = Some(weights);
+        Self { weights, ..self }
+    }
+
     /// The given rows, in that order.
     #[must_use]
     pub fn take(&self, rows: &[usize]) -> Self {

@@ -63,9 +63,7 @@ impl Dataset {
     pub fn deduplicated(&self) -> Self {
         let Deduplicated { rows, weights } = Deduplicated::sorted(self);
         let rows: Vec<usize> = rows.into_iter().map(|row| row as usize).collect();
-        self.take(&rows)
-            .with_weights(Some(weights))
-            .expect("sums of positive weights of a checked dataset are weights")
+        self.take(&rows).replace_weights(weights)
     }
 }
 

@@ -74,7 +74,7 @@ mod tests {
                 1e-9,
             );
         }
-        assert_eq!(log_sum_exp(std::iter::empty()), f64::NEG_INFINITY);
+        assert!(log_sum_exp(std::iter::empty()) < f64::MIN);
     }
 
     #[test]

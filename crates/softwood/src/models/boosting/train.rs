@@ -147,14 +147,8 @@ fn fit(
     };
     let report = diagnostics.report(&diagnostic_rows, data.schema().classes(), run.pool);
     training.members = Some(report);
-    training.chosen = format!(
-        "{}{} trees of depth {}, learning rate {}{}",
-        chosen.n_trees,
-        if warm_start.is_some() { " more" } else { "" },
-        chosen.hyperparameters.max_depth,
-        chosen.hyperparameters.learning_rate,
-        chosen.plan.describe(),
-    );
+    training.chosen = describe(&chosen, warm_start.is_some());
+    let (substitutes, threshold_key) = model_keys(warm_start, run.key);
     let model = Boosted {
         family: config.family,
         schema: data.schema().clone(),
@@ -166,18 +160,36 @@ fn fit(
         hyperparameters: chosen.hyperparameters,
         members: config.members,
         chains,
-        substitutes: warm_start.map_or_else(
-            || UnseenSubstitutes::new(run.key.child(streams::UNSEEN)),
-            |model| model.substitutes,
-        ),
-        threshold_key: warm_start.map_or_else(
-            || Some(run.key.child(streams::THRESHOLDS)),
-            |model| model.threshold_key,
-        ),
+        substitutes,
+        threshold_key,
         snapshots: Vec::new(),
         used_thresholds: Vec::new(),
     };
     Ok(model.with_snapshots())
+}
+
+/// The selected settings in words.
+fn describe(chosen: &ChosenSettings, is_warm_start: bool) -> String {
+    format!(
+        "{}{} trees of depth {}, learning rate {}{}",
+        chosen.n_trees,
+        if is_warm_start { " more" } else { "" },
+        chosen.hyperparameters.max_depth,
+        chosen.hyperparameters.learning_rate,
+        chosen.plan.describe(),
+    )
+}
+
+/// Substitutes of unseen categories and key of the threshold places; a warm start keeps those of
+/// the fitted model.
+fn model_keys(warm_start: Option<&Boosted>, key: Key) -> (UnseenSubstitutes, Option<Key>) {
+    warm_start.map_or_else(
+        || {
+            let substitutes = UnseenSubstitutes::new(key.child(streams::UNSEEN));
+            (substitutes, Some(key.child(streams::THRESHOLDS)))
+        },
+        |model| (model.substitutes, model.threshold_key),
+    )
 }
 
 /// Sets the standard deviation of a likelihood with constant noise: that of the validation
