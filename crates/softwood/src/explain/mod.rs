@@ -1,3 +1,4 @@
-//! Explanations of a fitted model: permutation importance and the export of a tree.
+//! Explanations of fitted models: permutation importance and the export of a single tree.
+
 pub(crate) mod permutation_importance;
 pub(crate) mod tree_export;

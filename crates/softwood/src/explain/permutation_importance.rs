@@ -1,17 +1,18 @@
-//! What the columns are worth to a fitted model: every column is shuffled in turn, and what that
-//! does to the score, to the prediction and to knowledge uncertainty is measured.
+//! Permutation importance: every column is shuffled in turn, and the changes of the score, of the
+//! prediction and of knowledge uncertainty are measured.
 //!
-//! Row `i` of column `c` takes its cell from another row; all its other cells stay. Averaged over
-//! the rows:
-//! - the fall of the log-likelihood and the rise of the error say what the model would lose without
-//!   the column's order;
-//! - the change of the prediction says how much the answer leans on the column, right or wrong;
-//! - the change of knowledge says how much being sure or unsure hangs on the column, and its shift,
-//!   with its sign, where other cells would lead: below zero, the rows' own cells are what makes
-//!   the model unsure.
+//! Each row takes its cell of the shuffled column from another row; its other cells stay. Averaged
+//! over the rows:
+//! - the decrease of the log-likelihood and the increase of the error tell how much the model
+//!   depends on the column for good predictions;
+//! - the change of the prediction tells how much the prediction depends on the column, right or
+//!   wrong;
+//! - the change of knowledge uncertainty tells how much that uncertainty depends on the column, and
+//!   its shift tells the direction: a negative shift means that the rows' own cells make the model
+//!   uncertain.
 //!
-//! Cells may come from a reference table instead: then the shift tells which columns make these
-//! rows less known than those.
+//! Cells may come from a reference table instead: then the shift tells which columns make the rows
+//! less familiar to the model than the reference rows.
 
 use std::ops::{ControlFlow, Range};
 
@@ -31,63 +32,64 @@ use crate::predictive::moments::{MOMENTS, moments};
 use crate::rng::{Key, cycle, shuffle};
 use crate::score::log_score::log_probability;
 
-/// Rows that one task takes at a time: their table is copied once per column.
+/// Number of rows of a task; their table is copied once per column.
 const ROWS_PER_TASK: usize = 4096;
 
 /// How columns are shuffled.
 #[derive(Debug, Clone, Copy)]
 pub struct PermutationOptions<'a> {
-    /// Times that each column is shuffled.
+    /// Number of shuffles of each column.
     pub repeats: usize,
-    /// Address of the shuffles; a column's figures do not depend on the other columns.
+    /// Key of the shuffles; the result of a column does not depend on the other columns.
     pub key: Key,
-    /// Rows that lend their cells; the rows themselves where `None`.
+    /// Reference rows, whose cells replace those of the rows. `None`: the rows themselves.
     pub reference: Option<&'a Table>,
 }
 
-/// A mean over shuffles.
+/// Mean over shuffles with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// Its standard error over shuffles (not over rows); none of a single shuffle.
+    /// Standard error over shuffles (not over rows); `None` for a single shuffle.
     pub se: Option<f64>,
 }
 
-/// What shuffling one column does.
+/// Effects of shuffling one column.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ColumnImportance {
-    /// The column.
+    /// Name of the column.
     pub column: String,
-    /// By how much the mean log-likelihood of a row falls; none without a target.
+    /// Decrease of the mean log-likelihood of a row; `None` without a target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_likelihood_fall: Option<Estimate>,
-    /// By how much the error rises: root mean square (regression) or share of wrong labels; none
+    /// Increase of the error: root mean square error (regression) or share of wrong labels; `None`
     /// without a target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_rise: Option<Estimate>,
-    /// How far a row's prediction moves: absolute change of the mean in the target's units, or half
+    /// Change of the prediction of a row: absolute change of the mean in the target's units, or half
     /// the sum of the absolute changes of the class probabilities.
     pub prediction_change: Estimate,
-    /// How far a row's knowledge uncertainty moves, up or down: a standard deviation in the
-    /// target's units, or nats.
+    /// Absolute change of the knowledge uncertainty of a row: a standard deviation in the target's
+    /// units, or nats.
     pub knowledge_change: Estimate,
-    /// The same with its sign: above zero, the cells of other rows make the model less sure.
+    /// Signed change of the knowledge uncertainty of a row: positive where the cells of other rows
+    /// make the model less certain.
     pub knowledge_shift: Estimate,
 }
 
-/// What each column is worth to a model on some rows.
+/// Permutation importances of all columns on a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Importances {
-    /// Rows asked.
+    /// Number of rows.
     pub n_rows: usize,
-    /// Rows that lent their cells; none where the rows themselves did.
+    /// Number of reference rows; `None` without a reference.
     pub n_reference_rows: Option<usize>,
-    /// Shuffles of each column.
+    /// Number of shuffles of each column.
     pub repeats: usize,
-    /// Mean log-likelihood of a row before shuffling; none without a target.
+    /// Mean log-likelihood of a row before shuffling; `None` without a target.
     pub log_likelihood: Option<f64>,
-    /// Root mean square error (regression) or share of wrong labels before shuffling; none without
+    /// Root mean square error (regression) or share of wrong labels before shuffling; `None` without
     /// a target.
     pub error: Option<f64>,
     /// Mean knowledge uncertainty of a row before shuffling: a standard deviation in the target's
@@ -97,49 +99,48 @@ pub struct Importances {
     pub columns: Vec<ColumnImportance>,
 }
 
-/// Measures what each column is worth to the model on the rows of `distribution`. Without `target`
-/// nothing is scored.
+/// Computes the permutation importance of every column on the rows of `distribution`. Without
+/// `target` there are no scores.
 ///
 /// # Errors
-/// When there are fewer than two rows to shuffle, no rows to lend cells, no repeats, targets that
-/// do not fit the model or the number of rows, a reference without the model's columns, or the
-/// observer asked to stop.
+/// When there are fewer than two rows to shuffle, no reference rows or no repeats, the targets do
+/// not match the model or the number of rows, the reference lacks a column of the model, or the
+/// observer stops the computation.
 pub fn importances(
     distribution: &Distribution<'_>,
     target: Option<&Target>,
-    shuffling: &PermutationOptions<'_>,
+    options: &PermutationOptions<'_>,
 ) -> Result<Importances> {
-    let lent = match shuffling.reference {
+    let reference = match options.reference {
         Some(table) => Some(distribution.schema().align(table)?),
         None => None,
     };
-    check(distribution, target, shuffling.repeats, lent.as_ref())?;
-    let lender = lent.as_ref().unwrap_or(distribution.table());
-    let orders = (0..shuffling.repeats as u64).map(|repeat| {
-        let key = shuffling.key.child(repeat);
-        order(key, distribution.n_rows(), lent.as_ref())
+    check(distribution, target, options.repeats, reference.as_ref())?;
+    let source_rows = (0..options.repeats as u64).map(|repeat| {
+        let key = options.key.child(repeat);
+        source_rows(key, distribution.n_rows(), reference.as_ref())
     });
-    let ground = PermutationRun {
+    let run = PermutationRun {
         distribution,
-        lender,
-        orders: orders.collect(),
-        before: answers(distribution, target, 0)?,
+        source: reference.as_ref().unwrap_or(distribution.table()),
+        source_rows: source_rows.collect(),
+        before: measure(distribution, target, 0)?,
         target,
         unit: unit(distribution, target)?,
     };
     let n_rows = distribution.n_rows() as f64;
-    let before = ground.sums(0..distribution.n_rows(), &ground.before);
-    let after = ground.shuffled()?;
+    let before = run.sums(0..distribution.n_rows(), &run.before);
+    let after = run.shuffle_columns()?;
     let names = distribution.table().names();
     let columns = names
         .zip(after)
-        .map(|(name, repeats)| ground.importance(name, &before, &repeats));
+        .map(|(name, repeats)| run.importance(name, &before, &repeats));
     Ok(Importances {
         n_rows: distribution.n_rows(),
-        n_reference_rows: lent.as_ref().map(Table::n_rows),
-        repeats: shuffling.repeats,
+        n_reference_rows: reference.as_ref().map(Table::n_rows),
+        repeats: options.repeats,
         log_likelihood: target.map(|_| before.log_likelihood / n_rows),
-        error: target.map(|_| ground.error(&before)),
+        error: target.map(|_| run.error(&before)),
         knowledge: before.knowledge / n_rows,
         columns: columns.collect(),
     })
@@ -149,7 +150,7 @@ fn check(
     distribution: &Distribution<'_>,
     target: Option<&Target>,
     repeats: usize,
-    lent: Option<&Table>,
+    reference: Option<&Table>,
 ) -> Result<()> {
     if let Some(target) = target {
         distribution.require_one_per_row(target.len())?;
@@ -167,9 +168,9 @@ fn check(
             "`repeats` = 0: expected a whole number from 1".to_owned(),
         ]));
     }
-    match lent {
-        Some(lent) if lent.n_rows() == 0 => Err(Error::Table(
-            "the reference has no rows that could lend their cells".to_owned(),
+    match reference {
+        Some(reference) if reference.n_rows() == 0 => Err(Error::Table(
+            "the reference table has no rows; give one with at least one row".to_owned(),
         )),
         Some(_) if n_rows == 0 => Err(Error::Table("there are no rows to explain".to_owned())),
         None if n_rows < 2 => Err(Error::Table(format!(
@@ -179,19 +180,19 @@ fn check(
     }
 }
 
-/// Which row lends its cell to each row. Among themselves no row keeps its own; a reference is gone
-/// through in random order, again and again until all rows are served.
-fn order(key: Key, n_rows: usize, lent: Option<&Table>) -> Vec<usize> {
+/// The source row whose cell each row takes. Without a reference no row keeps its own cell; the
+/// reference rows are repeated in one random order.
+fn source_rows(key: Key, n_rows: usize, reference: Option<&Table>) -> Vec<usize> {
     let mut rng = key.rng();
-    let Some(lent) = lent else {
+    let Some(reference) = reference else {
         return cycle(&mut rng, n_rows);
     };
-    let mut rows: Vec<usize> = (0..lent.n_rows()).collect();
+    let mut rows: Vec<usize> = (0..reference.n_rows()).collect();
     shuffle(&mut rng, &mut rows);
     rows.into_iter().cycle().take(n_rows).collect()
 }
 
-/// A power of two near the largest target and mean, in whose units squares of errors stay in range.
+/// A power of two near the largest target and mean; squares of errors in this unit do not overflow.
 fn unit(distribution: &Distribution<'_>, target: Option<&Target>) -> Result<f64> {
     match target {
         Some(Target::Numeric(y)) => {
@@ -202,7 +203,7 @@ fn unit(distribution: &Distribution<'_>, target: Option<&Target>) -> Result<f64>
     }
 }
 
-/// Array per row of [`answers`].
+/// Number of values per row of [`measure`].
 fn width(head: Head) -> usize {
     match head {
         Head::Normal { .. } => 3,
@@ -210,9 +211,10 @@ fn width(head: Head) -> usize {
     }
 }
 
-/// What is measured of each row: mean or class probabilities, knowledge uncertainty, and log
-/// density (zero without a target). The rows are those of the target from `first` on.
-fn answers(
+/// The measurements of each row: mean or class probabilities, knowledge uncertainty, and for
+/// regression the log density (zero without a target). The rows are those of the target from `first`
+/// on.
+fn measure(
     distribution: &Distribution<'_>,
     target: Option<&Target>,
     first: usize,
@@ -224,15 +226,15 @@ fn answers(
                 Some(Target::Numeric(y)) => Some(&y[first + rows.start..first + rows.end]),
                 _ => None,
             };
-            numbers(block, y, out);
+            measure_regression(block, y, out);
         }),
         (Head::Categorical { classes }, _) => distribution.ask(width, |block, _, out| {
-            shares(block, classes, out);
+            measure_classification(block, classes, out);
         }),
     }
 }
 
-fn numbers(block: &Block, y: Option<&[f64]>, out: &mut [f64]) {
+fn measure_regression(block: &Block, y: Option<&[f64]>, out: &mut [f64]) {
     let n_rows = out.len() / 3;
     let mut parts = vec![0.0; n_rows * MOMENTS];
     moments(block, &mut parts);
@@ -246,7 +248,7 @@ fn numbers(block: &Block, y: Option<&[f64]>, out: &mut [f64]) {
     }
 }
 
-fn shares(block: &Block, classes: usize, out: &mut [f64]) {
+fn measure_classification(block: &Block, classes: usize, out: &mut [f64]) {
     let n_rows = out.len() / (classes + 1);
     let mut means = vec![0.0; n_rows * classes];
     probabilities(block, &mut means);
@@ -258,7 +260,7 @@ fn shares(block: &Block, classes: usize, out: &mut [f64]) {
     }
 }
 
-/// ImportanceSums over rows of what is measured.
+/// Sums of the measurements over rows.
 #[derive(Debug, Clone, Copy, Default)]
 struct ImportanceSums {
     log_likelihood: f64,
@@ -279,43 +281,46 @@ impl ImportanceSums {
     }
 }
 
-/// What all shuffles share.
+/// State that all shuffles share.
 struct PermutationRun<'a> {
     distribution: &'a Distribution<'a>,
-    lender: &'a Table,
-    /// For each repeat, which row lends to which.
-    orders: Vec<Vec<usize>>,
-    /// Answers to the rows as they are.
+    /// The rows whose cells are taken: the reference, or the rows themselves.
+    source: &'a Table,
+    /// For each repeat, the source row of each row.
+    source_rows: Vec<Vec<usize>>,
+    /// Measurements of the rows before shuffling.
     before: Vec<f64>,
     target: Option<&'a Target>,
+    /// Unit of squared errors.
     unit: f64,
 }
 
 impl PermutationRun<'_> {
-    /// ImportanceSums of each column and repeat.
-    fn shuffled(&self) -> Result<Vec<Vec<ImportanceSums>>> {
-        let n_columns = self.lender.columns().len();
+    /// Sums for each column and repeat.
+    fn shuffle_columns(&self) -> Result<Vec<Vec<ImportanceSums>>> {
+        let n_columns = self.source.columns().len();
+        let n_repeats = self.source_rows.len();
         let n_rows = self.distribution.n_rows();
         let n_blocks = n_rows.div_ceil(ROWS_PER_TASK);
         let tasks = self.distribution.pool().map(n_columns * n_blocks, |task| {
             let first = task % n_blocks * ROWS_PER_TASK;
             let rows = first..(first + ROWS_PER_TASK).min(n_rows);
-            let look = |repeat: usize| {
-                let n_repeats = self.orders.len();
-                self.look(task * n_repeats + repeat, n_columns * n_blocks * n_repeats)
+            let report_progress = |repeat: usize| {
+                let total = n_columns * n_blocks * n_repeats;
+                self.report_progress(task * n_repeats + repeat, total)
             };
-            self.shuffle_block(task / n_blocks, rows, look)
+            self.shuffle_block(task / n_blocks, rows, report_progress)
         });
-        let mut sums = vec![vec![ImportanceSums::default(); self.orders.len()]; n_columns];
-        for (task, found) in tasks.into_iter().enumerate() {
-            for (sum, part) in sums[task / n_blocks].iter_mut().zip(&found?) {
+        let mut sums = vec![vec![ImportanceSums::default(); n_repeats]; n_columns];
+        for (task, block_sums) in tasks.into_iter().enumerate() {
+            for (sum, part) in sums[task / n_blocks].iter_mut().zip(&block_sums?) {
                 sum.add(part);
             }
         }
         Ok(sums)
     }
 
-    fn look(&self, done: usize, total: usize) -> Result<()> {
+    fn report_progress(&self, done: usize, total: usize) -> Result<()> {
         let progress = Progress {
             stage: "shuffling",
             done,
@@ -329,31 +334,30 @@ impl PermutationRun<'_> {
         }
     }
 
-    /// ImportanceSums over some rows of each repeat, with cells of one column lent; `look` may stop
-    /// it before each repeat.
+    /// Sums over a block of rows for each repeat, with shuffled cells of one column.
+    /// `report_progress` may stop the computation before each repeat.
     fn shuffle_block(
         &self,
         column: usize,
         rows: Range<usize>,
-        look: impl Fn(usize) -> Result<()>,
+        report_progress: impl Fn(usize) -> Result<()>,
     ) -> Result<Vec<ImportanceSums>> {
-        let own: Vec<usize> = rows.clone().collect();
-        // tasks run side by side, so each asks its own rows alone
-        let alone = Pool::new(1)?;
-        let mut asked = self
-            .distribution
-            .for_rows(self.distribution.table().take(&own), &alone);
-        let lender = &self.lender.columns()[column];
-        let sums = self.orders.iter().enumerate().map(|(repeat, order)| {
-            look(repeat)?;
-            asked.replace_column(column, lender.take(&order[rows.clone()]));
-            let answers = answers(&asked, self.target, rows.start)?;
-            Ok(self.sums(rows.clone(), &answers))
+        let table = (self.distribution.table()).take(&rows.clone().collect::<Vec<_>>());
+        // blocks run in parallel, so each predicts on one thread
+        let single_thread = Pool::new(1)?;
+        let mut shuffled = self.distribution.for_rows(table, &single_thread);
+        let source = &self.source.columns()[column];
+        let repeats = self.source_rows.iter().enumerate();
+        let sums = repeats.map(|(repeat, source_rows)| {
+            report_progress(repeat)?;
+            shuffled.replace_column(column, source.take(&source_rows[rows.clone()]));
+            let after = measure(&shuffled, self.target, rows.start)?;
+            Ok(self.sums(rows.clone(), &after))
         });
         sums.collect()
     }
 
-    /// ImportanceSums over some rows, given their answers.
+    /// Sums over a range of rows, from their measurements after shuffling.
     fn sums(&self, rows: Range<usize>, after: &[f64]) -> ImportanceSums {
         let width = width(self.distribution.head());
         let before = self.before[rows.start * width..].chunks_exact(width);
@@ -365,12 +369,13 @@ impl PermutationRun<'_> {
     }
 
     fn row(&self, row: usize, before: &[f64], after: &[f64]) -> ImportanceSums {
-        let at = match self.distribution.head() {
+        // the knowledge uncertainty follows the mean or the class probabilities
+        let n_predictions = match self.distribution.head() {
             Head::Normal { .. } => 1,
             Head::Categorical { classes } => classes,
         };
-        let pairs = before[..at].iter().zip(&after[..at]);
-        let moved: f64 = pairs.map(|(before, after)| (after - before).abs()).sum();
+        let pairs = before[..n_predictions].iter().zip(&after[..n_predictions]);
+        let change: f64 = pairs.map(|(before, after)| (after - before).abs()).sum();
         let (log_likelihood, error) = match self.target {
             None => (0.0, 0.0),
             Some(Target::Numeric(y)) => {
@@ -378,17 +383,22 @@ impl PermutationRun<'_> {
                 (after[2], error * error)
             }
             Some(Target::Classes(y)) => {
-                let is_wrong = most_probable(&after[..at]) != y[row];
+                let is_wrong = most_probable(&after[..n_predictions]) != y[row];
                 let probability = after[y[row] as usize];
                 (log_probability(probability), f64::from(u8::from(is_wrong)))
             }
         };
+        let (knowledge_before, knowledge) = (before[n_predictions], after[n_predictions]);
         ImportanceSums {
             log_likelihood,
             error,
-            prediction_change: if at > 1 { 0.5 * moved } else { moved },
-            knowledge: after[at],
-            knowledge_change: (after[at] - before[at]).abs(),
+            prediction_change: if n_predictions > 1 {
+                0.5 * change
+            } else {
+                change
+            },
+            knowledge,
+            knowledge_change: (knowledge - knowledge_before).abs(),
         }
     }
 
@@ -409,7 +419,7 @@ impl PermutationRun<'_> {
     ) -> ColumnImportance {
         let n_rows = self.distribution.n_rows() as f64;
         let over_repeats = |of: &dyn Fn(&ImportanceSums) -> f64| {
-            measured(&repeats.iter().map(of).collect::<Vec<_>>())
+            estimate(&repeats.iter().map(of).collect::<Vec<_>>())
         };
         let scored = |of: &dyn Fn(&ImportanceSums) -> f64| self.target.map(|_| over_repeats(of));
         ColumnImportance {
@@ -427,8 +437,8 @@ impl PermutationRun<'_> {
     }
 }
 
-/// Mean and standard error, in units in which no square leaves the range of numbers.
-fn measured(values: &[f64]) -> Estimate {
+/// Mean and standard error, computed in a unit in which squares do not overflow.
+fn estimate(values: &[f64]) -> Estimate {
     let n = values.len() as f64;
     let unit = unit_of(values.iter().copied());
     let mean = values.iter().map(|value| value / unit).sum::<f64>() / n;
@@ -449,7 +459,7 @@ mod tests {
     fn means_and_standard_errors() {
         // by hand: squares around 2.5 add up to 5, so the error is the root of 5 / 3 / 4
         for unit in [1.0, 1e300, 1e-300] {
-            let found = measured(&[1.0, 2.0, 3.0, 4.0].map(|value| value * unit));
+            let found = estimate(&[1.0, 2.0, 3.0, 4.0].map(|value| value * unit));
             let se = (5.0_f64 / 12.0).sqrt();
             close(
                 &[found.mean / unit, found.se.unwrap() / unit],
@@ -457,20 +467,20 @@ mod tests {
                 1e-14,
             );
         }
-        assert_eq!(measured(&[7.0]).se, None);
+        assert_eq!(estimate(&[7.0]).se, None);
     }
 
     #[test]
-    fn no_row_keeps_its_own_cell_and_a_reference_serves_all_alike() {
+    fn no_row_keeps_its_own_cell_and_reference_rows_are_used_equally_often() {
         for n in [2, 3, 10, 101] {
-            let mut rows = order(Key::from_seed(n as u64), n, None);
+            let mut rows = source_rows(Key::from_seed(n as u64), n, None);
             assert!(rows.iter().enumerate().all(|(row, &from)| row != from));
             rows.sort_unstable();
             assert!(rows.into_iter().eq(0..n));
         }
         let column = crate::data::column::Column::numeric("a", vec![0.0; 4]);
-        let lent = Table::new(vec![column]).unwrap();
-        let rows = order(Key::from_seed(0), 10, Some(&lent));
+        let reference = Table::new(vec![column]).unwrap();
+        let rows = source_rows(Key::from_seed(0), 10, Some(&reference));
         let times = |row: usize| rows.iter().filter(|&&from| from == row).count();
         assert!((0..4).all(|row| (2..=3).contains(&times(row))), "{rows:?}");
     }

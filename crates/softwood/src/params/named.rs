@@ -1,8 +1,7 @@
-//! Parameters that give a number to each of some names: columns with a direction, classes with a
-//! weight.
+//! Parameters that map names to numbers: columns to directions, classes to weights.
 //!
-//! As text they are `name:number` pairs separated by commas, or a JSON object where a name holds a
-//! comma; elsewhere they are objects. A name's last colon parts it from its number.
+//! As text they are `name:number` pairs separated by commas, or a JSON object for names with a
+//! comma; elsewhere they are objects. The last colon of a pair separates the name from the number.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +10,8 @@ use serde_json::{Map, Value};
 
 use crate::params::{ParamKind, ParamSpec, Setting};
 
-/// Columns by name with a direction: 1 where the prediction may not fall as the column rises, -1
-/// where it may not rise.
+/// Monotonic directions by column name: 1 if the prediction must not decrease as the column
+/// increases, -1 if it must not increase.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Directions(pub BTreeMap<String, i8>);
@@ -28,27 +27,27 @@ impl Setting for Directions {
         }
     }
     fn is_within(&self, min: f64, max: f64) -> bool {
-        let is_sound =
+        let is_valid =
             |&direction: &i8| direction != 0 && (min..=max).contains(&f64::from(direction));
-        self.0.values().all(is_sound)
+        self.0.values().all(is_valid)
     }
 }
 
-/// A rule that gives every class a weight.
+/// A rule for class weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WeightRule {
-    /// Every class counts the same altogether.
+    /// All classes have the same total weight.
     Balanced,
 }
 
-/// How much the rows of a class count.
+/// Class weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ClassWeight {
     /// By a rule.
     Rule(WeightRule),
-    /// By class; one that is not named counts once.
+    /// By class name; the weight of a class that is not named is 1.
     Given(BTreeMap<String, f64>),
 }
 
@@ -76,12 +75,14 @@ pub(super) fn from_text(spec: &ParamSpec, text: &str) -> Result<Value, String> {
         return Ok(Value::from(text));
     }
     if text.starts_with('{') {
-        let object = serde_json::from_str(text).map_err(|_| wrong(spec, text))?;
+        let object = serde_json::from_str(text).map_err(|_| spec.invalid_value(text))?;
         return from_json(spec, &object);
     }
     let mut found = Map::new();
     for pair in text.split(',').filter(|pair| !pair.trim().is_empty()) {
-        let (name, number) = pair.rsplit_once(':').ok_or_else(|| wrong(spec, text))?;
+        let (name, number) = pair
+            .rsplit_once(':')
+            .ok_or_else(|| spec.invalid_value(text))?;
         let name = name.trim().to_owned();
         let parsed: Option<f64> = number.trim().parse().ok();
         let number = parsed.map_or_else(|| Value::from(number.trim()), Value::from);
@@ -91,9 +92,9 @@ pub(super) fn from_text(spec: &ParamSpec, text: &str) -> Result<Value, String> {
                 kind,
                 ..
             } = spec;
-            let what = keys_of(kind);
+            let key_kind = keys_of(kind);
             return Err(format!(
-                "parameter `{parameter}`: the {what} `{name}` is given twice"
+                "parameter `{parameter}`: the {key_kind} `{name}` is given twice"
             ));
         }
         found.insert(name, number);
@@ -107,7 +108,7 @@ pub(super) fn from_json(spec: &ParamSpec, value: &Value) -> Result<Value, String
         return from_text(spec, text.trim());
     }
     let Value::Object(given) = value else {
-        return Err(wrong(spec, &value.to_string()));
+        return Err(spec.invalid_value(&value.to_string()));
     };
     let mut found = Map::new();
     for (name, value) in given {
@@ -116,13 +117,13 @@ pub(super) fn from_json(spec: &ParamSpec, value: &Value) -> Result<Value, String
     Ok(Value::Object(found))
 }
 
-/// The number of one name: a direction as a whole number, a weight as it is.
+/// Reads the number of one name: an integer for a direction, a real number for a weight.
 fn number(spec: &ParamSpec, name: &str, value: &Value) -> Result<Value, String> {
     let ParamKind::Map { keys, min, max, .. } = spec.kind else {
-        return Err(wrong(spec, &value.to_string()));
+        return Err(spec.invalid_value(&value.to_string()));
     };
     let number = value.as_f64().filter(|x| (min..=max).contains(x));
-    let (number, right) = if keys == "column" {
+    let (number, expected) = if keys == "column" {
         let number = number.filter(|x| x.fract() == 0.0 && *x != 0.0);
         (
             number.map(|x| Value::from(x as i8)),
@@ -136,7 +137,7 @@ fn number(spec: &ParamSpec, name: &str, value: &Value) -> Result<Value, String> 
     };
     number.ok_or_else(|| {
         format!(
-            "parameter `{}`: the {keys} `{name}` has {value}; expected {right}",
+            "parameter `{}`: the {keys} `{name}` has {value}; expected {expected}",
             spec.name
         )
     })
@@ -151,8 +152,4 @@ fn keys_of(kind: &ParamKind) -> &'static str {
         ParamKind::Map { keys, .. } => keys,
         _ => "name",
     }
-}
-
-fn wrong(spec: &ParamSpec, found: &str) -> String {
-    super::unreadable(spec, found)
 }

@@ -1,85 +1,87 @@
-//! A single tree as a reader sees it: questions, answers and row counts in the user's units.
+//! Export of a single tree as rules, text or SVG: conditions, leaf values and row counts in the
+//! user's units.
 
-mod letters;
+mod format;
 mod svg;
+mod svg_layout;
+mod svg_text;
 mod text;
-mod words;
 
 use serde::Serialize;
 
-/// A tree; node 0 is the root and children stand after their parents.
+/// A tree; node 0 is the root, and children come after their parents.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TreeExport {
-    /// What is predicted.
+    /// Name of the target.
     pub target: String,
-    /// Class names; none for regression.
+    /// Class names; `None` for regression.
     pub classes: Option<Vec<String>>,
     /// All nodes.
     pub nodes: Vec<ExportNode>,
 }
 
 impl TreeExport {
-    /// The tree as indented rules, a line a node. Numbers are rounded and long lists of categories
-    /// counted; the fields hold everything.
+    /// The tree as indented rules, one line per node. Numbers are rounded, and long lists of
+    /// categories are abbreviated; the fields hold the exact values.
     pub fn text(&self) -> String {
         text::write(self)
     }
 
-    /// The tree as the text of an SVG picture, the root at the left.
+    /// The tree as an SVG picture with the root at the left.
     pub fn svg(&self) -> String {
         svg::write(self)
     }
 }
 
-/// A node: what it would answer, and where it sends its rows.
+/// A node: its value and its split.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExportNode {
-    /// Weight of the training rows that came here.
+    /// Weight of the training rows of the node.
     pub weight: f64,
-    /// What it answers, were it a leaf.
+    /// Value that the node would predict as a leaf.
     pub answer: LeafValue,
-    /// How it parts its rows; none for a leaf.
+    /// The split of the node; `None` for a leaf.
     pub split: Option<ExportSplit>,
 }
 
-/// What a node answers.
+/// The predicted value of a node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LeafValue {
-    /// A number and how far the training rows lie around it.
+    /// Mean and standard deviation of the target (regression).
     Number {
-        /// Mean of the target.
+        /// Mean of the target over the training rows of the node.
         mean: f64,
-        /// Standard deviation of the target.
+        /// Standard deviation of the target over the training rows of the node.
         sd: f64,
     },
-    /// A probability per class.
+    /// Class probabilities (classification).
     Classes(Vec<f64>),
 }
 
-/// How a node parts its rows.
+/// The split of a node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExportSplit {
-    /// The column that is asked.
+    /// Column of the condition.
     pub column: String,
-    /// What sends a row right.
+    /// Condition under which a row goes right.
     pub question: Condition,
-    /// Whether a row without the cell goes right.
+    /// Whether a row with a missing cell goes right.
     pub missing_right: bool,
-    /// Part of the root's loss that this split takes away.
+    /// Decrease of the loss by this split, as a share of the loss of the root.
     pub gain: f64,
-    /// Left and right child.
+    /// Indices of the left and the right child.
     pub children: [usize; 2],
 }
 
-/// What sends a row right.
+/// The condition of a split; rows that fulfil it go right.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Condition {
-    /// A number above this.
+    /// The number is above this threshold.
     Above(f64),
-    /// A category among these.
+    /// The category is one of these.
     Among(Vec<String>),
-    /// No cell at all.
+    /// The cell is missing.
     Missing,
 }

@@ -1,13 +1,13 @@
-//! Questions, answers and numbers in the words of a reader.
+//! Conditions, values and numbers as text.
 
 use crate::explain::tree_export::{Condition, ExportSplit, LeafValue, TreeExport};
 
-/// Digits of a threshold that are shown.
-const THRESHOLD: usize = 6;
-/// Digits of an answer that are shown.
-const ANSWER: usize = 4;
+/// Significant digits of a threshold.
+const THRESHOLD_DIGITS: usize = 6;
+/// Significant digits of a predicted value.
+const VALUE_DIGITS: usize = 4;
 
-/// About `digits` significant digits, without zeros at the end.
+/// Formats a number with about `digits` significant digits, without trailing zeros.
 pub(super) fn number(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return if value == 0.0 { "0" } else { "?" }.to_owned();
@@ -16,33 +16,33 @@ pub(super) fn number(value: f64, digits: usize) -> String {
     if !(-4..10).contains(&power) {
         let text = format!("{value:.*e}", digits - 1);
         let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
-        return format!("{}e{power}", trimmed(digits));
+        return format!("{}e{power}", without_trailing_zeros(digits));
     }
     let decimals = (digits as i32 - 1 - power).max(0) as usize;
-    trimmed(&format!("{value:.decimals$}")).to_owned()
+    without_trailing_zeros(&format!("{value:.decimals$}")).to_owned()
 }
 
-fn trimmed(text: &str) -> &str {
+fn without_trailing_zeros(text: &str) -> &str {
     if text.contains('.') {
         return text.trim_end_matches('0').trim_end_matches('.');
     }
     text
 }
 
-/// Where a split sends rows, to the left or to the right, without the column's name: ` <= 3.5`,
-/// ` is red or blue`. As many categories are named as `fits` takes.
+/// The rule of the left or the right side of a split without the column name: ` <= 3.5`,
+/// ` is red or blue`. It names as many categories as `fits` allows.
 pub(super) fn side(split: &ExportSplit, right: bool, fits: impl Fn(&str) -> bool) -> String {
     match (&split.question, right) {
-        (Condition::Above(at), false) => format!(" <= {}", number(*at, THRESHOLD)),
-        (Condition::Above(at), true) => format!(" > {}", number(*at, THRESHOLD)),
-        (Condition::Among(names), false) => named(" is not ", names, fits),
-        (Condition::Among(names), true) => named(" is ", names, fits),
+        (Condition::Above(at), false) => format!(" <= {}", number(*at, THRESHOLD_DIGITS)),
+        (Condition::Above(at), true) => format!(" > {}", number(*at, THRESHOLD_DIGITS)),
+        (Condition::Among(names), false) => list_names(" is not ", names, fits),
+        (Condition::Among(names), true) => list_names(" is ", names, fits),
         (Condition::Missing, false) => " is there".to_owned(),
         (Condition::Missing, true) => " is missing".to_owned(),
     }
 }
 
-/// What a side says of rows without the cell.
+/// Suffix of a rule for rows with a missing cell.
 pub(super) fn or_missing(split: &ExportSplit, right: bool) -> &'static str {
     if split.missing_right == right && split.question != Condition::Missing {
         " or missing"
@@ -51,8 +51,8 @@ pub(super) fn or_missing(split: &ExportSplit, right: bool) -> &'static str {
     }
 }
 
-/// The most names that fit, and how many more there are; a single name is always told.
-fn named(start: &str, names: &[String], fits: impl Fn(&str) -> bool) -> String {
+/// As many names as fit, and the number of the others; a single name is always shown.
+fn list_names(start: &str, names: &[String], fits: impl Fn(&str) -> bool) -> String {
     let with = |n: usize| {
         let shown = &names[..n];
         let text = match (shown, names.len() - n) {
@@ -69,28 +69,33 @@ fn named(start: &str, names: &[String], fits: impl Fn(&str) -> bool) -> String {
 }
 
 impl TreeExport {
-    /// What a node answers: `12.3 ± 1.2`, or its most probable classes.
-    pub(super) fn answer(&self, answer: &LeafValue, n_classes: usize) -> String {
-        let shares = match answer {
+    /// The value of a node: `12.3 ± 1.2`, or its most probable classes.
+    pub(super) fn value_text(&self, value: &LeafValue, n_classes: usize) -> String {
+        let shares = match value {
             LeafValue::Number { mean, sd } => {
-                return format!("{} ± {}", number(*mean, ANSWER), number(*sd, ANSWER));
+                return format!(
+                    "{} ± {}",
+                    number(*mean, VALUE_DIGITS),
+                    number(*sd, VALUE_DIGITS)
+                );
             }
             LeafValue::Classes(shares) => shares,
         };
-        let likely = likeliest(shares).into_iter().take(n_classes);
-        let named = likely.map(|class| format!("{} {}", self.class(class), percent(shares[class])));
-        named.collect::<Vec<_>>().join(", ")
+        let likely = by_probability(shares).into_iter().take(n_classes);
+        let texts =
+            likely.map(|class| format!("{} {}", self.class_name(class), percent(shares[class])));
+        texts.collect::<Vec<_>>().join(", ")
     }
 
     /// The name of a class.
-    pub(super) fn class(&self, at: usize) -> &str {
+    pub(super) fn class_name(&self, at: usize) -> &str {
         let classes = self.classes.as_deref().unwrap_or_default();
         classes.get(at).map_or("?", String::as_str)
     }
 }
 
-/// Classes by falling probability, the first of equals first.
-pub(super) fn likeliest(shares: &[f64]) -> Vec<usize> {
+/// Classes by decreasing probability, the first of equals first.
+pub(super) fn by_probability(shares: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..shares.len()).collect();
     order.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]));
     order
@@ -105,7 +110,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// How many rows came to a node.
+/// The number of rows of a node.
 pub(super) fn rows(weight: f64) -> String {
     let one = (weight - 1.0).abs() < 1e-9;
     format!("{} row{}", number(weight, 6), if one { "" } else { "s" })
@@ -128,7 +133,8 @@ mod tests {
     #[test]
     fn as_many_categories_are_named_as_fit() {
         let names: Vec<String> = (0..9).map(|at| format!("level{at}")).collect();
-        let text = |n: usize, most: usize| named(" is ", &names[..n], |text| text.len() <= most);
+        let text =
+            |n: usize, most: usize| list_names(" is ", &names[..n], |text| text.len() <= most);
         assert_eq!(text(1, 40), " is level0");
         assert_eq!(text(2, 40), " is level0 or level1");
         assert_eq!(text(9, 40), " is level0, level1, level2 or 6 more");
@@ -138,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_never_round_to_certainty() {
+    fn probabilities_never_round_to_certainty() {
         let texts = [0.0, 0.001, 0.5, 0.999, 1.0].map(percent);
         assert_eq!(texts, ["0%", "<1%", "50%", ">99%", "100%"]);
     }
