@@ -33,7 +33,7 @@ pub(crate) fn product_transposed<T: Real>(out: &mut [T], a: Matrix<'_, T>, b: Ma
         cols: b.rows,
         inner: a.cols,
     };
-    let (a, b) = (Factor::of(a), Factor::transposed(b));
+    let (a, b) = (Factor::of(&a), Factor::transposed(&b));
     multiply(out, size, &a, &b);
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn product<T: Real>(out: &mut [T], a: Matrix<'_, T>, b: Matrix<'_, T>
         cols: b.cols,
         inner: a.cols,
     };
-    multiply(out, size, &Factor::of(a), &Factor::of(b));
+    multiply(out, size, &Factor::of(&a), &Factor::of(&b));
 }
 
 /// Shape of a product: `rows x inner` times `inner x cols`.
@@ -66,7 +66,7 @@ struct Factor<'a, T> {
 }
 
 impl<'a, T> Factor<'a, T> {
-    fn of(matrix: Matrix<'a, T>) -> Self {
+    fn of(matrix: &Matrix<'a, T>) -> Self {
         Self {
             values: matrix.values,
             row_stride: matrix.cols as isize,
@@ -74,7 +74,7 @@ impl<'a, T> Factor<'a, T> {
         }
     }
 
-    fn transposed(matrix: Matrix<'a, T>) -> Self {
+    fn transposed(matrix: &Matrix<'a, T>) -> Self {
         Self {
             values: matrix.values,
             row_stride: 1,
