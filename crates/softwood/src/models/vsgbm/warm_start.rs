@@ -142,14 +142,14 @@ fn fitted_model(params: &VsgbmParams, record: &Record, data: &Dataset) -> Result
     let n_fits = fitted.ensemble.fits.len();
     if params.n_members < n_fits {
         return refuse(format!(
-            "`n_members` = {} is less than the {n_fits} fits of the fitted model",
+            "`n_members` = {} is fewer than the {n_fits} fits of the fitted model",
             params.n_members
         ));
     }
     let n_trees = fitted.n_trees().into_iter().max().unwrap_or(0);
     if let Some(n) = params.n_estimators.filter(|&n| n < n_trees) {
         return refuse(format!(
-            "`n_estimators` = {n} is less than the {n_trees} trees of the fitted model"
+            "`n_estimators` = {n} is fewer than the {n_trees} trees of the fitted model"
         ));
     }
     Ok(fitted)
