@@ -1,4 +1,7 @@
 //! Random split of a dataset into training and validation rows.
+//!
+//! The soft families take both parts as datasets. Boosting takes the number of validation rows and
+//! uses so many of its shuffled rows (`models/boosting/selection.rs`).
 
 use crate::data::dataset::Dataset;
 use crate::rng::{Key, shuffle};

@@ -1,7 +1,8 @@
 //! Categories that did not occur in training: each member replaces such a category by one that did.
 //!
 //! A member uses the same replacement on every row, so members disagree about an unseen category as
-//! much as the known categories differ.
+//! much as the known categories differ. Target-encoded columns (`data/categories/target_encoding.rs`)
+//! are an exception: there an unseen category has the prior mean.
 
 use std::ops::Range;
 
