@@ -2,8 +2,8 @@
 
 `SOFTWOOD_WRITE_DOCS=1 python -m pytest python/tests/test_docs.py` writes the outputs and the picture anew.
 
-Results are the same bits on one kind of processor only. A page names the kind that its outputs were made on: there figures
-are compared closely, elsewhere within a wide band.
+Results are the same bits on one kind of processor only. A page names the kind that its outputs were made on: there
+figures are compared closely, elsewhere within a wide band.
 """
 
 from __future__ import annotations
@@ -109,9 +109,7 @@ def _is_like(shown: str, found: str, tolerance: tuple[float, float]) -> bool:
     words = [NUMBER.sub("#", line).split() for line in (shown, found)]
     relative, absolute = tolerance
     pairs = zip(map(float, NUMBER.findall(shown)), map(float, NUMBER.findall(found)), strict=False)
-    return words[0] == words[1] and all(
-        abs(a - b) <= absolute + relative * max(abs(a), abs(b)) for a, b in pairs
-    )
+    return words[0] == words[1] and all(abs(a - b) <= absolute + relative * max(abs(a), abs(b)) for a, b in pairs)
 
 
 def _tolerance(text: str) -> tuple[float, float]:
@@ -169,7 +167,8 @@ def test_picture_is_what_the_demo_draws(tmp_path):
 @pytest.mark.parametrize("name", ["yacht", "concrete"])
 def test_scores_of_the_readme_are_current(name):
     """The mean over seeds 0 to 2 of thirty fits repeats within 0.05."""
-    row = re.search(rf"^\| {name} \|[^|]*\| ([-.\d]+) \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    row = re.search(rf"^\| {name} \|[^|]*\| ([-.\d]+) \|", readme, re.MULTILINE)
     assert row is not None
     table = Path(os.environ["SOFTWOOD_DATA"]) / "gal" / f"{name}.parquet"
     command = "softwood evaluate {} --target target --model vst --protocol paper:0.2,10 --seed {} --json"

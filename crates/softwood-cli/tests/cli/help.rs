@@ -97,12 +97,12 @@ fn both_kinds_of_uncertainty_have_their_usual_names() {
 #[test]
 fn the_list_of_models() {
     insta::assert_snapshot!(Folder::new().run(&["models"]).out, @r"
-    vst     variational soft tree: one soft tree with a Gaussian posterior over all its weights
+    vst     variational soft tree: one soft tree with a Gaussian posterior over all weights
     vsgbm   boosted variational soft trees: a sum of soft trees with a posterior over all weights
-    sgb     stochastic gradient boosting: ensembles of boosted hard trees
-    sglb    Langevin boosting: boosted hard trees whose members are posterior samples
-    forest  random forest: bagged hard trees, in blocks that are its members
-    tree    classification or regression tree: one tree of hard tests, pruned by cross-validation
+    sgb     stochastic gradient boosting: an ensemble of boosted hard trees, one per seed
+    sglb    Langevin boosting: boosted hard trees whose ensemble members are posterior samples
+    forest  random forest: bagged hard trees; groups of trees act as ensemble members
+    tree    classification or regression tree: one hard tree, pruned by cross-validation
 
     `softwood models NAME` lists the parameters of a model, `softwood models FILE` describes a model file.
     ");

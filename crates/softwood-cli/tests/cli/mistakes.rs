@@ -195,7 +195,7 @@ fn every_invalid_parameter_is_named() {
         &[
             "`max_depth` = 99",
             "`rank` = -1",
-            "`leaf` = round",
+            "`leaf_model` = round",
             "constant, linear",
         ],
     );
