@@ -17,53 +17,72 @@ class VSTRegressor(Regressor):
     Parameters
     ----------
     max_depth : int or None, default=None
-        Levels of gates; None: chosen on held-out rows. From 0 to 8.
+        Depth of the tree, which has 2^`max_depth` leaves. Deeper trees fit more complex functions and take longer;
+        None: chosen on the validation set. From 0 to 8.
     leaf_model : {"constant", "linear"} or None, default=None
-        What stands in a leaf; None: linear where `max_depth` or `leaf_mixing` is given, else chosen on held-out
-        rows.
+        Leaf values: `constant`, or `linear` in the inputs. Linear leaves suit smooth functions and extrapolate
+        linearly; None: linear if `max_depth` or `leaf_mixing` is given, else chosen on the validation set.
     leaf_mixing : {"mixture", "blend", "hybrid"} or None, default=None
-        How leaves become one distribution; None: chosen on held-out rows.
+        How leaves combine into one distribution: `mixture` (each leaf is a component), `blend` (one distribution
+        with averaged parameters) or `hybrid` (the top levels mix, the lower levels blend). Mixtures can have
+        several modes and heavy tails; None: chosen on the validation set.
     mixing_levels : int or None, default=None
-        Levels of a hybrid tree that choose a component; None: half of `max_depth`, rounded up. From 0 to 8.
+        Number of top levels of a hybrid tree that mix; None: half of `max_depth`, rounded up. From 0 to 8.
     beta : float, default=1.0
-        Inverse temperature of the gates. From 0.01 to 100.
+        Inverse temperature of the gates. Larger values give sharper splits under the same prior on the weights.
+        From 0.01 to 100.
     rank : int, default=5
-        Rank of the posterior covariance besides its diagonal (at most the number of weights). From 0 to 100000.
+        Rank of the low-rank part of the posterior covariance, besides its diagonal (at most the number of weights).
+        0 means independent weights; larger values model more correlations and take longer. From 0 to 100000.
     prior : {"ard", "group", "fixed"}, default="ard"
-        Where the prior variances come from.
+        Prior variances of the weights: `ard` learns one per input and kind of weight and so shrinks irrelevant
+        inputs, `group` learns one per kind of weight, `fixed` uses `prior_scale` for all weights.
     prior_scale : float, default=0.5
-        Prior standard deviation of every weight: fixed, or where learning starts. From 0.001 to 100.
+        Prior standard deviation of the weights; the initial value if `prior` is `ard` or `group`. Smaller values
+        regularise more. From 0.001 to 100.
     kl_weight : float, default=1.0
-        Weight of the KL term of the ELBO; 1 is Bayes. From 0 to 10.
-    learning_rate : float or None, default=None
-        Peak step size of Adam, decayed to zero by a cosine; None: 0.01, for classes 0.02. From 1e-06 to 1.
-    batch_size : int or None, default=None
-        Rows per step; None: by the number of rows. From 1 to 1e+06.
-    n_epochs : int or None, default=None
-        Passes over the training rows; None: by the number of rows. From 1 to 1e+06.
-    n_draws : int or None, default=None
-        Parameter draws per step, antithetic pairs from 2 on; None: by the number of rows. From 1 to 64.
-    n_fits : int, default=4
-        Fits whose posteriors are averaged: of the shapes that come near the best, in transpose. From 1 to 100.
-    n_members : int, default=100
-        Posterior draws kept for prediction. From 1 to 10000.
-    early_stopping : bool, default=True
-        Whether to keep the epoch that was best on held-out rows.
-    validation_fraction : float, default=0.1
-        Part of the training rows held out where none are given. From 0.01 to 0.5.
-    scaling : {"standard", "quantile"} or None, default=None
-        Scaling of numeric inputs; None: chosen on held-out rows.
-    rotation : {"none", "pca", "both"} or None, default=None
-        Rotation of numeric inputs; None: chosen on held-out rows.
-    squares : bool or None, default=None
-        Whether the squares of numeric inputs are inputs too; None: chosen on held-out rows.
-    max_categories : int, default=32
-        Categories per column that get an input of their own; rarer ones share one. From 1 to 10000.
-    min_scale : float or None, default=None
-        Least standard deviation of a leaf, in units of the target's; None: 0.001, or half the target's resolution.
+        Weight of the KL term in the ELBO. 1 is the Bayesian posterior; smaller values fit the data more closely.
         From 0 to 10.
+    learning_rate : float or None, default=None
+        Peak learning rate of Adam, which falls to zero by a cosine schedule. Reduce it if training diverges; None:
+        0.01 for regression, 0.02 for classification. From 1e-06 to 1.
+    batch_size : int or None, default=None
+        Number of rows per optimiser step; None: 64, 128 or 256, depending on the number of rows. From 1 to 1e+06.
+    n_epochs : int or None, default=None
+        Number of passes over the training rows; None: about 12000 optimiser steps, but 40 to 1500 epochs. From 1 to
+        1e+06.
+    n_draws : int or None, default=None
+        Number of posterior draws per optimiser step, in antithetic pairs if more than one. More draws give
+        gradients with less variance and take longer; None: 4 below 3000 rows, else 2. From 1 to 64.
+    n_fits : int, default=4
+        Number of fits whose posteriors are averaged: of the candidates near the best on the validation set, in
+        turn. More fits predict better and take longer in proportion. From 1 to 100.
+    n_members : int, default=100
+        Number of posterior draws kept for prediction. More draws give smoother predictive distributions and slower
+        predictions. From 1 to 10000.
+    early_stopping : bool, default=True
+        Whether a training run keeps the epoch with the best validation score instead of the last one.
+    validation_fraction : float, default=0.1
+        Fraction of the training rows in the validation set, if no validation set is given. From 0.01 to 0.5.
+    scaling : {"standard", "quantile"} or None, default=None
+        Scaling of numeric inputs: `standard` (mean 0, standard deviation 1), or `quantile` (ranks mapped to a
+        standard Normal), which suits skewed columns; None: chosen on the validation set.
+    rotation : {"none", "pca", "both"} or None, default=None
+        Rotation of numeric inputs: `none`, `pca` (whitened principal components) or `both` (original and rotated
+        inputs). Rotation suits correlated columns; None: chosen on the validation set.
+    squares : bool or None, default=None
+        Whether squares of the numeric inputs are added as inputs, which suits quadratic effects; None: chosen on
+        the validation set.
+    max_categories : int, default=32
+        Maximum number of categories per column with an input of their own; rarer categories share one input. From 1
+        to 10000.
+    min_scale : float or None, default=None
+        Lower bound on the predicted noise standard deviation, in units of the standard deviation of the target.
+        Increase it if predictions are overconfident; None: 0.001, or half the step of a target with few distinct
+        values. From 0 to 10.
     noise_scale : float or None, default=None
-        Known noise standard deviation in the target's units; None: learned. From 1e-12 to 1e+12.
+        Known standard deviation of the noise for regression, in the units of the target; None: learned. From 1e-12
+        to 1e+12.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -173,53 +192,72 @@ class VSTClassifier(Classifier):
     Parameters
     ----------
     max_depth : int or None, default=None
-        Levels of gates; None: chosen on held-out rows. From 0 to 8.
+        Depth of the tree, which has 2^`max_depth` leaves. Deeper trees fit more complex functions and take longer;
+        None: chosen on the validation set. From 0 to 8.
     leaf_model : {"constant", "linear"} or None, default=None
-        What stands in a leaf; None: linear where `max_depth` or `leaf_mixing` is given, else chosen on held-out
-        rows.
+        Leaf values: `constant`, or `linear` in the inputs. Linear leaves suit smooth functions and extrapolate
+        linearly; None: linear if `max_depth` or `leaf_mixing` is given, else chosen on the validation set.
     leaf_mixing : {"mixture", "blend", "hybrid"} or None, default=None
-        How leaves become one distribution; None: chosen on held-out rows.
+        How leaves combine into one distribution: `mixture` (each leaf is a component), `blend` (one distribution
+        with averaged parameters) or `hybrid` (the top levels mix, the lower levels blend). Mixtures can have
+        several modes and heavy tails; None: chosen on the validation set.
     mixing_levels : int or None, default=None
-        Levels of a hybrid tree that choose a component; None: half of `max_depth`, rounded up. From 0 to 8.
+        Number of top levels of a hybrid tree that mix; None: half of `max_depth`, rounded up. From 0 to 8.
     beta : float, default=1.0
-        Inverse temperature of the gates. From 0.01 to 100.
+        Inverse temperature of the gates. Larger values give sharper splits under the same prior on the weights.
+        From 0.01 to 100.
     rank : int, default=5
-        Rank of the posterior covariance besides its diagonal (at most the number of weights). From 0 to 100000.
+        Rank of the low-rank part of the posterior covariance, besides its diagonal (at most the number of weights).
+        0 means independent weights; larger values model more correlations and take longer. From 0 to 100000.
     prior : {"ard", "group", "fixed"}, default="ard"
-        Where the prior variances come from.
+        Prior variances of the weights: `ard` learns one per input and kind of weight and so shrinks irrelevant
+        inputs, `group` learns one per kind of weight, `fixed` uses `prior_scale` for all weights.
     prior_scale : float, default=0.5
-        Prior standard deviation of every weight: fixed, or where learning starts. From 0.001 to 100.
+        Prior standard deviation of the weights; the initial value if `prior` is `ard` or `group`. Smaller values
+        regularise more. From 0.001 to 100.
     kl_weight : float, default=1.0
-        Weight of the KL term of the ELBO; 1 is Bayes. From 0 to 10.
-    learning_rate : float or None, default=None
-        Peak step size of Adam, decayed to zero by a cosine; None: 0.01, for classes 0.02. From 1e-06 to 1.
-    batch_size : int or None, default=None
-        Rows per step; None: by the number of rows. From 1 to 1e+06.
-    n_epochs : int or None, default=None
-        Passes over the training rows; None: by the number of rows. From 1 to 1e+06.
-    n_draws : int or None, default=None
-        Parameter draws per step, antithetic pairs from 2 on; None: by the number of rows. From 1 to 64.
-    n_fits : int, default=4
-        Fits whose posteriors are averaged: of the shapes that come near the best, in transpose. From 1 to 100.
-    n_members : int, default=100
-        Posterior draws kept for prediction. From 1 to 10000.
-    early_stopping : bool, default=True
-        Whether to keep the epoch that was best on held-out rows.
-    validation_fraction : float, default=0.1
-        Part of the training rows held out where none are given. From 0.01 to 0.5.
-    scaling : {"standard", "quantile"} or None, default=None
-        Scaling of numeric inputs; None: chosen on held-out rows.
-    rotation : {"none", "pca", "both"} or None, default=None
-        Rotation of numeric inputs; None: chosen on held-out rows.
-    squares : bool or None, default=None
-        Whether the squares of numeric inputs are inputs too; None: chosen on held-out rows.
-    max_categories : int, default=32
-        Categories per column that get an input of their own; rarer ones share one. From 1 to 10000.
-    min_scale : float or None, default=None
-        Least standard deviation of a leaf, in units of the target's; None: 0.001, or half the target's resolution.
+        Weight of the KL term in the ELBO. 1 is the Bayesian posterior; smaller values fit the data more closely.
         From 0 to 10.
+    learning_rate : float or None, default=None
+        Peak learning rate of Adam, which falls to zero by a cosine schedule. Reduce it if training diverges; None:
+        0.01 for regression, 0.02 for classification. From 1e-06 to 1.
+    batch_size : int or None, default=None
+        Number of rows per optimiser step; None: 64, 128 or 256, depending on the number of rows. From 1 to 1e+06.
+    n_epochs : int or None, default=None
+        Number of passes over the training rows; None: about 12000 optimiser steps, but 40 to 1500 epochs. From 1 to
+        1e+06.
+    n_draws : int or None, default=None
+        Number of posterior draws per optimiser step, in antithetic pairs if more than one. More draws give
+        gradients with less variance and take longer; None: 4 below 3000 rows, else 2. From 1 to 64.
+    n_fits : int, default=4
+        Number of fits whose posteriors are averaged: of the candidates near the best on the validation set, in
+        turn. More fits predict better and take longer in proportion. From 1 to 100.
+    n_members : int, default=100
+        Number of posterior draws kept for prediction. More draws give smoother predictive distributions and slower
+        predictions. From 1 to 10000.
+    early_stopping : bool, default=True
+        Whether a training run keeps the epoch with the best validation score instead of the last one.
+    validation_fraction : float, default=0.1
+        Fraction of the training rows in the validation set, if no validation set is given. From 0.01 to 0.5.
+    scaling : {"standard", "quantile"} or None, default=None
+        Scaling of numeric inputs: `standard` (mean 0, standard deviation 1), or `quantile` (ranks mapped to a
+        standard Normal), which suits skewed columns; None: chosen on the validation set.
+    rotation : {"none", "pca", "both"} or None, default=None
+        Rotation of numeric inputs: `none`, `pca` (whitened principal components) or `both` (original and rotated
+        inputs). Rotation suits correlated columns; None: chosen on the validation set.
+    squares : bool or None, default=None
+        Whether squares of the numeric inputs are added as inputs, which suits quadratic effects; None: chosen on
+        the validation set.
+    max_categories : int, default=32
+        Maximum number of categories per column with an input of their own; rarer categories share one input. From 1
+        to 10000.
+    min_scale : float or None, default=None
+        Lower bound on the predicted noise standard deviation, in units of the standard deviation of the target.
+        Increase it if predictions are overconfident; None: 0.001, or half the step of a target with few distinct
+        values. From 0 to 10.
     noise_scale : float or None, default=None
-        Known noise standard deviation in the target's units; None: learned. From 1e-12 to 1e+12.
+        Known standard deviation of the noise for regression, in the units of the target; None: learned. From 1e-12
+        to 1e+12.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -331,74 +369,99 @@ class VSGBMRegressor(Regressor):
     Parameters
     ----------
     n_estimators : int or None, default=None
-        Trees; None: as many as held-out rows ask for, at most 10 (3 where none are held out). From 1 to 1000.
+        Number of trees; None: chosen on the validation set, at most 10 (3 without a validation set). From 1 to
+        1000.
     max_depth : int or None, default=None
-        Levels of gates; None: of the first tree chosen on held-out rows, of the others 3. From 0 to 8.
+        Depth of the trees, which have 2^`max_depth` leaves. Deeper trees fit more complex functions and take
+        longer; None: that of the first tree is chosen on the validation set, that of the others is 3. From 0 to 8.
     leaf_model : {"constant", "linear"} or None, default=None
-        What stands in a leaf; None: linear where `max_depth` or `leaf_mixing` is given, else chosen on held-out
-        rows.
+        Leaf values: `constant`, or `linear` in the inputs. Linear leaves suit smooth functions and extrapolate
+        linearly; None: linear if `max_depth` or `leaf_mixing` is given, else chosen on the validation set.
     leaf_mixing : {"mixture", "blend", "hybrid"} or None, default=None
-        How the leaves of the first tree become one distribution; None: chosen on held-out rows.
+        How the leaves of the first tree combine into one distribution: `mixture` (each leaf is a component),
+        `blend` (one distribution with averaged parameters) or `hybrid` (the top levels mix, the lower levels
+        blend). Mixtures can have several modes and heavy tails; None: chosen on the validation set.
     mixing_levels : int or None, default=None
-        Levels of a hybrid first tree that choose a component; None: half of `max_depth`, rounded up. From 0 to 8.
+        Number of top levels of a hybrid first tree that mix; None: half of `max_depth`, rounded up. From 0 to 8.
     noise : {"varying", "constant"}, default="varying"
-        What is said of the noise of a number.
+        Noise model for regression: `varying` depends on the inputs, `constant` is one variance for all rows.
     homoscedastic_warmup : bool, default=True
-        Whether a varying noise begins as one for all rows and is set free when the mean is there (where the first
-        tree is a blend).
+        Whether training with varying noise starts with one variance for all rows, so that the mean is fitted first
+        (only if the first tree is a blend).
     calibrate_noise : bool, default=True
-        Whether a varying noise is made as wide as held-out rows show it, less what averaging the fits takes away.
+        Whether the scale of varying noise is corrected after training, on the validation set and for the averaging
+        of `n_fits` fits.
     noise_update : {"exact", "paper"}, default="exact"
-        How squared residuals count in the posterior of a constant noise.
+        Posterior of a constant noise variance: `exact` follows from Bayes' rule, `paper` is the formula of the
+        paper, which counts every residual twice.
     noise_shape_prior : float, default=3.0
-        Shape of the inverse-Gamma prior of a constant noise variance. From 0.01 to 1e+06.
+        Shape of the inverse-Gamma prior on a constant noise variance. Larger values give the prior more weight.
+        From 0.01 to 1e+06.
     noise_scale_prior : float, default=0.1
-        Scale of that prior, in units of the target's variance. From 1e-09 to 1e+06.
+        Scale of the inverse-Gamma prior on a constant noise variance, in units of the variance of the target. From
+        1e-09 to 1e+06.
     shrinkage : float, default=0.5
-        Factor of every tree that is added (with a constant noise, of the first tree too). From 0.01 to 1.
+        Factor on the output of every added tree (with constant noise, of the first tree too). Smaller values
+        overfit less and need more trees. From 0.01 to 1.
     residuals : {"mean", "draw", "redrawn"}, default="mean"
-        What of the earlier trees a tree is fitted to.
+        How the residuals for an added tree are computed from the earlier trees: `mean` uses their posterior means,
+        `draw` one posterior draw, `redrawn` a new draw in every epoch.
     joint_training : bool, default=True
-        Whether the posteriors of all trees are improved together, where held-out rows can judge it.
+        Whether the posteriors of all trees are also trained jointly, if there is a validation set. It improves
+        predictions and takes longer.
     beta : float, default=1.0
-        Inverse temperature of the gates. From 0.01 to 100.
+        Inverse temperature of the gates. Larger values give sharper splits under the same prior on the weights.
+        From 0.01 to 100.
     rank : int, default=5
-        Rank of the posterior covariance besides its diagonal (at most the number of weights). From 0 to 100000.
+        Rank of the low-rank part of the posterior covariance, besides its diagonal (at most the number of weights).
+        0 means independent weights; larger values model more correlations and take longer. From 0 to 100000.
     prior : {"ard", "group", "fixed"}, default="ard"
-        Where the prior variances come from.
+        Prior variances of the weights: `ard` learns one per input and kind of weight and so shrinks irrelevant
+        inputs, `group` learns one per kind of weight, `fixed` uses `prior_scale` for all weights.
     prior_scale : float, default=0.5
-        Prior standard deviation of every weight: fixed, or where learning starts. From 0.001 to 100.
+        Prior standard deviation of the weights; the initial value if `prior` is `ard` or `group`. Smaller values
+        regularise more. From 0.001 to 100.
     kl_weight : float, default=1.0
-        Weight of the KL term of the ELBO; 1 is Bayes. From 0 to 10.
-    learning_rate : float or None, default=None
-        Peak step size of Adam, decayed to zero by a cosine; None: 0.01, for classes 0.02. From 1e-06 to 1.
-    batch_size : int or None, default=None
-        Rows per step; None: by the number of rows. From 1 to 1e+06.
-    n_epochs : int or None, default=None
-        Passes over the training rows in the last run of all trees; None: by the number of rows. The first tree has
-        half of them, each tree that is added 0.15 of them by itself and (with `joint_training`) a tenth with the
-        others. From 1 to 1e+06.
-    n_draws : int or None, default=None
-        Parameter draws per step, antithetic pairs from 2 on; None: by the number of rows. From 1 to 64.
-    n_fits : int, default=4
-        Fits whose posteriors are averaged: of the shapes that come near the best, in transpose. From 1 to 100.
-    n_members : int, default=100
-        Posterior draws kept for prediction. From 1 to 10000.
-    early_stopping : bool, default=True
-        Whether to keep the epoch of a run that was best on held-out rows.
-    validation_fraction : float, default=0.1
-        Part of the training rows held out where none are given. From 0.01 to 0.5.
-    scaling : {"standard", "quantile"} or None, default=None
-        Scaling of numeric inputs; None: chosen on held-out rows.
-    rotation : {"none", "pca", "both"} or None, default=None
-        Rotation of numeric inputs; None: chosen on held-out rows.
-    squares : bool or None, default=None
-        Whether the squares of numeric inputs are inputs too; None: chosen on held-out rows.
-    max_categories : int, default=32
-        Categories per column that get an input of their own; rarer ones share one. From 1 to 10000.
-    min_scale : float or None, default=None
-        Least standard deviation of a leaf, in units of the target's; None: 0.001, or half the target's resolution.
+        Weight of the KL term in the ELBO. 1 is the Bayesian posterior; smaller values fit the data more closely.
         From 0 to 10.
+    learning_rate : float or None, default=None
+        Peak learning rate of Adam, which falls to zero by a cosine schedule. Reduce it if training diverges; None:
+        0.01 for regression, 0.02 for classification. From 1e-06 to 1.
+    batch_size : int or None, default=None
+        Number of rows per optimiser step; None: 64, 128 or 256, depending on the number of rows. From 1 to 1e+06.
+    n_epochs : int or None, default=None
+        Number of passes over the training rows in the final joint run; None: about 12000 optimiser steps, but 40 to
+        1500 epochs. The first tree is trained for half as many, each added tree for 0.15 times as many, and each
+        joint run after an added tree for a tenth. From 1 to 1e+06.
+    n_draws : int or None, default=None
+        Number of posterior draws per optimiser step, in antithetic pairs if more than one. More draws give
+        gradients with less variance and take longer; None: 4 below 3000 rows, else 2. From 1 to 64.
+    n_fits : int, default=4
+        Number of fits whose posteriors are averaged: of the candidates near the best on the validation set, in
+        turn. More fits predict better and take longer in proportion. From 1 to 100.
+    n_members : int, default=100
+        Number of posterior draws kept for prediction. More draws give smoother predictive distributions and slower
+        predictions. From 1 to 10000.
+    early_stopping : bool, default=True
+        Whether a training run keeps the epoch with the best validation score instead of the last one.
+    validation_fraction : float, default=0.1
+        Fraction of the training rows in the validation set, if no validation set is given. From 0.01 to 0.5.
+    scaling : {"standard", "quantile"} or None, default=None
+        Scaling of numeric inputs: `standard` (mean 0, standard deviation 1), or `quantile` (ranks mapped to a
+        standard Normal), which suits skewed columns; None: chosen on the validation set.
+    rotation : {"none", "pca", "both"} or None, default=None
+        Rotation of numeric inputs: `none`, `pca` (whitened principal components) or `both` (original and rotated
+        inputs). Rotation suits correlated columns; None: chosen on the validation set.
+    squares : bool or None, default=None
+        Whether squares of the numeric inputs are added as inputs, which suits quadratic effects; None: chosen on
+        the validation set.
+    max_categories : int, default=32
+        Maximum number of categories per column with an input of their own; rarer categories share one input. From 1
+        to 10000.
+    min_scale : float or None, default=None
+        Lower bound on the predicted noise standard deviation, in units of the standard deviation of the target.
+        Increase it if predictions are overconfident; None: 0.001, or half the step of a target with few distinct
+        values. From 0 to 10.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -530,74 +593,99 @@ class VSGBMClassifier(Classifier):
     Parameters
     ----------
     n_estimators : int or None, default=None
-        Trees; None: as many as held-out rows ask for, at most 10 (3 where none are held out). From 1 to 1000.
+        Number of trees; None: chosen on the validation set, at most 10 (3 without a validation set). From 1 to
+        1000.
     max_depth : int or None, default=None
-        Levels of gates; None: of the first tree chosen on held-out rows, of the others 3. From 0 to 8.
+        Depth of the trees, which have 2^`max_depth` leaves. Deeper trees fit more complex functions and take
+        longer; None: that of the first tree is chosen on the validation set, that of the others is 3. From 0 to 8.
     leaf_model : {"constant", "linear"} or None, default=None
-        What stands in a leaf; None: linear where `max_depth` or `leaf_mixing` is given, else chosen on held-out
-        rows.
+        Leaf values: `constant`, or `linear` in the inputs. Linear leaves suit smooth functions and extrapolate
+        linearly; None: linear if `max_depth` or `leaf_mixing` is given, else chosen on the validation set.
     leaf_mixing : {"mixture", "blend", "hybrid"} or None, default=None
-        How the leaves of the first tree become one distribution; None: chosen on held-out rows.
+        How the leaves of the first tree combine into one distribution: `mixture` (each leaf is a component),
+        `blend` (one distribution with averaged parameters) or `hybrid` (the top levels mix, the lower levels
+        blend). Mixtures can have several modes and heavy tails; None: chosen on the validation set.
     mixing_levels : int or None, default=None
-        Levels of a hybrid first tree that choose a component; None: half of `max_depth`, rounded up. From 0 to 8.
+        Number of top levels of a hybrid first tree that mix; None: half of `max_depth`, rounded up. From 0 to 8.
     noise : {"varying", "constant"}, default="varying"
-        What is said of the noise of a number.
+        Noise model for regression: `varying` depends on the inputs, `constant` is one variance for all rows.
     homoscedastic_warmup : bool, default=True
-        Whether a varying noise begins as one for all rows and is set free when the mean is there (where the first
-        tree is a blend).
+        Whether training with varying noise starts with one variance for all rows, so that the mean is fitted first
+        (only if the first tree is a blend).
     calibrate_noise : bool, default=True
-        Whether a varying noise is made as wide as held-out rows show it, less what averaging the fits takes away.
+        Whether the scale of varying noise is corrected after training, on the validation set and for the averaging
+        of `n_fits` fits.
     noise_update : {"exact", "paper"}, default="exact"
-        How squared residuals count in the posterior of a constant noise.
+        Posterior of a constant noise variance: `exact` follows from Bayes' rule, `paper` is the formula of the
+        paper, which counts every residual twice.
     noise_shape_prior : float, default=3.0
-        Shape of the inverse-Gamma prior of a constant noise variance. From 0.01 to 1e+06.
+        Shape of the inverse-Gamma prior on a constant noise variance. Larger values give the prior more weight.
+        From 0.01 to 1e+06.
     noise_scale_prior : float, default=0.1
-        Scale of that prior, in units of the target's variance. From 1e-09 to 1e+06.
+        Scale of the inverse-Gamma prior on a constant noise variance, in units of the variance of the target. From
+        1e-09 to 1e+06.
     shrinkage : float, default=0.5
-        Factor of every tree that is added (with a constant noise, of the first tree too). From 0.01 to 1.
+        Factor on the output of every added tree (with constant noise, of the first tree too). Smaller values
+        overfit less and need more trees. From 0.01 to 1.
     residuals : {"mean", "draw", "redrawn"}, default="mean"
-        What of the earlier trees a tree is fitted to.
+        How the residuals for an added tree are computed from the earlier trees: `mean` uses their posterior means,
+        `draw` one posterior draw, `redrawn` a new draw in every epoch.
     joint_training : bool, default=True
-        Whether the posteriors of all trees are improved together, where held-out rows can judge it.
+        Whether the posteriors of all trees are also trained jointly, if there is a validation set. It improves
+        predictions and takes longer.
     beta : float, default=1.0
-        Inverse temperature of the gates. From 0.01 to 100.
+        Inverse temperature of the gates. Larger values give sharper splits under the same prior on the weights.
+        From 0.01 to 100.
     rank : int, default=5
-        Rank of the posterior covariance besides its diagonal (at most the number of weights). From 0 to 100000.
+        Rank of the low-rank part of the posterior covariance, besides its diagonal (at most the number of weights).
+        0 means independent weights; larger values model more correlations and take longer. From 0 to 100000.
     prior : {"ard", "group", "fixed"}, default="ard"
-        Where the prior variances come from.
+        Prior variances of the weights: `ard` learns one per input and kind of weight and so shrinks irrelevant
+        inputs, `group` learns one per kind of weight, `fixed` uses `prior_scale` for all weights.
     prior_scale : float, default=0.5
-        Prior standard deviation of every weight: fixed, or where learning starts. From 0.001 to 100.
+        Prior standard deviation of the weights; the initial value if `prior` is `ard` or `group`. Smaller values
+        regularise more. From 0.001 to 100.
     kl_weight : float, default=1.0
-        Weight of the KL term of the ELBO; 1 is Bayes. From 0 to 10.
-    learning_rate : float or None, default=None
-        Peak step size of Adam, decayed to zero by a cosine; None: 0.01, for classes 0.02. From 1e-06 to 1.
-    batch_size : int or None, default=None
-        Rows per step; None: by the number of rows. From 1 to 1e+06.
-    n_epochs : int or None, default=None
-        Passes over the training rows in the last run of all trees; None: by the number of rows. The first tree has
-        half of them, each tree that is added 0.15 of them by itself and (with `joint_training`) a tenth with the
-        others. From 1 to 1e+06.
-    n_draws : int or None, default=None
-        Parameter draws per step, antithetic pairs from 2 on; None: by the number of rows. From 1 to 64.
-    n_fits : int, default=4
-        Fits whose posteriors are averaged: of the shapes that come near the best, in transpose. From 1 to 100.
-    n_members : int, default=100
-        Posterior draws kept for prediction. From 1 to 10000.
-    early_stopping : bool, default=True
-        Whether to keep the epoch of a run that was best on held-out rows.
-    validation_fraction : float, default=0.1
-        Part of the training rows held out where none are given. From 0.01 to 0.5.
-    scaling : {"standard", "quantile"} or None, default=None
-        Scaling of numeric inputs; None: chosen on held-out rows.
-    rotation : {"none", "pca", "both"} or None, default=None
-        Rotation of numeric inputs; None: chosen on held-out rows.
-    squares : bool or None, default=None
-        Whether the squares of numeric inputs are inputs too; None: chosen on held-out rows.
-    max_categories : int, default=32
-        Categories per column that get an input of their own; rarer ones share one. From 1 to 10000.
-    min_scale : float or None, default=None
-        Least standard deviation of a leaf, in units of the target's; None: 0.001, or half the target's resolution.
+        Weight of the KL term in the ELBO. 1 is the Bayesian posterior; smaller values fit the data more closely.
         From 0 to 10.
+    learning_rate : float or None, default=None
+        Peak learning rate of Adam, which falls to zero by a cosine schedule. Reduce it if training diverges; None:
+        0.01 for regression, 0.02 for classification. From 1e-06 to 1.
+    batch_size : int or None, default=None
+        Number of rows per optimiser step; None: 64, 128 or 256, depending on the number of rows. From 1 to 1e+06.
+    n_epochs : int or None, default=None
+        Number of passes over the training rows in the final joint run; None: about 12000 optimiser steps, but 40 to
+        1500 epochs. The first tree is trained for half as many, each added tree for 0.15 times as many, and each
+        joint run after an added tree for a tenth. From 1 to 1e+06.
+    n_draws : int or None, default=None
+        Number of posterior draws per optimiser step, in antithetic pairs if more than one. More draws give
+        gradients with less variance and take longer; None: 4 below 3000 rows, else 2. From 1 to 64.
+    n_fits : int, default=4
+        Number of fits whose posteriors are averaged: of the candidates near the best on the validation set, in
+        turn. More fits predict better and take longer in proportion. From 1 to 100.
+    n_members : int, default=100
+        Number of posterior draws kept for prediction. More draws give smoother predictive distributions and slower
+        predictions. From 1 to 10000.
+    early_stopping : bool, default=True
+        Whether a training run keeps the epoch with the best validation score instead of the last one.
+    validation_fraction : float, default=0.1
+        Fraction of the training rows in the validation set, if no validation set is given. From 0.01 to 0.5.
+    scaling : {"standard", "quantile"} or None, default=None
+        Scaling of numeric inputs: `standard` (mean 0, standard deviation 1), or `quantile` (ranks mapped to a
+        standard Normal), which suits skewed columns; None: chosen on the validation set.
+    rotation : {"none", "pca", "both"} or None, default=None
+        Rotation of numeric inputs: `none`, `pca` (whitened principal components) or `both` (original and rotated
+        inputs). Rotation suits correlated columns; None: chosen on the validation set.
+    squares : bool or None, default=None
+        Whether squares of the numeric inputs are added as inputs, which suits quadratic effects; None: chosen on
+        the validation set.
+    max_categories : int, default=32
+        Maximum number of categories per column with an input of their own; rarer categories share one input. From 1
+        to 10000.
+    min_scale : float or None, default=None
+        Lower bound on the predicted noise standard deviation, in units of the standard deviation of the target.
+        Increase it if predictions are overconfident; None: 0.001, or half the step of a target with few distinct
+        values. From 0 to 10.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -731,40 +819,54 @@ class SGBRegressor(Regressor):
     Parameters
     ----------
     n_estimators : int, default=1000
-        Trees of each member. From 1 to 100000.
+        Number of boosting rounds: each adds a tree to every chain. It is the maximum if the number is selected on
+        the validation set. From 1 to 100000.
     learning_rate : float or None, default=None
-        Step size; None: chosen on held-out rows. From 1e-05 to 1.
+        Step size of each boosting round. Smaller values need more rounds (`n_estimators`); None: chosen on the
+        validation set. From 1e-05 to 1.
     max_depth : int or None, default=None
-        Levels of a tree; None: chosen on held-out rows. From 0 to 16.
+        Maximum depth of a tree. Deeper trees fit interactions of more columns; None: chosen on the validation set.
+        From 0 to 16.
     grow_policy : {"symmetric", "depthwise", "leafwise"}, default="symmetric"
-        How a tree grows.
+        How a tree grows: `symmetric` has one split condition for all nodes of a level (fast, least prone to
+        overfitting), `depthwise` splits every node of a level by its own condition, `leafwise` splits the leaf with
+        the largest gain first, up to `max_leaf_nodes`.
     max_leaf_nodes : int, default=31
-        Most leaves of a tree that grows leaf by leaf. From 2 to 65536.
+        Maximum number of leaves of a tree; only used with `grow_policy` = leafwise. From 2 to 65536.
     l2_regularization : float, default=3.0
-        Rows of typical hessian added to every leaf. From 0 to 1e+06.
+        L2 penalty on leaf values, in units of the average hessian of a row. Increase it against overfitting. From 0
+        to 1e+06.
     min_child_weight : float, default=0.001
-        Least weight of a leaf (classification: least hessian). From 0 to 1e+12.
+        Minimum weight of a leaf: the total weight of its rows, for classification the sum of their hessians.
+        Increase it against overfitting. From 0 to 1e+12.
     subsample : float, default=0.5
-        Part of the rows that the conditions of a tree are chosen on. From 0.01 to 1.
+        Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf values use all
+        rows. The members of `sgb` differ only if this or `colsample_bytree` is below 1. From 0.01 to 1.
     colsample_bytree : float, default=1.0
-        Part of the columns that the conditions of a tree are chosen from. From 0.01 to 1.
+        Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it if there are many
+        columns. From 0.01 to 1.
     max_bins : int, default=255
-        Most bins of a column. From 2 to 255.
+        Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser. From 2 to 255.
     category_crosses : bool or None, default=None
-        Whether categories are also looked at together; None: where held-out rows gain by it.
+        Whether pairs and triples of categorical columns are target-encoded too; None: if that improves the
+        validation score.
     noise : {"varying", "constant"}, default="varying"
-        What a regression model predicts besides the mean.
+        Noise model for regression: `varying` depends on the inputs, `constant` is one variance for all rows.
     monotonic_cst : dict of column names and directions (1 or -1) or None, default=None
-        Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
+        Monotonic constraints: columns in which the mean (for two classes: the logit of the second class) never
+        decreases (1) or never increases (-1).
     n_members : int, default=10
-        Members, each fitted by itself. From 1 to 1000.
+        Number of ensemble members, each trained separately. More members estimate knowledge uncertainty better and
+        take longer. From 1 to 1000.
     early_stopping_rounds : int or None, default=None
-        Trees without a better held-out score after which to stop; None: never. From 1 to 100000.
+        Number of boosting rounds without a better validation score after which training stops; None: no early
+        stopping. From 1 to 100000.
     validation_fraction : float, default=0.2
-        Part of the training rows held out where something is chosen on them and none are given. From 0.01 to 0.5.
+        Fraction of the training rows held out as the validation set, if one is needed and none is given. From 0.01
+        to 0.5.
     min_scale : float or None, default=None
-        Least standard deviation, in units of the target's; None: 0.001, or half the target's resolution. From 1e-06
-        to 10.
+        Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
+        the resolution of a rounded target. From 1e-06 to 10.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -867,43 +969,57 @@ class SGBClassifier(Classifier):
     Parameters
     ----------
     n_estimators : int, default=1000
-        Trees of each member. From 1 to 100000.
+        Number of boosting rounds: each adds a tree to every chain. It is the maximum if the number is selected on
+        the validation set. From 1 to 100000.
     learning_rate : float or None, default=None
-        Step size; None: chosen on held-out rows. From 1e-05 to 1.
+        Step size of each boosting round. Smaller values need more rounds (`n_estimators`); None: chosen on the
+        validation set. From 1e-05 to 1.
     max_depth : int or None, default=None
-        Levels of a tree; None: chosen on held-out rows. From 0 to 16.
+        Maximum depth of a tree. Deeper trees fit interactions of more columns; None: chosen on the validation set.
+        From 0 to 16.
     grow_policy : {"symmetric", "depthwise", "leafwise"}, default="symmetric"
-        How a tree grows.
+        How a tree grows: `symmetric` has one split condition for all nodes of a level (fast, least prone to
+        overfitting), `depthwise` splits every node of a level by its own condition, `leafwise` splits the leaf with
+        the largest gain first, up to `max_leaf_nodes`.
     max_leaf_nodes : int, default=31
-        Most leaves of a tree that grows leaf by leaf. From 2 to 65536.
+        Maximum number of leaves of a tree; only used with `grow_policy` = leafwise. From 2 to 65536.
     l2_regularization : float, default=3.0
-        Rows of typical hessian added to every leaf. From 0 to 1e+06.
+        L2 penalty on leaf values, in units of the average hessian of a row. Increase it against overfitting. From 0
+        to 1e+06.
     min_child_weight : float, default=0.001
-        Least weight of a leaf (classification: least hessian). From 0 to 1e+12.
+        Minimum weight of a leaf: the total weight of its rows, for classification the sum of their hessians.
+        Increase it against overfitting. From 0 to 1e+12.
     subsample : float, default=0.5
-        Part of the rows that the conditions of a tree are chosen on. From 0.01 to 1.
+        Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf values use all
+        rows. The members of `sgb` differ only if this or `colsample_bytree` is below 1. From 0.01 to 1.
     colsample_bytree : float, default=1.0
-        Part of the columns that the conditions of a tree are chosen from. From 0.01 to 1.
+        Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it if there are many
+        columns. From 0.01 to 1.
     max_bins : int, default=255
-        Most bins of a column. From 2 to 255.
+        Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser. From 2 to 255.
     category_crosses : bool or None, default=None
-        Whether categories are also looked at together; None: where held-out rows gain by it.
+        Whether pairs and triples of categorical columns are target-encoded too; None: if that improves the
+        validation score.
     noise : {"varying", "constant"}, default="varying"
-        What a regression model predicts besides the mean.
+        Noise model for regression: `varying` depends on the inputs, `constant` is one variance for all rows.
     monotonic_cst : dict of column names and directions (1 or -1) or None, default=None
-        Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
+        Monotonic constraints: columns in which the mean (for two classes: the logit of the second class) never
+        decreases (1) or never increases (-1).
     class_weight : dict of classes and weights, "balanced" or None, default=None
-        Weights of the classes, times those of the rows; balanced: each class counts the same altogether. From 0 to
-        1e+06.
+        Weights of the classes, which multiply the weights of the rows; `balanced` gives all classes the same total
+        weight. From 0 to 1e+06.
     n_members : int, default=10
-        Members, each fitted by itself. From 1 to 1000.
+        Number of ensemble members, each trained separately. More members estimate knowledge uncertainty better and
+        take longer. From 1 to 1000.
     early_stopping_rounds : int or None, default=None
-        Trees without a better held-out score after which to stop; None: never. From 1 to 100000.
+        Number of boosting rounds without a better validation score after which training stops; None: no early
+        stopping. From 1 to 100000.
     validation_fraction : float, default=0.2
-        Part of the training rows held out where something is chosen on them and none are given. From 0.01 to 0.5.
+        Fraction of the training rows held out as the validation set, if one is needed and none is given. From 0.01
+        to 0.5.
     min_scale : float or None, default=None
-        Least standard deviation, in units of the target's; None: 0.001, or half the target's resolution. From 1e-06
-        to 10.
+        Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
+        the resolution of a rounded target. From 1e-06 to 10.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1010,49 +1126,69 @@ class SGLBRegressor(Regressor):
     Parameters
     ----------
     n_estimators : int, default=1000
-        Trees of each chain. From 1 to 100000.
+        Number of boosting rounds: each adds a tree to every chain. It is the maximum if the number is selected on
+        the validation set. From 1 to 100000.
     learning_rate : float or None, default=None
-        Step size; None: chosen on held-out rows. From 1e-05 to 1.
+        Step size of each boosting round. Smaller values need more rounds (`n_estimators`); None: chosen on the
+        validation set. From 1e-05 to 1.
     max_depth : int or None, default=None
-        Levels of a tree; None: chosen on held-out rows. From 0 to 16.
+        Maximum depth of a tree. Deeper trees fit interactions of more columns; None: chosen on the validation set.
+        From 0 to 16.
     grow_policy : {"symmetric", "depthwise", "leafwise"}, default="symmetric"
-        How a tree grows.
+        How a tree grows: `symmetric` has one split condition for all nodes of a level (fast, least prone to
+        overfitting), `depthwise` splits every node of a level by its own condition, `leafwise` splits the leaf with
+        the largest gain first, up to `max_leaf_nodes`.
     max_leaf_nodes : int, default=31
-        Most leaves of a tree that grows leaf by leaf. From 2 to 65536.
+        Maximum number of leaves of a tree; only used with `grow_policy` = leafwise. From 2 to 65536.
     l2_regularization : float, default=3.0
-        Rows of typical hessian added to every leaf. From 0 to 1e+06.
+        L2 penalty on leaf values, in units of the average hessian of a row. Increase it against overfitting. From 0
+        to 1e+06.
     min_child_weight : float, default=0.001
-        Least weight of a leaf (classification: least hessian). From 0 to 1e+12.
+        Minimum weight of a leaf: the total weight of its rows, for classification the sum of their hessians.
+        Increase it against overfitting. From 0 to 1e+12.
     subsample : float, default=1.0
-        Part of the rows that the conditions of a tree are chosen on. From 0.01 to 1.
+        Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf values use all
+        rows. The members of `sgb` differ only if this or `colsample_bytree` is below 1. From 0.01 to 1.
     colsample_bytree : float, default=1.0
-        Part of the columns that the conditions of a tree are chosen from. From 0.01 to 1.
+        Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it if there are many
+        columns. From 0.01 to 1.
     max_bins : int, default=255
-        Most bins of a column. From 2 to 255.
+        Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser. From 2 to 255.
     category_crosses : bool or None, default=None
-        Whether categories are also looked at together; None: where held-out rows gain by it.
+        Whether pairs and triples of categorical columns are target-encoded too; None: if that improves the
+        validation score.
     noise : {"varying", "constant"}, default="varying"
-        What a regression model predicts besides the mean.
+        Noise model for regression: `varying` depends on the inputs, `constant` is one variance for all rows.
     monotonic_cst : dict of column names and directions (1 or -1) or None, default=None
-        Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
+        Monotonic constraints: columns in which the mean (for two classes: the logit of the second class) never
+        decreases (1) or never increases (-1).
     langevin_noise : {"posterior", "malinin", "split-noise"}, default="posterior"
-        Where the noise goes.
+        Where the Langevin noise is added: `posterior` adds it to the leaf values so that the members are posterior
+        samples (use this for knowledge uncertainty), `malinin` adds that of equation 11 of the paper, which is much
+        smaller (to reproduce the paper), `split-noise` adds it to the scores of splits only (to compare with
+        CatBoost).
     model_shrink_rate : float or None, default=None
-        Shrinkage of the sum before each tree, times the step size; None: 1/(2 N), for classes at least 0.01. From 0
-        to 1.
+        Before each tree the model is multiplied by 1 - `learning_rate` * `model_shrink_rate`, which acts as a
+        prior: larger values draw the members towards a constant; None: 1/(2 N) for N rows, for classification at
+        least 0.01 (less with more than 31 classes). From 0 to 1.
     n_members : int, default=10
-        Members. From 1 to 1000.
+        Number of ensemble members, each from a chain of its own unless `virtual_ensemble` = true. More members
+        estimate knowledge uncertainty better and take longer. From 1 to 1000.
     virtual_ensemble : bool, default=False
-        Whether members are sub-models of a few chains instead of a chain each.
+        Take the members from a few chains (virtual ensemble) instead of one chain per member: faster to fit and
+        predict, but the members are correlated.
     n_chains : int or None, default=None
-        Chains that virtual members are taken from; None: 1. From 1 to 1000.
+        Number of chains of a virtual ensemble. More chains make the members less correlated; None: 1. From 1 to
+        1000.
     burn_in : float, default=0.5
-        Part of a chain before the first virtual member. From 0 to 0.99.
+        Fraction of the trees of a chain before its first virtual member. Smaller values put the members farther
+        apart. From 0 to 0.99.
     validation_fraction : float, default=0.2
-        Part of the training rows held out where something is chosen on them and none are given. From 0.01 to 0.5.
+        Fraction of the training rows held out as the validation set, if one is needed and none is given. From 0.01
+        to 0.5.
     min_scale : float or None, default=None
-        Least standard deviation, in units of the target's; None: 0.001, or half the target's resolution. From 1e-06
-        to 10.
+        Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
+        the resolution of a rounded target. From 1e-06 to 10.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1166,52 +1302,72 @@ class SGLBClassifier(Classifier):
     Parameters
     ----------
     n_estimators : int, default=1000
-        Trees of each chain. From 1 to 100000.
+        Number of boosting rounds: each adds a tree to every chain. It is the maximum if the number is selected on
+        the validation set. From 1 to 100000.
     learning_rate : float or None, default=None
-        Step size; None: chosen on held-out rows. From 1e-05 to 1.
+        Step size of each boosting round. Smaller values need more rounds (`n_estimators`); None: chosen on the
+        validation set. From 1e-05 to 1.
     max_depth : int or None, default=None
-        Levels of a tree; None: chosen on held-out rows. From 0 to 16.
+        Maximum depth of a tree. Deeper trees fit interactions of more columns; None: chosen on the validation set.
+        From 0 to 16.
     grow_policy : {"symmetric", "depthwise", "leafwise"}, default="symmetric"
-        How a tree grows.
+        How a tree grows: `symmetric` has one split condition for all nodes of a level (fast, least prone to
+        overfitting), `depthwise` splits every node of a level by its own condition, `leafwise` splits the leaf with
+        the largest gain first, up to `max_leaf_nodes`.
     max_leaf_nodes : int, default=31
-        Most leaves of a tree that grows leaf by leaf. From 2 to 65536.
+        Maximum number of leaves of a tree; only used with `grow_policy` = leafwise. From 2 to 65536.
     l2_regularization : float, default=3.0
-        Rows of typical hessian added to every leaf. From 0 to 1e+06.
+        L2 penalty on leaf values, in units of the average hessian of a row. Increase it against overfitting. From 0
+        to 1e+06.
     min_child_weight : float, default=0.001
-        Least weight of a leaf (classification: least hessian). From 0 to 1e+12.
+        Minimum weight of a leaf: the total weight of its rows, for classification the sum of their hessians.
+        Increase it against overfitting. From 0 to 1e+12.
     subsample : float, default=1.0
-        Part of the rows that the conditions of a tree are chosen on. From 0.01 to 1.
+        Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf values use all
+        rows. The members of `sgb` differ only if this or `colsample_bytree` is below 1. From 0.01 to 1.
     colsample_bytree : float, default=1.0
-        Part of the columns that the conditions of a tree are chosen from. From 0.01 to 1.
+        Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it if there are many
+        columns. From 0.01 to 1.
     max_bins : int, default=255
-        Most bins of a column. From 2 to 255.
+        Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser. From 2 to 255.
     category_crosses : bool or None, default=None
-        Whether categories are also looked at together; None: where held-out rows gain by it.
+        Whether pairs and triples of categorical columns are target-encoded too; None: if that improves the
+        validation score.
     noise : {"varying", "constant"}, default="varying"
-        What a regression model predicts besides the mean.
+        Noise model for regression: `varying` depends on the inputs, `constant` is one variance for all rows.
     monotonic_cst : dict of column names and directions (1 or -1) or None, default=None
-        Columns in which the mean (or the logit of the second of two classes) may only rise or only fall.
+        Monotonic constraints: columns in which the mean (for two classes: the logit of the second class) never
+        decreases (1) or never increases (-1).
     class_weight : dict of classes and weights, "balanced" or None, default=None
-        Weights of the classes, times those of the rows; balanced: each class counts the same altogether. From 0 to
-        1e+06.
+        Weights of the classes, which multiply the weights of the rows; `balanced` gives all classes the same total
+        weight. From 0 to 1e+06.
     langevin_noise : {"posterior", "malinin", "split-noise"}, default="posterior"
-        Where the noise goes.
+        Where the Langevin noise is added: `posterior` adds it to the leaf values so that the members are posterior
+        samples (use this for knowledge uncertainty), `malinin` adds that of equation 11 of the paper, which is much
+        smaller (to reproduce the paper), `split-noise` adds it to the scores of splits only (to compare with
+        CatBoost).
     model_shrink_rate : float or None, default=None
-        Shrinkage of the sum before each tree, times the step size; None: 1/(2 N), for classes at least 0.01. From 0
-        to 1.
+        Before each tree the model is multiplied by 1 - `learning_rate` * `model_shrink_rate`, which acts as a
+        prior: larger values draw the members towards a constant; None: 1/(2 N) for N rows, for classification at
+        least 0.01 (less with more than 31 classes). From 0 to 1.
     n_members : int, default=10
-        Members. From 1 to 1000.
+        Number of ensemble members, each from a chain of its own unless `virtual_ensemble` = true. More members
+        estimate knowledge uncertainty better and take longer. From 1 to 1000.
     virtual_ensemble : bool, default=False
-        Whether members are sub-models of a few chains instead of a chain each.
+        Take the members from a few chains (virtual ensemble) instead of one chain per member: faster to fit and
+        predict, but the members are correlated.
     n_chains : int or None, default=None
-        Chains that virtual members are taken from; None: 1. From 1 to 1000.
+        Number of chains of a virtual ensemble. More chains make the members less correlated; None: 1. From 1 to
+        1000.
     burn_in : float, default=0.5
-        Part of a chain before the first virtual member. From 0 to 0.99.
+        Fraction of the trees of a chain before its first virtual member. Smaller values put the members farther
+        apart. From 0 to 0.99.
     validation_fraction : float, default=0.2
-        Part of the training rows held out where something is chosen on them and none are given. From 0.01 to 0.5.
+        Fraction of the training rows held out as the validation set, if one is needed and none is given. From 0.01
+        to 0.5.
     min_scale : float or None, default=None
-        Least standard deviation, in units of the target's; None: 0.001, or half the target's resolution. From 1e-06
-        to 10.
+        Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
+        the resolution of a rounded target. From 1e-06 to 10.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1329,22 +1485,25 @@ class ForestRegressor(Regressor):
     Parameters
     ----------
     n_estimators : int, default=200
-        Trees. From 1 to 100000.
+        Number of trees. More trees predict better and take longer. From 1 to 100000.
     max_depth : int, default=30
-        Levels of a tree. From 0 to 1000.
+        Maximum depth of a tree. Reduce it for smaller and faster models. From 0 to 1000.
     min_child_weight : float or None, default=None
-        Least weight of a leaf, in rows; None: 1, and more beyond 50 000 rows, so that a tree has no more leaves
-        than that. From 0 to 1e+12.
+        Minimum weight of a leaf: the total weight of its rows. Increase it against overfitting and for smaller
+        models; None: 1, with more than 50 000 rows the total weight divided by 50 000, which limits the number of
+        leaves. From 0 to 1e+12.
     max_features : float or None, default=None
-        Part of the columns that each split is chosen from; None: 0.6, for classes the square root of their number.
-        From 0 to 1.
+        Fraction of the columns, drawn at random for each split, that it is chosen from. Smaller values make the
+        trees more different; None: 0.6 for regression, for classification as many columns as the square root of
+        their number. From 0 to 1.
     max_bins : int, default=255
-        Most bins of a column. From 2 to 255.
+        Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser. From 2 to 255.
     n_members : int, default=10
-        Members: blocks of consecutive trees. From 1 to 1000.
+        Number of ensemble members: blocks of consecutive trees. More members estimate knowledge uncertainty better,
+        but each averages fewer trees. From 1 to 1000.
     min_scale : float or None, default=None
-        Least standard deviation, in units of the target's; None: 0.001, or half the target's resolution. From 1e-06
-        to 10.
+        Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
+        the resolution of a rounded target. From 1e-06 to 10.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1420,22 +1579,25 @@ class ForestClassifier(Classifier):
     Parameters
     ----------
     n_estimators : int, default=200
-        Trees. From 1 to 100000.
+        Number of trees. More trees predict better and take longer. From 1 to 100000.
     max_depth : int, default=30
-        Levels of a tree. From 0 to 1000.
+        Maximum depth of a tree. Reduce it for smaller and faster models. From 0 to 1000.
     min_child_weight : float or None, default=None
-        Least weight of a leaf, in rows; None: 1, and more beyond 50 000 rows, so that a tree has no more leaves
-        than that. From 0 to 1e+12.
+        Minimum weight of a leaf: the total weight of its rows. Increase it against overfitting and for smaller
+        models; None: 1, with more than 50 000 rows the total weight divided by 50 000, which limits the number of
+        leaves. From 0 to 1e+12.
     max_features : float or None, default=None
-        Part of the columns that each split is chosen from; None: 0.6, for classes the square root of their number.
-        From 0 to 1.
+        Fraction of the columns, drawn at random for each split, that it is chosen from. Smaller values make the
+        trees more different; None: 0.6 for regression, for classification as many columns as the square root of
+        their number. From 0 to 1.
     max_bins : int, default=255
-        Most bins of a column. From 2 to 255.
+        Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser. From 2 to 255.
     n_members : int, default=10
-        Members: blocks of consecutive trees. From 1 to 1000.
+        Number of ensemble members: blocks of consecutive trees. More members estimate knowledge uncertainty better,
+        but each averages fewer trees. From 1 to 1000.
     min_scale : float or None, default=None
-        Least standard deviation, in units of the target's; None: 0.001, or half the target's resolution. From 1e-06
-        to 10.
+        Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
+        the resolution of a rounded target. From 1e-06 to 10.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1513,21 +1675,25 @@ class TreeRegressor(Regressor):
     Parameters
     ----------
     max_depth : int, default=30
-        Levels that the tree may grow before it is pruned. From 0 to 1000.
+        Maximum depth of a tree, before it is pruned. From 0 to 1000.
     min_child_weight : float, default=5.0
-        Least weight of a leaf, in rows. From 0 to 1e+12.
+        Minimum weight of a leaf: the total weight of its rows. Increase it against overfitting and for smaller
+        models. From 0 to 1e+12.
     max_leaf_nodes : int or None, default=None
-        Most leaves, cut back to by weakest links; None: no limit. From 1 to 1e+06.
+        Maximum number of leaves of a tree, which is pruned to this size. Reduce it for a tree that is easier to
+        read; None: no limit. From 1 to 1e+06.
     ccp_alpha : float or None, default=None
-        Part of the root's loss that a split must take away for every leaf it adds; None: chosen by cross-
-        validation. From 0 to 1.
+        Strength of cost-complexity pruning: the reduction of the loss that each additional leaf must bring, as a
+        fraction of the loss of the root. Larger values make smaller trees; None: chosen by cross-validation. From 0
+        to 1.
     max_bins : int, default=255
-        Most bins of a column. From 2 to 255.
+        Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser. From 2 to 255.
     n_members : int, default=10
-        Members: draws of what the leaves hold. From 1 to 1000.
+        Number of ensemble members: posterior draws of the leaf values. More members estimate knowledge uncertainty
+        better. From 1 to 1000.
     min_scale : float or None, default=None
-        Least standard deviation, in units of the target's; None: 0.001, or half the target's resolution. From 1e-06
-        to 10.
+        Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
+        the resolution of a rounded target. From 1e-06 to 10.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1602,21 +1768,25 @@ class TreeClassifier(Classifier):
     Parameters
     ----------
     max_depth : int, default=30
-        Levels that the tree may grow before it is pruned. From 0 to 1000.
+        Maximum depth of a tree, before it is pruned. From 0 to 1000.
     min_child_weight : float, default=5.0
-        Least weight of a leaf, in rows. From 0 to 1e+12.
+        Minimum weight of a leaf: the total weight of its rows. Increase it against overfitting and for smaller
+        models. From 0 to 1e+12.
     max_leaf_nodes : int or None, default=None
-        Most leaves, cut back to by weakest links; None: no limit. From 1 to 1e+06.
+        Maximum number of leaves of a tree, which is pruned to this size. Reduce it for a tree that is easier to
+        read; None: no limit. From 1 to 1e+06.
     ccp_alpha : float or None, default=None
-        Part of the root's loss that a split must take away for every leaf it adds; None: chosen by cross-
-        validation. From 0 to 1.
+        Strength of cost-complexity pruning: the reduction of the loss that each additional leaf must bring, as a
+        fraction of the loss of the root. Larger values make smaller trees; None: chosen by cross-validation. From 0
+        to 1.
     max_bins : int, default=255
-        Most bins of a column. From 2 to 255.
+        Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser. From 2 to 255.
     n_members : int, default=10
-        Members: draws of what the leaves hold. From 1 to 1000.
+        Number of ensemble members: posterior draws of the leaf values. More members estimate knowledge uncertainty
+        better. From 1 to 1000.
     min_scale : float or None, default=None
-        Least standard deviation, in units of the target's; None: 0.001, or half the target's resolution. From 1e-06
-        to 10.
+        Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
+        the resolution of a rounded target. From 1e-06 to 10.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
