@@ -16,7 +16,7 @@ mod streams {
     /// Growing the full tree.
     pub(super) const TREE: u64 = 0;
     /// Assignment of the rows to the folds of the cross-validation.
-    pub(super) const FOLDS: u64 = 1;
+    pub(super) const FOLDS: u64 = 4;
     /// Growing the tree of each fold.
     pub(super) const FOLD_TREES: u64 = 2;
     /// Posterior draws of the leaves.
