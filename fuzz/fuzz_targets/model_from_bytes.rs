@@ -14,9 +14,9 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let _ = softwood::model_from_bytes(bytes);
+    let _ = softwood::from_bytes(bytes);
     let mut sealed = b"SOFTWOOD\x01\0\0\0".to_vec();
     sealed.extend(crc32(bytes).to_le_bytes());
     sealed.extend(bytes);
-    let _ = softwood::model_from_bytes(&sealed);
+    let _ = softwood::from_bytes(&sealed);
 });

@@ -2,6 +2,7 @@
 //! `commands`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -63,6 +64,12 @@ pub(crate) struct FitArgs {
     /// Validation set for early stopping and model selection (default: a part of DATA).
     #[arg(long, value_name = "FILE")]
     pub(crate) valid: Option<PathBuf>,
+    /// Stop the fit after this time and keep the best model so far.
+    ///
+    /// Reading DATA does not count. The model of a stopped fit may have fewer members or trees than
+    /// its parameters say, and differs from run to run.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) time_limit: Option<Duration>,
     #[command(flatten)]
     pub(crate) run: RunArgs,
     #[command(flatten)]
@@ -338,6 +345,14 @@ fn seed(text: &str) -> Result<u64, String> {
     text.trim()
         .parse()
         .map_err(|_| format!("expected an integer from 0 to {}", u64::MAX))
+}
+
+/// A positive number of seconds.
+fn seconds(text: &str) -> std::result::Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "expected a positive number of seconds".to_owned())
 }
 
 fn level(text: &str) -> Result<f64, String> {

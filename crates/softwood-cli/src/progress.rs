@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use softwood::{Error, Observer, Progress, Result};
+use softwood::observer::{Event, Observer, Stop};
+use softwood::{Error, Result};
 
 /// Set by the first Ctrl-C.
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -75,15 +76,15 @@ impl Bar {
         Ok(())
     }
 
-    fn show(&self, progress: &Progress<'_>) {
+    fn show(&self, event: &Event<'_>) {
         if !self.counts_folds {
-            self.enter_stage(progress.stage);
+            self.enter_stage(event.stage);
         }
-        if !self.counts_folds || progress.stage == FOLDS {
-            self.line.set_length(progress.total as u64);
-            self.line.set_position(progress.done as u64);
+        if !self.counts_folds || event.stage == FOLDS {
+            self.line.set_length(event.total as u64);
+            self.line.set_position(event.done as u64);
         }
-        self.line.set_message(self.describe(progress));
+        self.line.set_message(self.describe(event));
     }
 
     /// Restarts the bar if a new stage begins: the count and the remaining time are those of a
@@ -99,16 +100,16 @@ impl Bar {
         }
     }
 
-    fn describe(&self, progress: &Progress<'_>) -> String {
+    fn describe(&self, event: &Event<'_>) -> String {
         let part = |name: &str, value: Option<f64>| {
             value.map_or_else(String::new, |value| format!("  {name} {value:.4}"))
         };
-        let stage = if self.counts_folds && progress.stage != FOLDS {
-            format!("  {} {}/{}", progress.stage, progress.done, progress.total)
+        let stage = if self.counts_folds && event.stage != FOLDS {
+            format!("  {} {}/{}", event.stage, event.done, event.total)
         } else {
             String::new()
         };
-        stage + &part("ELBO", progress.elbo) + &part("validation", progress.held_out)
+        stage + &part("ELBO", event.elbo) + &part("validation", event.held_out)
     }
 }
 
@@ -119,12 +120,12 @@ impl Drop for Bar {
 }
 
 impl Observer for Bar {
-    fn step(&self, progress: &Progress<'_>) -> ControlFlow<()> {
+    fn on_event(&self, event: &Event<'_>) -> ControlFlow<Stop> {
         if !self.line.is_hidden() {
-            self.show(progress);
+            self.show(event);
         }
         if is_stopped() {
-            return ControlFlow::Break(());
+            return ControlFlow::Break(Stop::Discard);
         }
         ControlFlow::Continue(())
     }

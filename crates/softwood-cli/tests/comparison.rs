@@ -5,9 +5,9 @@
 use std::path::Path;
 
 use serde_json::json;
-use softwood::{
-    Dataset, Distribution, Family, Key, NoObserver, Pool, Roles, Run, Target, Values, score,
-};
+use softwood::data::{Target, Values};
+use softwood::evaluate::score;
+use softwood::{Dataset, Distribution, Family, Key, Pool, Roles, Run};
 use softwood_io::{ReadOptions, read_table};
 
 /// Data sets, and the margin in nats by which the mean log-likelihood of a short fit must exceed
@@ -45,17 +45,11 @@ fn vst(train: &Dataset, test: &Dataset) -> f64 {
     let params = json!({"max_depth": 3, "leaf_mixing": "blend", "scaling": "standard", "rotation": "none",
                         "n_epochs": 200, "n_fits": 1, "n_members": 50});
     let pool = Pool::new(2).unwrap();
-    let run = Run {
-        key: Key::from_seed(0),
-        pool: &pool,
-        observer: &NoObserver,
-        held_out: None,
-        warm_start: None,
-    };
+    let run = Run::new(Key::from_seed(0), &pool);
     let model = Family::Vst
         .params_from_json(&params.to_string())
         .unwrap()
-        .fit(train, &run)
+        .fit_with(train, &run)
         .unwrap();
     let predictive = Distribution::new(model.as_ref(), test.features(), &pool).unwrap();
     score(&predictive, test.target(), None).unwrap().values["log_likelihood"]

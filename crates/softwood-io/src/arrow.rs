@@ -8,7 +8,8 @@ use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, Float64Array, LargeStringArray, RecordBatch, StringArray};
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
-use softwood::{Column, Error, Result, Table, Values};
+use softwood::data::Values;
+use softwood::{Column, Error, Result, Table};
 
 use crate::category_builder::CategoryBuilder;
 use crate::cell::{Cell, parse_cell, quote_cell};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use softwood::{MISSING, Values};
+use softwood::data::{MISSING, Values};
 
 /// Category names seen so far and the codes of the cells.
 #[derive(Debug, Default)]

@@ -237,7 +237,7 @@ impl CellCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use softwood::Values;
+    use softwood::data::Values;
 
     fn build(rule: KindRule, texts: &[&str]) -> Result<ColumnOutcome> {
         let mut builder = ColumnBuilder::new("x", rule);

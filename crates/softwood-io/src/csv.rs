@@ -3,7 +3,8 @@
 use std::io::{self, Read, Write};
 
 use csv::{ByteRecord, Reader, ReaderBuilder, WriterBuilder};
-use softwood::{Column, Error, Result, Table, Values};
+use softwood::data::Values;
+use softwood::{Column, Error, Result, Table};
 
 use crate::cell::quote_cell;
 use crate::column_builder::{CellPlace, ColumnBuilder, ColumnOutcome};

@@ -1,6 +1,7 @@
 //! Options for reading a table: the delimiter and the kinds of the columns.
 
-use softwood::{Error, FieldKind, Result, Schema, Table, Task};
+use softwood::data::{FieldKind, Schema, Task};
+use softwood::{Error, Result, Table};
 
 /// How to read a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,7 +54,8 @@ impl ReadOptions {
             .fields
             .iter()
             .partition(|field| field.kind == FieldKind::Numeric);
-        let names = |fields: Vec<&softwood::Field>| fields.iter().map(|f| f.name.clone()).collect();
+        let names =
+            |fields: Vec<&softwood::data::Field>| fields.iter().map(|f| f.name.clone()).collect();
         let mut options = Self {
             categorical: names(categorical),
             numeric: names(numeric),

@@ -21,7 +21,7 @@ use crate::source::io_problem;
 /// the suffix ends in `.gz`; `-` is CSV on standard output, where a closed pipe is not an error.
 /// Writing is atomic: the file appears complete or not at all.
 ///
-/// Missing cells and unseen categories ([`softwood::UNSEEN`]) are empty in text and null elsewhere.
+/// Missing cells and unseen categories ([`softwood::data::UNSEEN`]) are empty in text and null elsewhere.
 ///
 /// # Errors
 /// When the suffix is unknown, the folder does not exist, the path is a directory, or the system

@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use softwood::{Column, Table, Values};
+use softwood::data::Values;
+use softwood::{Column, Table};
 use softwood_io::{ReadOptions, read_csv, read_table, write_table};
 
 const SUFFIXES: [&str; 9] = [

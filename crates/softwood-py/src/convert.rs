@@ -5,7 +5,8 @@ use std::sync::Arc;
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
-use softwood::{Column, Table, Values};
+use softwood::data::Values;
+use softwood::{Column, Table};
 
 use crate::errors::to_python;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use softwood::{Distribution, Key, Model, Pool, Result, Table, model_from_bytes, model_to_bytes};
+use softwood::{Distribution, Key, Model, Pool, Result, Table, from_bytes};
 
 use crate::convert::{DrawCount, RawTable, matrix, to_raw, vector};
 use crate::errors::to_python;
@@ -34,6 +34,24 @@ impl PyDistribution {
             table,
             n_threads,
         })
+    }
+
+    /// Number of values that a member predicts for a row.
+    fn n_outputs(&self) -> usize {
+        self.model.schema().classes().map_or(1, <[String]>::len)
+    }
+
+    /// The model of `other`: that of `self` if both are copies of one model, as after pickling.
+    fn model_of<'a>(&'a self, other: &'a Self) -> &'a dyn Model {
+        let is_copy = || {
+            Arc::ptr_eq(&self.model, &other.model)
+                || self.model.to_bytes() == other.model.to_bytes()
+        };
+        if is_copy() {
+            &*self.model
+        } else {
+            &*other.model
+        }
     }
 
     /// Computes something from the distribution. The threads end with the computation, so that a
@@ -81,13 +99,13 @@ impl PyDistribution {
         table: RawTable<'_>,
         n_threads: usize,
     ) -> PyResult<Self> {
-        let model = outside_gil(py, || model_from_bytes(model))?;
+        let model = outside_gil(py, || from_bytes(model))?;
         Self::new(Arc::from(model), table.into_table()?, n_threads)
     }
 
     /// A distribution is pickled as the bytes of the model file and the rows.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
-        let model = PyBytes::new(py, &model_to_bytes(&self.model.record()));
+        let model = PyBytes::new(py, &self.model.to_bytes());
         let columns = self.table.columns().iter().map(|column| to_raw(py, column));
         let columns = columns.collect::<PyResult<_>>()?;
         let restore = py.get_type::<Self>().getattr("restore")?;
@@ -100,7 +118,7 @@ impl PyDistribution {
         let moments = self.compute(py, |dist| dist.moments())?;
         let found = PyDict::new(py);
         found.set_item("mean", vector(py, moments.mean))?;
-        found.set_item("std", vector(py, moments.sd))?;
+        found.set_item("std", vector(py, moments.std))?;
         found.set_item("total", vector(py, moments.variance.total))?;
         found.set_item("data", vector(py, moments.variance.data))?;
         found.set_item("knowledge", vector(py, moments.variance.knowledge))?;
@@ -143,9 +161,9 @@ impl PyDistribution {
     }
 
     /// Log density of each row at `y`.
-    fn log_density<'py>(&self, py: Python<'py>, y: PyReadonlyArray1<'_, f64>) -> PyVector<'py> {
+    fn logpdf<'py>(&self, py: Python<'py>, y: PyReadonlyArray1<'_, f64>) -> PyVector<'py> {
         let y = y.as_array().to_vec();
-        Ok(vector(py, self.compute(py, |dist| dist.log_density(&y))?))
+        Ok(vector(py, self.compute(py, |dist| dist.logpdf(&y))?))
     }
 
     /// Continuous ranked probability score (CRPS) of each row at `y`.
@@ -161,11 +179,60 @@ impl PyDistribution {
         matrix(py, values, [self.table.n_rows(), n])
     }
 
-    /// Conditional means of `n` sampled members, each used for all rows (rows x n).
+    /// Conditional means of `n` sampled members, each used for all rows (rows x n), or their class
+    /// probabilities (rows x (n x classes)).
     fn sample_functions<'py>(&self, py: Python<'py>, n: DrawCount, seed: u64) -> PyMatrix<'py> {
         let DrawCount(n) = n;
         let values = self.compute(py, |dist| dist.sample_functions(n, Key::from_seed(seed)))?;
-        matrix(py, values, [self.table.n_rows(), n])
+        matrix(py, values, [self.table.n_rows(), n * self.n_outputs()])
+    }
+
+    /// Conditional means of all members (rows x members), or their class probabilities (rows x
+    /// (members x classes)).
+    fn members<'py>(&self, py: Python<'py>) -> PyMatrix<'py> {
+        let values = self.compute(py, |dist| dist.members())?;
+        let width = self.model.n_members() * self.n_outputs();
+        matrix(py, values, [self.table.n_rows(), width])
+    }
+
+    /// The prediction minus that of `other`, which is of the same model for as many rows: mean,
+    /// standard deviation and quantiles over the members (rows x outputs, rows x outputs, rows x
+    /// (outputs x levels)), and the mean over the rows for each member (members x outputs).
+    fn contrast<'py>(
+        &self,
+        py: Python<'py>,
+        other: &Self,
+        levels: PyReadonlyArray1<'_, f64>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let levels = levels.as_array().to_vec();
+        let contrast = self.compute(py, |dist| {
+            let pool = Pool::new(1)?;
+            let other = Distribution::borrowing(self.model_of(other), &other.table, &pool)?;
+            dist.contrast(&other, &levels)
+        })?;
+        let (n_rows, n) = (self.table.n_rows(), contrast.n_outputs);
+        let found = PyDict::new(py);
+        found.set_item("mean", matrix(py, contrast.mean, [n_rows, n])?)?;
+        found.set_item("std", matrix(py, contrast.std, [n_rows, n])?)?;
+        let shape = [n_rows, n * levels.len()];
+        found.set_item("quantiles", matrix(py, contrast.quantiles, shape)?)?;
+        let shape = [self.model.n_members(), n];
+        found.set_item("member_means", matrix(py, contrast.member_means, shape)?)?;
+        Ok(found)
+    }
+
+    /// Class probabilities (rows x classes), index of the most probable class, and entropies of each
+    /// row, in one pass over the model.
+    fn class_summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let summary = self.compute(py, |dist| dist.class_summary())?;
+        let found = PyDict::new(py);
+        let shape = [self.table.n_rows(), self.n_outputs()];
+        found.set_item("probabilities", matrix(py, summary.probabilities, shape)?)?;
+        found.set_item("labels", vector(py, summary.labels))?;
+        found.set_item("total", vector(py, summary.uncertainty.total))?;
+        found.set_item("data", vector(py, summary.uncertainty.data))?;
+        found.set_item("knowledge", vector(py, summary.uncertainty.knowledge))?;
+        Ok(found)
     }
 
     /// Class probabilities of each row (rows x classes).

@@ -1,13 +1,16 @@
 //! Fitting: families, parameters and labelled tables from Python to the library.
 
+use std::time::Duration;
+
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
-use softwood::{
-    Column, Dataset, Family, Key, Labels, Pool, Result, Run, Schema, Table, Target, Task, Values,
-};
+use softwood::data::{Labels, Schema, Target, Task, Values};
+use softwood::observer::{Observer, Observers, TimeLimit};
+use softwood::{Column, Dataset, Family, Key, Pool, Result, Run, Table};
 
+use crate::callback::Callback;
 use crate::convert::{RawColumn, RawTable};
 use crate::errors::to_python;
 use crate::interrupt::interruptible;
@@ -42,6 +45,11 @@ pub(crate) struct LabelledTable<'py> {
 }
 
 impl LabelledTable<'_> {
+    /// A training set with a schema of its own.
+    pub(crate) fn into_training_set(self) -> PyResult<Dataset> {
+        self.into_rows()?.into_training_set().map_err(to_python)
+    }
+
     fn into_rows(self) -> PyResult<LabelledRows> {
         let unknown = |error: serde_json::Error| PyValueError::new_err(error.to_string());
         Ok(LabelledRows {
@@ -104,6 +112,23 @@ pub(crate) struct FitRun<'py> {
     validation: Option<LabelledTable<'py>>,
     /// A fitted model to train further.
     warm_start: Option<Bound<'py, PyModel>>,
+    /// Seconds after which the fit stops and keeps the best model so far.
+    time_limit: Option<f64>,
+    /// A function that receives every event and returns whether to stop.
+    callback: Option<Bound<'py, PyAny>>,
+    /// Whether events carry a model of the present state of the fit.
+    with_snapshots: bool,
+}
+
+fn duration(seconds: f64) -> PyResult<Duration> {
+    let positive = Some(seconds).filter(|seconds| *seconds > 0.0);
+    positive
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "time_limit = {seconds}: expected a positive number of seconds"
+            ))
+        })
 }
 
 /// Fits a model of a family; `params` is a JSON object.
@@ -124,20 +149,26 @@ pub(crate) fn fit(
         Some(earlier) => rows.into_dataset(earlier.schema()),
     };
     let data = data.map_err(to_python)?;
-    let record = earlier.map(|earlier| earlier.record());
     let validation = run.validation.map(LabelledTable::into_rows).transpose()?;
     let validation = validation.map(|rows| rows.into_dataset(data.schema()));
     let validation = validation.transpose().map_err(to_python)?;
     let (seed, n_threads) = (run.seed, run.n_threads);
-    let model = interruptible(py, |observer| {
-        let run = Run {
-            key: Key::from_seed(seed),
-            pool: &Pool::new(n_threads)?,
-            observer,
-            held_out: validation.as_ref(),
-            warm_start: record.as_ref(),
-        };
-        spec.fit(&data, &run)
-    })?;
-    Ok(PyModel::new(model))
+    let limit = run.time_limit.map(duration).transpose()?;
+    let callback = (run.callback).map(|call| Callback::new(call.unbind(), run.with_snapshots));
+    let model = interruptible(py, |interrupt| {
+        let limit = limit.map(TimeLimit::new);
+        let mut observers = vec![interrupt];
+        observers.extend(limit.as_ref().map(|limit| limit as &dyn Observer));
+        observers.extend(callback.as_ref().map(|callback| callback as &dyn Observer));
+        let observers = Observers(observers);
+        let pool = Pool::new(n_threads)?;
+        let mut run = Run::new(Key::from_seed(seed), &pool).observer(&observers);
+        run.held_out = validation.as_ref();
+        run.warm_start = earlier;
+        spec.fit_with(&data, &run)
+    });
+    match callback.and_then(|callback| callback.take_exception()) {
+        Some(exception) => Err(exception),
+        None => Ok(PyModel::new(model?)),
+    }
 }

@@ -7,7 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use softwood::{Observer, Progress, Result};
+use softwood::Result;
+use softwood::observer::{Event, Observer, Stop};
 
 use crate::errors::to_python;
 
@@ -70,9 +71,9 @@ fn run_on_worker<T: Send>(
 struct StopFlag(AtomicBool);
 
 impl Observer for StopFlag {
-    fn step(&self, _: &Progress<'_>) -> ControlFlow<()> {
+    fn on_event(&self, _: &Event<'_>) -> ControlFlow<Stop> {
         if self.0.load(Ordering::Relaxed) {
-            ControlFlow::Break(())
+            ControlFlow::Break(Stop::Discard)
         } else {
             ControlFlow::Continue(())
         }

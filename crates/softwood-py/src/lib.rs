@@ -10,9 +10,11 @@
     reason = "a method path of `Distribution` is not general over its lifetime"
 )]
 
+mod callback;
 mod convert;
 mod distribution;
 mod errors;
+mod evaluate;
 mod fit;
 mod interrupt;
 mod model;
@@ -21,7 +23,11 @@ mod model;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
+    use crate::callback::PyEvent;
+    #[pymodule_export]
     use crate::distribution::PyDistribution;
+    #[pymodule_export]
+    use crate::evaluate::evaluate;
     #[pymodule_export]
     use crate::fit::{families, fit, former_names};
     #[pymodule_export]

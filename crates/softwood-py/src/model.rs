@@ -8,10 +8,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Value, json};
-use softwood::{
-    Distribution, Key, Model, PermutationOptions, Pool, importances, model_from_bytes,
-    model_to_bytes, ood, read_model, write_model,
-};
+use softwood::evaluate::{ood, score};
+use softwood::explain::{PermutationOptions, importances};
+use softwood::{Distribution, Key, Model, Pool, from_bytes, load};
 
 use crate::convert::{RawColumn, RawTable, vector};
 use crate::distribution::PyDistribution;
@@ -57,23 +56,23 @@ impl PyModel {
     /// Reads a model file.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        outside_gil(py, || read_model(&path)).map(Self::new)
+        outside_gil(py, || load(&path)).map(Self::new)
     }
 
     /// Writes a model file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        outside_gil(py, || write_model(&path, &self.model.record()))
+        outside_gil(py, || self.model.save(&path))
     }
 
     /// Reads a model from the bytes of a model file.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
-        outside_gil(py, || model_from_bytes(bytes)).map(Self::new)
+        outside_gil(py, || from_bytes(bytes)).map(Self::new)
     }
 
     /// The bytes of the model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &model_to_bytes(&self.model.record()))
+        PyBytes::new(py, &self.model.to_bytes())
     }
 
     /// A model is pickled as the bytes of its file.
@@ -89,7 +88,7 @@ impl PyModel {
     fn describe(&self) -> String {
         let params = serde_json::from_str::<Value>(&self.model.params_json());
         json!({
-            "family": self.model.record().family,
+            "family": self.model.family(),
             "params": params.unwrap_or_default(),
             "schema": self.model.schema(),
             "training": self.model.training(),
@@ -128,6 +127,25 @@ impl PyModel {
             )
         })?;
         Ok(json!(report).to_string())
+    }
+
+    /// Scores of the predictions on labelled rows, as JSON.
+    fn score(
+        &self,
+        py: Python<'_>,
+        table: RawTable<'_>,
+        target: RawColumn,
+        n_threads: usize,
+    ) -> PyResult<String> {
+        let table = table.into_table()?;
+        let target = target_of(self.model.schema(), target.into_column()).map_err(to_python)?;
+        let scores = interruptible(py, |observer| {
+            let pool = Pool::new(n_threads)?;
+            let distribution = Distribution::new(&*self.model, &table, &pool)?;
+            let target_sd = self.model.training().target_sd;
+            score(&distribution.observed_by(observer), &target, target_sd)
+        })?;
+        Ok(json!(scores).to_string())
     }
 
     /// Total gain of the splits on each column, as a fraction of the sum; none if the family does

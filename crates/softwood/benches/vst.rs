@@ -9,9 +9,10 @@
 
 use std::hint::black_box;
 
+use softwood::models::{LeafMixing, Rotation, Scaling, VstParams};
 use softwood::{
-    Column, Dataset, Distribution, Fit, Key, LeafMixing, NoObserver, Pool, ProbeShape, ProbeTrees,
-    Roles, Rotation, Run, Scaling, StepProbe, Table, VstParams,
+    Column, Dataset, Distribution, Fit, Key, Pool, ProbeShape, ProbeTrees, Roles, Run, StepProbe,
+    Table,
 };
 
 /// Runs all parts, or those named on the command line:
@@ -118,17 +119,11 @@ fn prediction() {
     println!("three quantiles:              {quantiles:.3} s");
 }
 
-fn fit(params: &VstParams, data: &Dataset) -> softwood::Vst {
+fn fit(params: &VstParams, data: &Dataset) -> softwood::models::Vst {
     let pool = Pool::new(1).expect("one thread needs no system call");
-    let run = Run {
-        key: Key::from_seed(0),
-        pool: &pool,
-        observer: &NoObserver,
-        held_out: None,
-        warm_start: None,
-    };
+    let run = Run::new(Key::from_seed(0), &pool);
     params
-        .fit(data, &run)
+        .fit_with(data, &run)
         .expect("the generated table can be fitted")
 }
 

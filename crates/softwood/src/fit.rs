@@ -1,6 +1,8 @@
 //! The interface that every model family implements for fitting: parameters and data go in, a
 //! fitted model comes out.
 
+use std::any::Any;
+
 use serde_json::Value;
 
 use crate::data::dataset::Dataset;
@@ -14,7 +16,18 @@ use crate::rng::Key;
 use crate::store::record::Record;
 
 /// Settings of one fit besides its parameters and data.
+///
+/// ```
+/// use softwood::{Key, Pool, Run};
+/// use softwood::observer::TimeLimit;
+///
+/// let pool = Pool::new(2)?;
+/// let limit = TimeLimit::new(std::time::Duration::from_secs(60));
+/// let run = Run::new(Key::from_seed(7), &pool).observer(&limit);
+/// # Ok::<(), softwood::Error>(())
+/// ```
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct Run<'a> {
     /// Root key of all random streams of the fit.
     pub key: Key,
@@ -27,7 +40,7 @@ pub struct Run<'a> {
     pub held_out: Option<&'a Dataset>,
     /// Fitted model of the same family to continue training from; families without warm starts
     /// return an error.
-    pub warm_start: Option<&'a Record>,
+    pub warm_start: Option<&'a dyn Model>,
 }
 
 impl<'a> Run<'a> {
@@ -39,6 +52,48 @@ impl<'a> Run<'a> {
             observer: &NoObserver,
             held_out: None,
             warm_start: None,
+        }
+    }
+
+    /// Sets the observer, which receives events and may stop the fit.
+    #[must_use]
+    pub fn observer(self, observer: &'a dyn Observer) -> Self {
+        Self { observer, ..self }
+    }
+
+    /// Sets the validation set for early stopping and model selection.
+    #[must_use]
+    pub fn held_out(self, data: &'a Dataset) -> Self {
+        Self {
+            held_out: Some(data),
+            ..self
+        }
+    }
+
+    /// Sets the fitted model that training continues from.
+    #[must_use]
+    pub fn warm_start(self, model: &'a dyn Model) -> Self {
+        Self {
+            warm_start: Some(model),
+            ..self
+        }
+    }
+
+    /// The fitted model that training continues from, as the type of its family.
+    ///
+    /// # Errors
+    /// When it is a model of another family.
+    pub(crate) fn fitted<M: Model>(&self, family: &str) -> Result<Option<&'a M>> {
+        let Some(model) = self.warm_start else {
+            return Ok(None);
+        };
+        let fitted = (model as &dyn Any).downcast_ref();
+        match fitted.filter(|_| model.family() == family) {
+            Some(fitted) => Ok(Some(fitted)),
+            None => Err(Error::Parameters(vec![format!(
+                "a warm start of `{family}` needs a `{family}` model, and this one is a `{}`",
+                model.family()
+            )])),
         }
     }
 }
@@ -73,15 +128,23 @@ pub trait Fit: Params {
     /// When the data cannot be used, the observer stops the fit, or training diverges.
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Self::Fitted>;
 
+    /// Fits with seed 0 on all threads of the machine; [`Fit::fit_with`] takes other settings.
+    ///
+    /// # Errors
+    /// As [`Fit::fit_with`].
+    fn fit(&self, data: &Dataset) -> Result<Self::Fitted> {
+        self.fit_with(data, &Run::new(Key::from_seed(0), &Pool::new(0)?))
+    }
+
     /// Checks the parameters and the data, then fits.
     ///
     /// # Errors
     /// As [`Fit::learn`], and when a parameter is outside its range.
-    fn fit(&self, data: &Dataset, run: &Run<'_>) -> Result<Self::Fitted> {
+    fn fit_with(&self, data: &Dataset, run: &Run<'_>) -> Result<Self::Fitted> {
         let params = self.clone().check()?;
         data.check_fit()?;
         if let (Some(fitted), false) = (run.warm_start, Self::SUPPORTS_WARM_START) {
-            return Err(no_warm_start(&fitted.family));
+            return Err(no_warm_start(fitted.family()));
         }
         Self::learn(&params, data, run)
     }
@@ -92,20 +155,6 @@ pub(crate) fn no_warm_start(family: &str) -> Error {
     Error::Parameters(vec![format!(
         "a `{family}` model cannot be trained further; fit it to all rows"
     )])
-}
-
-/// Returns an error unless the record holds a model of `family`.
-///
-/// # Errors
-/// When the record holds a model of another family.
-pub(crate) fn check_same_family(family: &str, record: &Record) -> Result<()> {
-    if record.family == family {
-        return Ok(());
-    }
-    Err(Error::Parameters(vec![format!(
-        "a warm start of `{family}` needs a `{family}` model, and this one is a `{}`",
-        record.family
-    )]))
 }
 
 /// Returns an error unless the data have the columns, categories and classes of the fitted model,

@@ -9,10 +9,8 @@
 //! the model's prediction for a table.
 //!
 //! ```
-//! use softwood::{
-//!     Column, Dataset, Distribution, Fit, Key, Pool, Model, Roles, Run, Table, VstParams,
-//!     read_model, write_model,
-//! };
+//! use softwood::models::VstParams;
+//! use softwood::{Column, Dataset, Fit, Model, Roles, Table};
 //!
 //! // 200 rows: a sine, and a deviation that repeats every 19 rows
 //! let x: Vec<f64> = (0..200).map(|row| f64::from(row) / 50.0 - 2.0).collect();
@@ -22,13 +20,11 @@
 //!
 //! // parameters are plain fields; a field that is not set keeps its default
 //! let params = VstParams { max_depth: Some(2), n_epochs: Some(60), ..VstParams::default() };
-//! let pool = Pool::new(0)?;
-//! let run = Run::new(Key::from_seed(0), &pool);
-//! let model = params.fit(&data, &run)?;
+//! let model = params.fit(&data)?;
 //!
 //! // one row inside the range of the training rows, one far outside
 //! let rows = Table::new(vec![Column::numeric("x", vec![0.5, 8.0])])?;
-//! let prediction = Distribution::new(&model, &rows, &pool)?;
+//! let prediction = model.predict(&rows)?;
 //! let mean = prediction.mean()?;
 //! let interval = prediction.interval(0.9)?; // rows x 2: lower end, upper end
 //! assert!(interval[0] < mean[0] && mean[0] < interval[1]);
@@ -40,90 +36,64 @@
 //!
 //! // a model that is read from a file predicts the same bits
 //! let path = std::env::temp_dir().join(format!("softwood-front-page-{}.softwood", std::process::id()));
-//! write_model(&path, &model.record())?;
-//! let loaded = read_model(&path)?;
-//! assert_eq!(Distribution::new(loaded.as_ref(), &rows, &pool)?.mean()?, mean);
+//! model.save(&path)?;
+//! let loaded = softwood::load(&path)?;
+//! assert_eq!(loaded.predict(&rows)?.mean()?, mean);
 //! # std::fs::remove_file(&path).ok();
 //! # Ok::<(), softwood::Error>(())
 //! ```
 //!
+//! `params.fit(&data)` uses seed 0 and all threads. [`Fit::fit_with`] takes a [`Run`]: random key,
+//! thread pool, observer, validation set, and a fitted model to continue from.
+//!
 //! # Where to look
 //!
-//! - tables: [`Table`], [`Column`], [`Schema`]; the crate `softwood-io` reads and writes table
+//! - [`data`]: tables, columns, schemas, datasets; the crate `softwood-io` reads and writes table
 //!   files
-//! - model families: [`Family`] lists them; each has a parameter type such as [`VstParams`], whose
-//!   page describes the model and whose fields are its parameters
-//! - predictions: [`Distribution`] for moments, quantiles, densities, samples, class probabilities
-//! - scores: [`score()`] of one prediction, [`evaluate()`] of model families by a [`Protocol`],
-//!   [`ood()`] for out-of-domain detection
-//! - explanations: permutation [`importances()`] of columns, [`Model::gains`] of splits,
-//!   [`Model::tree_export`] of a single tree
-//! - progress, time limits and early cancellation: [`Observer`]
-//! - model files: [`write_model`], [`read_model`]; in memory: [`model_to_bytes`],
-//!   [`model_from_bytes`]
+//! - [`models`]: the families; each has a parameter type such as [`models::VstParams`], whose page
+//!   describes the model and whose fields are its parameters; [`Family`] lists them
+//! - [`distribution`]: predictions: moments, quantiles, densities, samples, class probabilities,
+//!   contrasts of two tables
+//! - [`mod@evaluate`]: scores of one prediction, protocols that compare families, out-of-domain
+//!   detection
+//! - [`explain`]: permutation importances of columns, export of a single tree; [`Model::gains`]
+//! - [`observer`]: progress, time limits, checkpoints and cancellation
+//! - [`Model::save`] and [`load`]: model files; [`Model::to_bytes`] and [`from_bytes`]: in memory
 //!
 //! The same seed, data and version give the same bits on any number of threads.
 
 mod boosting;
-mod data;
-mod distribution;
+pub mod data;
+pub mod distribution;
 mod error;
-mod evaluate;
-mod explain;
+pub mod evaluate;
+pub mod explain;
 mod fit;
 mod inference;
 mod likelihood;
-mod model;
-mod models;
+pub mod model;
+pub mod models;
 mod numerics;
-mod observer;
+pub mod observer;
 mod par;
-mod params;
+pub mod params;
 mod predictive;
 mod rng;
 mod score;
 mod soft;
-mod store;
+mod stop;
+pub mod store;
 mod trees;
 mod variational;
 
-pub use data::column::{Column, MISSING, UNSEEN, Values};
-pub use data::dataset::{Dataset, MIN_ROWS, Roles};
-pub use data::encoding::{Rotation, Scaling};
-pub use data::schema::{Field, FieldKind, Labels, Schema, Task};
-pub use data::table::{Rows, Table};
-pub use data::target::Target;
+pub use data::{Column, Dataset, Roles, Table};
 pub use distribution::Distribution;
 pub use error::{Error, Result};
-pub use evaluate::ood::{Ood, Separation, ood};
-pub use evaluate::protocol::{Protocol, Split};
-pub use evaluate::report::{FoldReport, ModelReport, Report};
-pub use evaluate::run::evaluate;
-pub use evaluate::scores::{Scores, score};
-pub use explain::permutation_importance::{
-    ColumnImportance, Estimate, Importances, PermutationOptions, importances,
-};
-pub use explain::tree_export::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
 pub use fit::{Fit, Run};
-pub use likelihood::NoiseModel;
-pub use model::{CurvePoint, CurveUnit, MemberReport, Model, OutputSpread, Training, Trial};
-pub use models::boosting::{Boosted, GrowPolicy, LangevinNoise, SgbParams, SglbParams};
-pub use models::file::{model_from_bytes, model_to_bytes, read_model, write_model};
-pub use models::forest::{Forest, ForestParams};
-pub use models::registry::{Family, ModelSpec};
-pub use models::tree::{Tree, TreeParams};
-pub use models::vsgbm::{NoiseUpdate, Residuals, Vsgbm, VsgbmParams};
-pub use models::vst::{Vst, VstParams};
-pub use observer::{NoObserver, Observer, Progress};
+pub use model::Model;
+pub use models::{Family, ModelSpec, from_bytes, load};
 pub use par::Pool;
-pub use params::{
-    Checked, ClassWeight, Directions, ParamKind, ParamSpec, ParamValue, Params, WeightRule,
-};
-pub use predictive::block::{Block, Head, LANES};
-pub use predictive::moments::{Moments, Uncertainty};
 pub use rng::Key;
-pub use store::record::{Array, Record};
-pub use variational::options::{Leaf, LeafMixing, Prior};
 #[cfg(feature = "bench")]
 pub use variational::probe::{ProbeShape, ProbeTrees, StepProbe};
 

@@ -1,15 +1,19 @@
 //! The interface of every fitted model, and the report of its training.
 
+use std::any::Any;
 use std::fmt::Debug;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::data::schema::Schema;
-use crate::data::table::Rows;
+use crate::data::table::{Rows, Table};
+use crate::distribution::Distribution;
 use crate::error::Result;
 use crate::explain::tree_export::TreeExport;
 use crate::predictive::block::{Block, Head};
 use crate::store::record::Record;
+use crate::store::{container, file};
 
 /// One point of the training curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -26,6 +30,7 @@ pub struct CurvePoint {
 
 /// A configuration that model selection tried, with its validation score.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Trial {
     /// The configuration, as shown to users.
     pub what: String,
@@ -36,6 +41,7 @@ pub struct Trial {
 /// Unit of the points of a training curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum CurveUnit {
     /// Epochs; the curve holds the evidence lower bound.
     #[default]
@@ -46,6 +52,7 @@ pub enum CurveUnit {
 
 /// Report of the training of a model.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Training {
     /// Training curve of the final run.
     pub curve: Vec<CurvePoint>,
@@ -62,10 +69,14 @@ pub struct Training {
     /// How much the members differ, for families that report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub members: Option<MemberReport>,
+    /// Whether an observer stopped the fit before its end and kept the model.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_stopped: bool,
 }
 
 /// How much the members of an ensemble differ on a sample of training rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct MemberReport {
     /// Number of members.
     pub n_members: usize,
@@ -85,6 +96,7 @@ pub struct MemberReport {
 /// How much the members differ in one output; variances are means over rows, for a mean in squared
 /// units of the target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct OutputSpread {
     /// Name of the output, as shown to users.
     pub name: String,
@@ -103,8 +115,31 @@ pub struct OutputSpread {
     pub spread: f64,
 }
 
+/// A joint Normal distribution of the means of several rows, in the target's units.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct JointNormal {
+    /// Mean of each row.
+    pub mean: Vec<f64>,
+    /// Covariance matrix (row-major, rows x rows).
+    pub covariance: Vec<f64>,
+}
+
+impl JointNormal {
+    /// A joint Normal distribution.
+    ///
+    /// # Panics
+    /// When the covariance is not a matrix of rows x rows.
+    pub fn new(mean: Vec<f64>, covariance: Vec<f64>) -> Self {
+        assert_eq!(covariance.len(), mean.len() * mean.len());
+        Self { mean, covariance }
+    }
+}
+
 /// A fitted model.
-pub trait Model: Debug + Send + Sync {
+pub trait Model: Any + AsModel + Debug + Send + Sync {
+    /// Name of the family.
+    fn family(&self) -> &'static str;
     /// Columns and task of the model.
     fn schema(&self) -> &Schema;
     /// Shape of the distributions of its members.
@@ -138,5 +173,46 @@ pub trait Model: Debug + Send + Sync {
     /// The tree, for a model that is a single hard tree; `None` otherwise.
     fn tree_export(&self) -> Option<TreeExport> {
         None
+    }
+    /// The joint distribution of the regression function at several rows, for models that have it
+    /// in closed form; `None` for the others, whose members are functions and so describe the
+    /// joint distribution by themselves.
+    ///
+    /// # Errors
+    /// When the rows do not match the schema.
+    fn joint(&self, _rows: &Rows<'_>) -> Result<Option<JointNormal>> {
+        Ok(None)
+    }
+    /// The predictive distribution for the rows of a table, on all threads of the machine; columns
+    /// are matched by name. [`Distribution::new`] takes a thread pool.
+    ///
+    /// # Errors
+    /// When a column is absent or of the wrong kind.
+    fn predict(&self, table: &Table) -> Result<Distribution<'_>> {
+        Distribution::on_all_threads(self.as_model(), table)
+    }
+    /// Writes the model to a file, which [`load`](crate::load) reads; after an error no partial file
+    /// is left.
+    ///
+    /// # Errors
+    /// When the folder does not exist or the file cannot be written.
+    fn save(&self, path: &Path) -> Result<()> {
+        file::write(path, &self.to_bytes())
+    }
+    /// The content of the model's file, which [`from_bytes`](crate::from_bytes) reads.
+    fn to_bytes(&self) -> Vec<u8> {
+        container::to_bytes(&self.record())
+    }
+}
+
+/// Conversion of a model to `&dyn Model`; every model has it.
+pub trait AsModel {
+    /// The model behind its interface.
+    fn as_model(&self) -> &dyn Model;
+}
+
+impl<M: Model> AsModel for M {
+    fn as_model(&self) -> &dyn Model {
+        self
     }
 }

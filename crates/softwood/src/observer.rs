@@ -1,29 +1,102 @@
-//! Observers: callbacks that receive the progress of a fit or a prediction and may stop it.
+//! Observers: callbacks that receive the events of a fit or a prediction and may stop it.
 
+use std::fmt::{self, Debug};
 use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
-/// Progress of a fit or a prediction.
-#[derive(Debug, Clone, Copy)]
-pub struct Progress<'a> {
+use crate::error::Result;
+use crate::model::Model;
+
+pub use crate::stop::Stop;
+
+/// Builds a model from the present state of a fit.
+pub(crate) type TakeSnapshot<'a> = &'a dyn Fn() -> Result<Box<dyn Model>>;
+
+/// A step of a fit or a prediction: an epoch, a boosting round, a tree or a block of rows.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Event<'a> {
     /// Current stage, in a word or two.
     pub stage: &'a str,
-    /// Epochs, boosting rounds or rows done in this stage.
+    /// Epochs, boosting rounds, trees or rows done in this stage.
     pub done: usize,
-    /// Epochs, boosting rounds or rows in this stage in total.
+    /// Epochs, boosting rounds, trees or rows in this stage in total.
     pub total: usize,
+    /// Index of the configuration that model selection tries; `None` outside of model selection.
+    pub trial: Option<usize>,
+    /// Index of the chain, fit or fold that is trained, for ensembles.
+    pub member: Option<usize>,
+    /// Number of trees of this trial or member so far, for families that add trees.
+    pub tree: Option<usize>,
+    /// Number of epochs of this training run so far, for families that train in epochs.
+    pub epoch: Option<usize>,
     /// Evidence lower bound per row in units of the standardised target; `None` for families
     /// without one.
     pub elbo: Option<f64>,
     /// Mean log-likelihood of the validation rows in units of the standardised target; `None`
     /// without a validation set.
     pub held_out: Option<f64>,
+    pub(crate) snapshot: Option<TakeSnapshot<'a>>,
 }
 
-/// Receives progress and may stop the work: for progress bars, time limits and Ctrl-C.
+impl<'a> Event<'a> {
+    /// An event without scores: `done` of `total` steps of a stage.
+    pub fn new(stage: &'a str, done: usize, total: usize) -> Self {
+        Self {
+            stage,
+            done,
+            total,
+            trial: None,
+            member: None,
+            tree: None,
+            epoch: None,
+            elbo: None,
+            held_out: None,
+            snapshot: None,
+        }
+    }
+
+    /// The same event with a function that builds a model from the present state of the fit.
+    pub(crate) fn with_snapshot(self, snapshot: TakeSnapshot<'a>) -> Self {
+        Self {
+            snapshot: Some(snapshot),
+            ..self
+        }
+    }
+
+    /// A model of the present state of the fit, for checkpoints. An ensemble gives a model of the
+    /// member that is being trained. `None` while there is nothing that predicts: in model
+    /// selection, and for families that build a model in one step.
+    ///
+    /// # Errors
+    /// When the state of the fit is no valid model.
+    pub fn snapshot(&self) -> Option<Result<Box<dyn Model>>> {
+        self.snapshot.map(|snapshot| snapshot())
+    }
+}
+
+impl Debug for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event")
+            .field("stage", &self.stage)
+            .field("done", &self.done)
+            .field("total", &self.total)
+            .field("trial", &self.trial)
+            .field("member", &self.member)
+            .field("tree", &self.tree)
+            .field("epoch", &self.epoch)
+            .field("elbo", &self.elbo)
+            .field("held_out", &self.held_out)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Receives events and may stop the work: for progress bars, time limits, checkpoints and Ctrl-C.
 pub trait Observer: Sync {
     /// Called at least once per epoch or round of a fit and once per block of rows of a prediction,
-    /// from any thread. `ControlFlow::Break` stops the work.
-    fn step(&self, progress: &Progress<'_>) -> ControlFlow<()>;
+    /// from any thread. `ControlFlow::Break` stops the work: a fit ends with the best model so far
+    /// or without one, as [`Stop`] says; a prediction ends with an error in both cases.
+    fn on_event(&self, event: &Event<'_>) -> ControlFlow<Stop>;
 }
 
 /// An observer that never stops anything.
@@ -31,7 +104,52 @@ pub trait Observer: Sync {
 pub struct NoObserver;
 
 impl Observer for NoObserver {
-    fn step(&self, _: &Progress<'_>) -> ControlFlow<()> {
+    fn on_event(&self, _: &Event<'_>) -> ControlFlow<Stop> {
         ControlFlow::Continue(())
+    }
+}
+
+/// Several observers as one. All of them receive every event; one that discards the fit prevails
+/// over one that keeps it.
+#[allow(missing_debug_implementations)]
+pub struct Observers<'a>(pub Vec<&'a dyn Observer>);
+
+impl Observer for Observers<'_> {
+    fn on_event(&self, event: &Event<'_>) -> ControlFlow<Stop> {
+        self.0
+            .iter()
+            .fold(ControlFlow::Continue(()), |so_far, observer| {
+                match (so_far, observer.on_event(event)) {
+                    (ControlFlow::Break(Stop::Discard), _)
+                    | (_, ControlFlow::Break(Stop::Discard)) => ControlFlow::Break(Stop::Discard),
+                    (ControlFlow::Continue(()), answer) => answer,
+                    (keep, _) => keep,
+                }
+            })
+    }
+}
+
+/// Stops a fit when its time is over; the fit ends with the best model so far.
+#[derive(Debug, Clone, Copy)]
+pub struct TimeLimit {
+    end: Option<Instant>,
+}
+
+impl TimeLimit {
+    /// A limit from now on.
+    pub fn new(limit: Duration) -> Self {
+        Self {
+            // a limit beyond the range of the clock is none
+            end: Instant::now().checked_add(limit),
+        }
+    }
+}
+
+impl Observer for TimeLimit {
+    fn on_event(&self, _: &Event<'_>) -> ControlFlow<Stop> {
+        match self.end {
+            Some(end) if Instant::now() >= end => ControlFlow::Break(Stop::Keep),
+            _ => ControlFlow::Continue(()),
+        }
     }
 }

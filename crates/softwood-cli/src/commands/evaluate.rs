@@ -1,7 +1,8 @@
 //! `softwood evaluate`: fit and score models by a protocol.
 
 use anyhow::Result;
-use softwood::{Error, Family, ModelSpec, Pool, Protocol, Report, Table, evaluate};
+use softwood::evaluate::{Protocol, Report, evaluate};
+use softwood::{Error, Family, ModelSpec, Pool, Table};
 use softwood_io::{ReadOptions, read_table};
 
 use crate::args::EvaluateArgs;

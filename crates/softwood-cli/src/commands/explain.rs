@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
-use softwood::{
-    Distribution, Error, Importances, Key, Model, PermutationOptions, Pool, Table, TreeExport,
-    importances, read_model,
-};
+use softwood::explain::{Importances, PermutationOptions, TreeExport, importances};
+use softwood::{Distribution, Error, Key, Model, Pool, Table, load};
 use softwood_io::{ReadOptions, read_table};
 
 use crate::args::ExplainArgs;
@@ -61,7 +59,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
     }
     let model = match &args.data {
         Some(data) => read_model_for(&args.model, data)?,
-        None => read_model(&args.model)?,
+        None => load(&args.model)?,
     };
     let mut report = model_report(model.as_ref(), args)?;
     if let Some(data) = &args.data {

@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use anyhow::Result;
 use serde::Serialize;
-use softwood::{
-    Dataset, Error, Family, FieldKind, Key, Model, ModelSpec, Pool, Record, Run, Schema, Training,
-    read_model, write_model,
-};
+use softwood::data::FieldKind;
+use softwood::model::Training;
+use softwood::observer::{Observer, Observers, TimeLimit};
+use softwood::{Dataset, Error, Family, Key, Model, ModelSpec, Pool, Run, load};
 
 use crate::args::FitArgs;
 use crate::commands::notes;
@@ -42,17 +42,15 @@ pub(crate) struct FitReport {
 }
 
 pub(crate) fn run(args: &FitArgs) -> Result<()> {
-    let resumed = args.resume.as_deref().map(read_warm_start).transpose()?;
-    let resumed_target = resumed
-        .as_ref()
-        .map(|resumed| resumed.schema.target.as_str());
+    let resumed = args.resume.as_deref().map(load).transpose()?;
+    let resumed_target = resumed.as_ref().map(|model| model.schema().target.as_str());
     let settings = FitSettings::gather(&args.columns, resumed_target)?;
     let name = args.model.as_ref().or(settings.model.as_ref());
-    let family = family_of(name, resumed.as_ref())?;
+    let family = family_of(name, resumed.as_deref())?;
     let spec = match &resumed {
         None => family.params(&settings.params)?,
         Some(resumed) => family
-            .params_from_json(&resumed.params)?
+            .params_from_json(&resumed.params_json())?
             .updated(&settings.params)?,
     };
     if is_stream(&args.output) {
@@ -66,7 +64,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
     check_stdin_used_once(&inputs(args))?;
     let data = match &resumed {
         None => settings.dataset(&args.data)?,
-        Some(resumed) => settings.matching_dataset(&args.data, &resumed.schema)?,
+        Some(resumed) => settings.matching_dataset(&args.data, resumed.schema())?,
     };
     let validation = match &args.valid {
         Some(path) => Some(settings.matching_dataset(path, data.schema())?),
@@ -76,18 +74,19 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
     let pool = Pool::new(args.run.threads.into())?;
     let start = Instant::now();
     let bar = Bar::start(args.show.quiet);
-    let run = Run {
-        key: Key::from_seed(seed),
-        pool: &pool,
-        observer: &bar,
-        held_out: validation.as_ref(),
-        warm_start: resumed.as_ref().map(|resumed| &resumed.record),
-    };
+    let limit = args.time_limit.map(TimeLimit::new);
+    let observers: Vec<&dyn Observer> = std::iter::once(&bar as &dyn Observer)
+        .chain(limit.as_ref().map(|limit| limit as &dyn Observer))
+        .collect();
+    let observers = Observers(observers);
+    let mut run = Run::new(Key::from_seed(seed), &pool).observer(&observers);
+    run.held_out = validation.as_ref();
+    run.warm_start = resumed.as_deref();
     let model = spec
-        .fit(&data, &run)
+        .fit_with(&data, &run)
         .map_err(|error| error.within(&args.data))?;
     bar.finish()?;
-    write_model(&args.output, &model.record())?;
+    model.save(&args.output)?;
     let mut report = FitReport::new(spec, &data, model.as_ref());
     report.notes.extend(family.former_names(&settings.params));
     report.file.clone_from(&args.output);
@@ -99,34 +98,17 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
     })
 }
 
-/// The model given with --resume.
-struct WarmStartModel {
-    record: Record,
-    schema: Schema,
-    /// The parameters of its fit, as JSON.
-    params: String,
-}
-
-fn read_warm_start(path: &Path) -> softwood::Result<WarmStartModel> {
-    let model = read_model(path)?;
-    Ok(WarmStartModel {
-        record: model.record(),
-        schema: model.schema().clone(),
-        params: model.params_json(),
-    })
-}
-
 /// The family to fit: that of the model given with --resume, or else the one named by the user. An
 /// error if both are given and differ.
-fn family_of(name: Option<&String>, resumed: Option<&WarmStartModel>) -> softwood::Result<Family> {
+fn family_of(name: Option<&String>, resumed: Option<&dyn Model>) -> softwood::Result<Family> {
     let Some(resumed) = resumed else {
         return Family::from_name(name.map_or(DEFAULT_MODEL, String::as_str));
     };
-    let family = Family::from_name(&resumed.record.family)?;
+    let family = Family::from_name(resumed.family())?;
     match name {
-        Some(name) if *name != resumed.record.family => Err(Error::Parameters(vec![format!(
+        Some(name) if name != resumed.family() => Err(Error::Parameters(vec![format!(
             "the model given with --resume is a `{}`, not a `{name}`; omit --model",
-            resumed.record.family
+            resumed.family()
         )])),
         _ => {
             family.check_warm_start()?;

@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
-use softwood::{Error, Family, ParamSpec, Schema, Training, read_model};
+use softwood::data::Schema;
+use softwood::model::Training;
+use softwood::params::ParamSpec;
+use softwood::{Error, Family, load};
 
 use crate::args::ModelsArgs;
 use crate::print::{self, text};
@@ -77,7 +80,7 @@ fn family_report(family: Family) -> FamilyReport {
 }
 
 fn saved_report(path: &Path) -> softwood::Result<SavedReport> {
-    let model = read_model(path)?;
+    let model = load(path)?;
     let record = model.record();
     Ok(SavedReport {
         file: path.to_owned(),

@@ -1,13 +1,18 @@
 //! Warnings about columns that are probably not meant as categories, and about models whose
 //! knowledge uncertainty is not meaningful.
 
-use softwood::{Dataset, FieldKind, Model, Training};
+use softwood::data::FieldKind;
+use softwood::model::Training;
+use softwood::{Dataset, Model};
 
 /// Tables with fewer rows are not checked for columns with many distinct values.
 const MIN_ROWS: usize = 20;
 
-/// One sentence for each text column that looks like identifiers or dates, and the warning of the
-/// member diagnostics.
+/// The note of a fit that was stopped.
+const STOPPED: &str = "the fit was stopped by the time limit; the model is the best one until then";
+
+/// One sentence for each text column that looks like identifiers or dates, for a fit that was
+/// stopped, and for the warning of the member diagnostics.
 pub(crate) fn of(data: &Dataset, training: &Training) -> Vec<String> {
     let members = training.members.as_ref();
     let warning = members.and_then(|members| members.warning.clone());
@@ -23,6 +28,7 @@ pub(crate) fn of(data: &Dataset, training: &Training) -> Vec<String> {
                 ))
             }
         })
+        .chain(training.is_stopped.then(|| STOPPED.to_owned()))
         .chain(warning)
         .collect()
 }

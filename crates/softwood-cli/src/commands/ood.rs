@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
-use softwood::{Distribution, Model, Ood, Pool, ood};
+use softwood::evaluate::{Ood, ood};
+use softwood::{Distribution, Model, Pool};
 use softwood_io::{ReadOptions, read_table};
 
 use crate::args::OodArgs;

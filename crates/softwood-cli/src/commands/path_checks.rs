@@ -5,7 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
 use std::path::Path;
 
-use softwood::{Error, Model, Result, read_model};
+use softwood::{Error, Model, Result, load};
 
 /// Whether the path is `-`: standard input or output.
 pub(crate) fn is_stream(path: &Path) -> bool {
@@ -81,9 +81,9 @@ pub(crate) fn create_dir_problem(path: &Path, error: &std::io::Error) -> String 
 /// Reads the model file of a command that also takes a table. If the two are swapped, the error
 /// says so.
 pub(crate) fn read_model_for(model: &Path, data: &Path) -> Result<Box<dyn Model>> {
-    read_model(model).map_err(|error| {
+    load(model).map_err(|error| {
         let is_content_error = matches!(error, Error::In { .. } | Error::Format(_));
-        if is_content_error && !is_stream(data) && read_model(data).is_ok() {
+        if is_content_error && !is_stream(data) && load(data).is_ok() {
             let problem = format!(
                 "this is not a model, but {} is: the model comes first",
                 data.display()

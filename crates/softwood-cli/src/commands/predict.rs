@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
-use softwood::{Column, Distribution, Error, Key, Model, Pool, Table, Values};
+use softwood::data::Values;
+use softwood::{Column, Distribution, Error, Key, Model, Pool, Table};
 use softwood_io::{ReadOptions, read_table, write_table};
 
 use crate::args::PredictArgs;
@@ -114,21 +115,21 @@ fn regression(
     distribution: &Distribution<'_>,
     args: &PredictArgs,
 ) -> softwood::Result<Vec<Column>> {
-    let moments = distribution.moments()?;
-    let mut columns = vec![
-        Column::numeric("mean", moments.mean),
-        Column::numeric("sd", moments.sd),
-        Column::numeric("data_sd", moments.data_sd),
-        Column::numeric("knowledge_sd", moments.knowledge_sd),
-    ];
     let levels = if args.quantiles.is_empty() {
         &DEFAULT_QUANTILES[..]
     } else {
         &args.quantiles
     };
-    let quantiles = distribution.quantile(levels)?;
+    let summary = distribution.summary(levels)?;
+    let moments = summary.moments;
+    let mut columns = vec![
+        Column::numeric("mean", moments.mean),
+        Column::numeric("sd", moments.std),
+        Column::numeric("data_sd", moments.data_std),
+        Column::numeric("knowledge_sd", moments.knowledge_std),
+    ];
     let names = levels.iter().map(|level| quantile_name(*level));
-    columns.extend(columns_of(&quantiles, names.collect()));
+    columns.extend(columns_of(&summary.quantiles, names.collect()));
     if args.samples > 0 {
         let n = args.samples as usize;
         let draws = distribution.sample(n, Key::from_seed(args.run.seed.unwrap_or(0)))?;
@@ -144,18 +145,18 @@ fn classification(
     distribution: &Distribution<'_>,
     classes: &[String],
 ) -> softwood::Result<Vec<Column>> {
-    let labels = distribution.labels()?;
-    let names: Vec<_> = labels
+    let summary = distribution.class_summary()?;
+    let names: Vec<_> = summary
+        .labels
         .iter()
         .map(|label| classes.get(*label as usize))
         .collect();
     let mut columns = vec![Column::categorical("label", &names)];
-    let probabilities = distribution.probabilities()?;
     columns.extend(columns_of(
-        &probabilities,
+        &summary.probabilities,
         classes.iter().map(|class| format!("p_{class}")).collect(),
     ));
-    let uncertainty = distribution.uncertainty()?;
+    let uncertainty = summary.uncertainty;
     columns.push(Column::numeric("total", uncertainty.total));
     columns.push(Column::numeric("data", uncertainty.data));
     columns.push(Column::numeric("knowledge", uncertainty.knowledge));

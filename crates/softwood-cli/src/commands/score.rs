@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
-use softwood::{Dataset, Distribution, Model, Pool, Scores, score};
+use softwood::evaluate::{Scores, score};
+use softwood::{Dataset, Distribution, Model, Pool};
 use softwood_io::{ReadOptions, read_table};
 
 use crate::args::ScoreArgs;

@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use serde::Deserialize;
-use softwood::{Dataset, Error, Result, Roles, Schema};
+use softwood::data::Schema;
+use softwood::{Dataset, Error, Result, Roles};
 use softwood_io::{ReadOptions, read_table};
 
 use crate::args::{ColumnArgs, TaskName, delimiter};

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use softwood::{ColumnImportance, Estimate, Importances};
+use softwood::explain::{ColumnImportance, Estimate, Importances};
 
 use crate::commands::ExplainReport;
 use crate::print::number::{percent, short};
@@ -262,7 +262,7 @@ fn indented(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use softwood::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
+    use softwood::explain::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
 
     fn report() -> ExplainReport {
         let estimate = |mean: f64| Estimate {

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use softwood::{FieldKind, ModelReport, ParamKind, ParamSpec, ParamValue, Report, Schema};
+use softwood::data::{FieldKind, Schema};
+use softwood::evaluate::{ModelReport, Report};
+use softwood::params::{ParamKind, ParamSpec, ParamValue};
 
 use crate::commands::{
     DemoReport, FamilyReport, FitReport, ParametersReport, Region, SavedReport, ScoreReport,
@@ -263,7 +265,7 @@ pub(crate) fn saved(report: &SavedReport) -> String {
 }
 
 fn features(schema: &Schema) -> String {
-    let name = |field: &softwood::Field| match &field.kind {
+    let name = |field: &softwood::data::Field| match &field.kind {
         FieldKind::Numeric => field.name.clone(),
         FieldKind::Categorical { levels } => {
             format!("{} ({} categories)", field.name, levels.len())

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use softwood::{CurvePoint, CurveUnit, Training};
+use softwood::model::{CurvePoint, CurveUnit, Training};
 
 use crate::print::number::short;
 
@@ -22,8 +22,8 @@ fn best(training: &Training) -> Option<(usize, f64)> {
 pub(crate) fn validation(training: &Training) -> Option<String> {
     let (step, value) = best(training)?;
     let step = match training.step {
-        CurveUnit::Epoch => format!("best epoch {step}"),
         CurveUnit::Tree => format!("best number of trees {step}"),
+        _ => format!("best epoch {step}"),
     };
     let unit = unit(training).map_or_else(String::new, |unit| format!(" ({unit})"));
     Some(format!(
@@ -66,11 +66,11 @@ pub(crate) fn curve(training: &Training) -> String {
     }
     let best = best(training).map(|(step, _)| step);
     let (what, header) = match training.step {
-        CurveUnit::Epoch => (
+        CurveUnit::Tree => ("log-likelihood", "trees    training  validation"),
+        _ => (
             "ELBO and validation log-likelihood",
             "epoch        ELBO  validation",
         ),
-        CurveUnit::Tree => ("log-likelihood", "trees    training  validation"),
     };
     let mut out = format!(
         "\nLearning curve ({what} {})\n  {header}\n",
@@ -116,10 +116,8 @@ mod tests {
             elbo: -1.25,
             held_out: Some(-1.5),
         }];
-        let mut training = Training {
-            curve,
-            ..Training::default()
-        };
+        let mut training = Training::default();
+        training.curve = curve;
         let text = |training: &Training| validation(training).unwrap() + &super::curve(training);
         let epochs = text(&training);
         assert!(
@@ -146,10 +144,8 @@ mod tests {
             elbo: 1.25,
             held_out: Some(1.345),
         }];
-        let mut training = Training {
-            curve,
-            ..Training::default()
-        };
+        let mut training = Training::default();
+        training.curve = curve;
         assert_eq!(
             validation(&training).unwrap(),
             "log-likelihood 1.345 per row, best epoch 120"

@@ -52,6 +52,18 @@ impl Chain {
         self.shrinkage.powi(t as i32 - self.trees.len() as i32)
     }
 
+    /// Keeps the first `t` trees: the model `F_t`.
+    pub(crate) fn truncate(&mut self, t: usize) {
+        let factor = self.factor(t);
+        self.trees.truncate(t);
+        for start in &mut self.start {
+            *start *= factor;
+        }
+        for value in self.trees.iter_mut().flat_map(|tree| &mut tree.values) {
+            *value *= factor as f32;
+        }
+    }
+
     /// Multiplies all values by their final factors, after training.
     ///
     /// The first `n_earlier` trees come from a fitted chain: they and the start already carry the

@@ -5,6 +5,7 @@ use crate::boosting::chain::{BoostedTree, Chain};
 use crate::boosting::inputs::{BoostingData, BoostingSettings};
 use crate::boosting::langevin::{LangevinNoise, LeafNoise};
 use crate::boosting::subsample::{sample_columns, sample_rows};
+use crate::boosting::train_chain::TrainedChain;
 use crate::boosting::update::TreeUpdate;
 use crate::error::{Error, Result};
 use crate::likelihood::{Likelihood, OutputTerms, weighted_mean};
@@ -238,10 +239,16 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
             .dispersion(&self.raw, train.target, train.weight)
     }
 
-    /// The trained chain; its first `n_earlier` trees come from a warm start.
-    pub(super) fn into_chain(mut self, n_earlier: usize) -> Chain {
-        self.chain.apply_shrinkage(n_earlier);
-        self.chain
+    /// The chain as it is now; its first `n_earlier` trees come from a warm start.
+    pub(super) fn trained(&self, n_earlier: usize) -> TrainedChain {
+        let mut chain = self.chain.clone();
+        chain.apply_shrinkage(n_earlier);
+        TrainedChain {
+            chain,
+            curve: Vec::new(),
+            dispersion: self.dispersion(),
+            is_stopped: false,
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::boosting::validation_window::{ValidationWindow, mixture};
 use crate::error::{Error, Result};
 use crate::likelihood::{Likelihood, weighted_mean};
 use crate::rng::Key;
+use crate::stop::Stop;
 
 /// Rounds between two validation points.
 const VALIDATE_EVERY: usize = 5;
@@ -26,21 +27,36 @@ pub(crate) struct TrainedChain {
     pub(crate) curve: Vec<ValidationPoint>,
     /// Residual variance of the training rows under a likelihood without a scale of its own.
     pub(crate) dispersion: f64,
+    /// Whether the observer stopped training before its end.
+    pub(crate) is_stopped: bool,
 }
+
+/// A chain after a round of training.
+pub(crate) struct RoundReport<'a> {
+    /// Number of new trees.
+    pub(crate) n_trees: usize,
+    /// The last validation score.
+    pub(crate) held_out: Option<f64>,
+    /// Copies the chain as it is now.
+    pub(crate) copy_chain: &'a dyn Fn() -> TrainedChain,
+}
+
+/// Callback after every round; it may stop training.
+pub(crate) type OnRound<'a> = &'a mut dyn FnMut(&RoundReport<'_>) -> ControlFlow<Stop>;
 
 /// Trains a chain, from the best constant or from the chain of a fitted model.
 ///
-/// After every round `observer` receives the number of new trees and the last validation score.
+/// If `on_round` stops training and keeps the chain, the chain ends after the present round.
 ///
 /// # Errors
-/// When the observer cancels, or the gradients are not finite.
+/// When `on_round` discards the chain, or the gradients are not finite.
 pub(crate) fn grow<const L: usize>(
     likelihood: &impl Likelihood<L>,
     data: &BoostingData<'_>,
     settings: &BoostingSettings,
     warm_start: Option<&Chain>,
     key: Key,
-    observer: &mut dyn FnMut(usize, Option<f64>) -> ControlFlow<()>,
+    on_round: OnRound<'_>,
 ) -> Result<TrainedChain> {
     let mut first = ChainTrainer::new(likelihood, *data, settings, warm_start, key);
     let parallel = (0..).zip(data.parallel_chains).map(|(at, &train)| {
@@ -52,6 +68,7 @@ pub(crate) fn grow<const L: usize>(
     let mut window = ValidationWindow::new(settings.sampling);
     let mut curve = Vec::new();
     let n_earlier = warm_start.map_or(0, |chain| chain.trees.len());
+    let mut is_stopped = false;
     if n_earlier > 0 {
         curve.extend(validate(&first, &parallel, data, &mut window, 0));
     }
@@ -67,14 +84,27 @@ pub(crate) fn grow<const L: usize>(
                 break;
             }
         }
-        if observer(n_trees, curve.last().map(|point| point.held_out)).is_break() {
-            return Err(Error::Cancelled);
+        let report = RoundReport {
+            n_trees,
+            held_out: curve.last().map(|point| point.held_out),
+            copy_chain: &|| first.trained(n_earlier),
+        };
+        match on_round(&report) {
+            ControlFlow::Continue(()) => {}
+            ControlFlow::Break(Stop::Discard) => return Err(Error::Cancelled),
+            ControlFlow::Break(Stop::Keep) => {
+                if curve.last().is_none_or(|point| point.n_trees < n_trees) {
+                    curve.extend(validate(&first, &parallel, data, &mut window, n_trees));
+                }
+                is_stopped = true;
+                break;
+            }
         }
     }
     Ok(TrainedChain {
-        dispersion: first.dispersion(),
-        chain: first.into_chain(n_earlier),
         curve,
+        is_stopped,
+        ..first.trained(n_earlier)
     })
 }
 

@@ -12,3 +12,9 @@ pub(crate) mod split;
 pub(crate) mod table;
 pub(crate) mod target;
 pub(crate) mod unseen;
+
+pub use column::{Column, MISSING, UNSEEN, Values};
+pub use dataset::{Dataset, MIN_ROWS, Roles};
+pub use schema::{Field, FieldKind, Labels, Schema, Task};
+pub use table::{Rows, Table};
+pub use target::Target;

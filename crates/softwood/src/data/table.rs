@@ -161,7 +161,7 @@ impl Table {
 /// A contiguous range of rows of a table whose columns are in the order of a model's schema.
 #[derive(Debug, Clone)]
 pub struct Rows<'a> {
-    /// The table, aligned by [`crate::Schema::align`].
+    /// The table, aligned by [`crate::data::Schema::align`].
     pub table: &'a Table,
     /// The rows in view.
     pub range: Range<usize>,

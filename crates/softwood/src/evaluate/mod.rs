@@ -7,3 +7,9 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod scores;
 mod splits_file;
+
+pub use ood::{Ood, Separation, ood};
+pub use protocol::{Protocol, Split};
+pub use report::{FoldReport, ModelReport, Report};
+pub use run::evaluate;
+pub use scores::{Scores, score};

@@ -79,7 +79,7 @@ fn is_regression(distribution: &Distribution<'_>) -> bool {
 fn uncertainties(distribution: &Distribution<'_>) -> Result<[Vec<f64>; 3]> {
     if is_regression(distribution) {
         let moments = distribution.moments()?;
-        return Ok([moments.sd, moments.data_sd, moments.knowledge_sd]);
+        return Ok([moments.std, moments.data_std, moments.knowledge_std]);
     }
     let parts = distribution.uncertainty()?;
     Ok([parts.total, parts.data, parts.knowledge])

@@ -13,10 +13,11 @@ use crate::evaluate::report::{FoldReport, ModelReport};
 use crate::evaluate::scores::score;
 use crate::fit::Run;
 use crate::models::registry::ModelSpec;
-use crate::observer::{Observer, Progress};
+use crate::observer::{Event, Observer};
 use crate::par::Pool;
 use crate::predictive::block::Head;
 use crate::rng::Key;
+use crate::stop::Stop;
 
 /// Fits and scores every model on every split. Folds run in parallel, one thread each; a single
 /// fold gets all threads.
@@ -115,14 +116,11 @@ impl FoldJob<'_> {
             name: format!("{} fold {fold}", model_spec.family().name()),
         };
         let run = Run {
-            key: self.key.child(fold as u64),
-            pool: self.pool,
-            observer: &observer,
             held_out: held_out.as_ref(),
-            warm_start: None,
+            ..Run::new(self.key.child(fold as u64), self.pool).observer(&observer)
         };
         let start = Instant::now();
-        let model = model_spec.fit(&train, &run)?;
+        let model = model_spec.fit_with(&train, &run)?;
         let fit_seconds = start.elapsed().as_secs_f64();
 
         let distribution = Distribution::new(model.as_ref(), test.features(), self.pool)?;
@@ -142,15 +140,10 @@ impl FoldJob<'_> {
     }
 
     fn report_fold(&self) -> Result<()> {
-        let progress = Progress {
-            stage: "folds",
-            done: self.n_done.fetch_add(1, Ordering::Relaxed) + 1,
-            total: self.n_jobs,
-            elbo: None,
-            held_out: None,
-        };
-        match self.observer.step(&progress) {
-            ControlFlow::Break(()) if progress.done < progress.total => Err(Error::Cancelled),
+        let n_done = self.n_done.fetch_add(1, Ordering::Relaxed) + 1;
+        let event = Event::new("folds", n_done, self.n_jobs);
+        match self.observer.on_event(&event) {
+            ControlFlow::Break(Stop::Discard) if n_done < self.n_jobs => Err(Error::Cancelled),
             _ => Ok(()),
         }
     }
@@ -173,18 +166,18 @@ fn in_fold(error: Error, fold: usize) -> Error {
     }
 }
 
-/// Passes on the progress of a fold under its name.
+/// Passes on the events of a fold under its name.
 struct FoldObserver<'a> {
     outer: &'a dyn Observer,
     name: String,
 }
 
 impl Observer for FoldObserver<'_> {
-    fn step(&self, progress: &Progress<'_>) -> ControlFlow<()> {
-        let stage = format!("{}: {}", self.name, progress.stage);
-        self.outer.step(&Progress {
+    fn on_event(&self, event: &Event<'_>) -> ControlFlow<Stop> {
+        let stage = format!("{}: {}", self.name, event.stage);
+        self.outer.on_event(&Event {
             stage: &stage,
-            ..*progress
+            ..*event
         })
     }
 }

@@ -2,3 +2,8 @@
 
 pub(crate) mod permutation_importance;
 pub(crate) mod tree_export;
+
+pub use permutation_importance::{
+    ColumnImportance, Estimate, Importances, PermutationOptions, importances,
+};
+pub use tree_export::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};

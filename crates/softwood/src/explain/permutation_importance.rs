@@ -23,7 +23,7 @@ use crate::data::target::Target;
 use crate::distribution::Distribution;
 use crate::error::{Error, Result};
 use crate::evaluate::scores::{check_classes, unit_of};
-use crate::observer::Progress;
+use crate::observer::Event;
 use crate::par::Pool;
 use crate::predictive::block::{Block, Head};
 use crate::predictive::categorical::{entropies, most_probable, probabilities};
@@ -321,16 +321,10 @@ impl PermutationRun<'_> {
     }
 
     fn report_progress(&self, done: usize, total: usize) -> Result<()> {
-        let progress = Progress {
-            stage: "shuffling",
-            done,
-            total,
-            elbo: None,
-            held_out: None,
-        };
-        match self.distribution.observer().step(&progress) {
+        let event = Event::new("shuffling", done, total);
+        match self.distribution.observer().on_event(&event) {
             ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(Error::Cancelled),
+            ControlFlow::Break(_) => Err(Error::Cancelled),
         }
     }
 

@@ -7,3 +7,14 @@ pub(crate) mod registry;
 pub(crate) mod tree;
 pub(crate) mod vsgbm;
 pub(crate) mod vst;
+
+pub use crate::data::encoding::{Rotation, Scaling};
+pub use crate::likelihood::NoiseModel;
+pub use crate::variational::options::{Leaf, LeafMixing, Prior};
+pub use boosting::{Boosted, GrowPolicy, LangevinNoise, SgbParams, SglbParams};
+pub use file::{from_bytes, load};
+pub use forest::{Forest, ForestParams};
+pub use registry::{Family, ModelSpec};
+pub use tree::{Tree, TreeParams};
+pub use vsgbm::{NoiseUpdate, Residuals, Vsgbm, VsgbmParams};
+pub use vst::{Vst, VstParams};

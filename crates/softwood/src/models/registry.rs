@@ -106,12 +106,20 @@ macro_rules! families {
                 }))
             }
 
+            /// Fits a model of the family with seed 0 on all threads of the machine.
+            ///
+            /// # Errors
+            /// As [`ModelSpec::fit_with`].
+            pub fn fit(&self, data: &Dataset) -> Result<Box<dyn Model>> {
+                match &self.0 { $(AnyParams::$variant(params) => Ok(Box::new(params.fit(data)?))),+ }
+            }
+
             /// Fits a model of the family.
             ///
             /// # Errors
-            /// When the data cannot be used, the observer stops the fit, or training diverges.
-            pub fn fit(&self, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Model>> {
-                match &self.0 { $(AnyParams::$variant(params) => Ok(Box::new(params.fit(data, run)?))),+ }
+            /// When the data cannot be used, the observer discards the fit, or training diverges.
+            pub fn fit_with(&self, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Model>> {
+                match &self.0 { $(AnyParams::$variant(params) => Ok(Box::new(params.fit_with(data, run)?))),+ }
             }
         }
 

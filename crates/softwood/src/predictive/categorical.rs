@@ -21,6 +21,19 @@ pub(crate) fn probabilities(block: &Block, out: &mut [f64]) {
     }
 }
 
+/// Class probabilities of the given members on each row (row-major, rows x members x classes).
+pub(crate) fn member_probabilities(block: &Block, members: &[usize], out: &mut [f64]) {
+    let classes = block.n_components();
+    for (index, &member) in members.iter().enumerate() {
+        for class in 0..classes {
+            let rows = &block.weight[block.at(member, class)..][..block.n_rows];
+            for (row, probability) in rows.iter().enumerate() {
+                out[(row * members.len() + index) * classes + class] = *probability;
+            }
+        }
+    }
+}
+
 /// Data and knowledge uncertainty of each row, in nats (row-major, rows x 2).
 pub(crate) fn entropies(block: &Block, out: &mut [f64]) {
     let classes = block.n_components();

@@ -12,6 +12,7 @@ use crate::predictive::block::Block;
 /// Total, data and knowledge uncertainty of each row: variances in squared units of the target
 /// (regression), or entropies in nats (classification).
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Uncertainty {
     /// Sum of data and knowledge uncertainty.
     pub total: Vec<f64>,
@@ -25,15 +26,16 @@ pub struct Uncertainty {
 
 /// Mean, standard deviation and variance decomposition of each row, in the target's units.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Moments {
     /// Predictive mean.
     pub mean: Vec<f64>,
     /// Predictive standard deviation: the square root of the total variance.
-    pub sd: Vec<f64>,
-    /// Square root of the data variance; finite wherever `sd` is.
-    pub data_sd: Vec<f64>,
-    /// Square root of the knowledge variance; finite wherever `sd` is.
-    pub knowledge_sd: Vec<f64>,
+    pub std: Vec<f64>,
+    /// Square root of the data variance; finite wherever `std` is.
+    pub data_std: Vec<f64>,
+    /// Square root of the knowledge variance; finite wherever `std` is.
+    pub knowledge_std: Vec<f64>,
     /// Total variance and its two parts. The variances of targets beyond 1e154 overflow to
     /// infinity; the standard deviations above do not.
     pub variance: Uncertainty,
@@ -58,9 +60,9 @@ impl Moments {
         let variance = Uncertainty::sum_of(column(1).collect(), column(2).collect());
         Self {
             mean: column(0).collect(),
-            sd: column(3).collect(),
-            data_sd: column(4).collect(),
-            knowledge_sd: column(5).collect(),
+            std: column(3).collect(),
+            data_std: column(4).collect(),
+            knowledge_std: column(5).collect(),
             variance,
         }
     }

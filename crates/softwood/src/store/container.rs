@@ -70,6 +70,13 @@ impl ArrayKind {
     }
 }
 
+impl Record {
+    /// The bytes of a model file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        to_bytes(self)
+    }
+}
+
 /// The bytes of a model file.
 pub(crate) fn to_bytes(record: &Record) -> Vec<u8> {
     let header = FileHeaderOut {

@@ -4,3 +4,5 @@
 pub(crate) mod container;
 pub(crate) mod file;
 pub(crate) mod record;
+
+pub use record::{Array, Record};

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::inference::lowrank_gaussian::LowRank;
 use crate::inference::schedule::TrainingSchedule;
 use crate::model::CurvePoint;
-use crate::observer::{Observer, Progress};
+use crate::observer::{Event, Observer};
 use crate::rng::{Key, shuffle};
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::likelihood::SoftLikelihood;
@@ -191,13 +191,15 @@ pub(crate) fn report_epoch(
     total: usize,
     point: &CurvePoint,
 ) -> ControlFlow<()> {
-    observer.step(&Progress {
-        stage,
-        done,
-        total,
+    let answer = observer.on_event(&Event {
         elbo: Some(point.elbo).filter(|elbo| elbo.is_finite()),
         held_out: point.held_out,
-    })
+        ..Event::new(stage, done, total)
+    });
+    match answer {
+        ControlFlow::Continue(()) => ControlFlow::Continue(()),
+        ControlFlow::Break(_) => ControlFlow::Break(()),
+    }
 }
 
 /// The fits that did not diverge.

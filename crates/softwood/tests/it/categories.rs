@@ -1,9 +1,9 @@
 //! Boosted trees on categorical columns with many levels: target encoding, crosses and warm starts.
 
 use crate::problems::FitJson as _;
+use softwood::evaluate::score;
 use softwood::{
-    Column, Dataset, Distribution, Error, Family, Key, Model, Pool, Roles, Run, Table,
-    model_from_bytes, model_to_bytes, score,
+    Column, Dataset, Distribution, Error, Family, Key, Model, Pool, Roles, Run, Table, from_bytes,
 };
 
 /// Rows whose target depends on a category with 300 levels; with `crossed` it depends on the
@@ -57,7 +57,7 @@ fn fit(
 ) -> Box<dyn Model> {
     let pool = Pool::new(threads).unwrap();
     family
-        .fit(params, data, &Run::new(Key::from_seed(7), &pool))
+        .fit_with(params, data, &Run::new(Key::from_seed(7), &pool))
         .unwrap()
 }
 
@@ -117,11 +117,10 @@ fn category_crosses_are_used_if_they_improve_the_validation_score() {
 fn target_encoding_does_not_depend_on_threads_and_is_restored_from_a_file() {
     let table = rows(1500, 5, true);
     let params = serde_json::json!({ "n_members": 2, "n_estimators": 30 });
-    let bytes =
-        |threads| model_to_bytes(&fit(Family::Sglb, &params, &dataset(&table), threads).record());
+    let bytes = |threads| fit(Family::Sglb, &params, &dataset(&table), threads).to_bytes();
     let one = bytes(1);
     assert!(one == bytes(2) && one == bytes(3));
-    let again = model_from_bytes(&one).unwrap();
+    let again = from_bytes(&one).unwrap();
     let model = fit(Family::Sglb, &params, &dataset(&table), 1);
     assert_eq!(mean(model.as_ref(), &table), mean(again.as_ref(), &table));
     // unseen levels have a prediction
@@ -147,12 +146,8 @@ fn a_warm_start_on_the_same_rows_equals_one_long_fit() {
             params.as_object_mut().unwrap().extend(more);
             let half = fit(family, &params, &data, 2);
             let pool = Pool::new(2).unwrap();
-            let record = half.record();
-            let run = Run {
-                warm_start: Some(&record),
-                ..Run::new(Key::from_seed(7), &pool)
-            };
-            let resumed = family.fit(&params, &data, &run).unwrap();
+            let run = Run::new(Key::from_seed(7), &pool).warm_start(half.as_ref());
+            let resumed = family.fit_with(&params, &data, &run).unwrap();
             params["n_estimators"] = 80.into();
             let long = fit(family, &params, &data, 2);
             let table = rows(300, 9, crossed);
@@ -180,22 +175,15 @@ fn a_warm_start_learns_from_new_rows_and_refuses_what_does_not_fit() {
     let data = dataset(&rows(400, 1, false));
     let params = serde_json::json!({ "n_members": 2, "n_estimators": 40 });
     let model = fit(Family::Sglb, &params, &data, 2);
-    let record = model.record();
-    let run = Run {
-        warm_start: Some(&record),
-        ..Run::new(Key::from_seed(1), &pool)
-    };
+    let run = Run::new(Key::from_seed(1), &pool).warm_start(model.as_ref());
     let all = rows(4000, 1, false);
     let more = Dataset::aligned(data.schema(), &all, None).unwrap();
     let test = rows(1000, 2, false);
-    let longer = Family::Sglb.fit(&params, &more, &run).unwrap();
+    let longer = Family::Sglb.fit_with(&params, &more, &run).unwrap();
     assert!(rmse(longer.as_ref(), &test) < rmse(model.as_ref(), &test));
     // the validation set selects the number of added trees, which may be zero
-    let validated = Run {
-        held_out: Some(&data),
-        ..run
-    };
-    let kept = Family::Sglb.fit(&params, &more, &validated).unwrap();
+    let validated = run.held_out(&data);
+    let kept = Family::Sglb.fit_with(&params, &more, &validated).unwrap();
     assert!(
         kept.training().chosen.contains("more trees"),
         "{}",
@@ -209,16 +197,16 @@ fn a_warm_start_learns_from_new_rows_and_refuses_what_does_not_fit() {
     );
     let other = serde_json::json!({ "n_members": 3, "n_estimators": 40 });
     assert!(matches!(
-        Family::Sglb.fit(&other, &data, &run),
+        Family::Sglb.fit_with(&other, &data, &run),
         Err(Error::Parameters(_))
     ));
     assert!(matches!(
-        Family::Sgb.fit(&params, &data, &run),
+        Family::Sgb.fit_with(&params, &data, &run),
         Err(Error::Parameters(_))
     ));
     let other_schema = dataset(&rows(400, 1, true));
     assert!(matches!(
-        Family::Sglb.fit(&params, &other_schema, &run),
+        Family::Sglb.fit_with(&params, &other_schema, &run),
         Err(Error::Table(_))
     ));
 }

@@ -3,7 +3,8 @@
 use crate::problems::FitJson as _;
 use crate::problems::{fit, mixed, prediction_bits, quick, with_target};
 use serde_json::{Value, json};
-use softwood::{Dataset, Distribution, Family, Key, Pool, Run, Table, Target};
+use softwood::data::Target;
+use softwood::{Dataset, Distribution, Family, Key, Pool, Run, Table};
 
 const FAMILIES: [Family; 2] = [Family::Sgb, Family::Sglb];
 
@@ -90,11 +91,9 @@ fn selection_uses_class_weights() {
     with_class_weights["class_weight"] = json!({"yes": 7});
     for has_validation_set in [false, true] {
         let fitted = |params: &Value, train: &Dataset, held_out: &Dataset| {
-            let run = Run {
-                held_out: has_validation_set.then_some(held_out),
-                ..Run::new(Key::from_seed(0), &pool)
-            };
-            let model = Family::Sgb.fit(params, train, &run).unwrap();
+            let mut run = Run::new(Key::from_seed(0), &pool);
+            run.held_out = has_validation_set.then_some(held_out);
+            let model = Family::Sgb.fit_with(params, train, &run).unwrap();
             prediction_bits(model.as_ref(), &table)
         };
         let weights = [1.0, 7.0];
@@ -138,7 +137,7 @@ fn problem(table: &Table, target: &str, class_weight: &Value) -> String {
     let data = with_target(table, target);
     let pool = Pool::new(1).unwrap();
     let run = Run::new(Key::from_seed(0), &pool);
-    let found = Family::Sgb.fit(&params_with(Family::Sgb, class_weight), &data, &run);
+    let found = Family::Sgb.fit_with(&params_with(Family::Sgb, class_weight), &data, &run);
     found
         .map(|model| model.n_members())
         .unwrap_err()

@@ -8,9 +8,9 @@ use crate::problems::{
     TARGETS, categories, fit, mixed, normals, numbers, prediction_bits, quick, replaced,
     with_target,
 };
+use softwood::observer::{Event, NoObserver, Observer, Stop};
 use softwood::{
-    Column, Dataset, Distribution, Error, Family, Key, Model, NoObserver, Observer, Pool, Progress,
-    Roles, Run, Table, read_model, write_model,
+    Column, Dataset, Distribution, Error, Family, Key, Model, Pool, Roles, Run, Table, load,
 };
 
 /// Checks each family on each target of the mixed table.
@@ -29,14 +29,8 @@ fn quick_fit(family: Family, data: &Dataset) -> Box<dyn Model> {
 /// As [`quick_fit`], but returns the error.
 fn try_fit(family: Family, data: &Dataset, observer: &dyn Observer) -> Result<(), Error> {
     let pool = Pool::new(2).unwrap();
-    let run = Run {
-        key: Key::from_seed(0),
-        pool: &pool,
-        observer,
-        held_out: None,
-        warm_start: None,
-    };
-    family.fit(&quick(family), data, &run).map(|_| ())
+    let run = Run::new(Key::from_seed(0), &pool).observer(observer);
+    family.fit_with(&quick(family), data, &run).map(|_| ())
 }
 
 fn roles(target: &str) -> Roles {
@@ -53,8 +47,8 @@ fn a_model_read_from_its_file_predicts_the_same_bits() {
         let table = mixed(1, 120);
         let model = quick_fit(family, &with_target(&table, target));
         let path = folder.path().join(format!("{target}.softwood"));
-        write_model(&path, &model.record()).unwrap();
-        let read = read_model(&path).unwrap();
+        model.save(&path).unwrap();
+        let read = load(&path).unwrap();
         assert_eq!(
             prediction_bits(&*read, &table),
             prediction_bits(&*model, &table)
@@ -293,11 +287,11 @@ struct StopAfter {
 }
 
 impl Observer for StopAfter {
-    fn step(&self, _: &Progress<'_>) -> ControlFlow<()> {
+    fn on_event(&self, _: &Event<'_>) -> ControlFlow<Stop> {
         if self.calls.fetch_add(1, Ordering::Relaxed) < self.after {
             ControlFlow::Continue(())
         } else {
-            ControlFlow::Break(())
+            ControlFlow::Break(Stop::Discard)
         }
     }
 }
@@ -385,14 +379,14 @@ fn targets_of_any_scale_and_offset_are_accepted() {
             for mean in dist.mean().unwrap() {
                 assert!(mean > low - width && mean < high + width, "{scale}: {mean}");
             }
-            for sd in dist.sd().unwrap() {
+            for sd in dist.std().unwrap() {
                 assert!(sd > 1e-4 * width && sd < 2.0 * width, "{scale}: {sd}");
             }
             for pair in dist.interval(0.9).unwrap().chunks_exact(2) {
                 assert!(low - width < pair[0] && pair[0] < pair[1] && pair[1] < high + width);
             }
             let scores = [
-                dist.log_density(&moved).unwrap(),
+                dist.logpdf(&moved).unwrap(),
                 dist.crps(&moved).unwrap(),
                 dist.cdf(&moved).unwrap(),
             ];
@@ -429,17 +423,11 @@ fn an_extreme_validation_set_leaves_a_model_that_can_be_read() {
     let far = replaced(&table, Column::numeric("y", vec![1e25; 120]));
     let held_out = with_target(&far, "y");
     let pool = Pool::new(1).unwrap();
-    let run = Run {
-        key: Key::from_seed(0),
-        pool: &pool,
-        observer: &NoObserver,
-        held_out: Some(&held_out),
-        warm_start: None,
-    };
+    let run = Run::new(Key::from_seed(0), &pool).held_out(&held_out);
     for &family in Family::ALL {
-        let model = family.fit(&quick(family), &data, &run).unwrap();
-        let bytes = softwood::model_to_bytes(&model.record());
-        let read = softwood::model_from_bytes(&bytes).unwrap();
+        let model = family.fit_with(&quick(family), &data, &run).unwrap();
+        let bytes = model.to_bytes();
+        let read = softwood::from_bytes(&bytes).unwrap();
         assert_eq!(
             prediction_bits(&*read, &table),
             prediction_bits(&*model, &table)

@@ -2,20 +2,17 @@
 
 use crate::problems::FitJson as _;
 use crate::problems::{TARGETS, mixed, quick, with_target};
-use softwood::{Distribution, Family, Key, NoObserver, Pool, Run, Table, model_to_bytes};
+use softwood::{Distribution, Family, Key, Pool, Run, Table};
 
 /// The model file of a quick fit.
 fn bytes(family: Family, table: &Table, target: &str, seed: u64, threads: usize) -> Vec<u8> {
     let pool = Pool::new(threads).unwrap();
-    let run = Run {
-        key: Key::from_seed(seed),
-        pool: &pool,
-        observer: &NoObserver,
-        held_out: None,
-        warm_start: None,
-    };
+    let run = Run::new(Key::from_seed(seed), &pool);
     let data = with_target(table, target);
-    model_to_bytes(&family.fit(&quick(family), &data, &run).unwrap().record())
+    family
+        .fit_with(&quick(family), &data, &run)
+        .unwrap()
+        .to_bytes()
 }
 
 #[test]

@@ -7,10 +7,8 @@
 //! has the same mean and the variances `1/P_ii`.
 
 use crate::problems::normals;
-use softwood::{
-    Column, Dataset, Fit, Key, LeafMixing, NoObserver, Pool, Prior, Roles, Rotation, Run, Scaling,
-    Table, VstParams,
-};
+use softwood::models::{LeafMixing, Prior, Rotation, Scaling, VstParams};
+use softwood::{Column, Dataset, Fit, Key, Pool, Roles, Run, Table};
 
 const N_ROWS: usize = 80;
 const NOISE: f64 = 0.7;
@@ -145,15 +143,8 @@ fn fitted(rank: usize) -> (Vec<f64>, Vec<f64>) {
     };
     let data = dataset();
     let pool = Pool::new(1).unwrap();
-    let run = Run {
-        key: Key::from_seed(0),
-        pool: &pool,
-        observer: &NoObserver,
-        // with a validation set, all rows are training rows; nothing is selected on it here
-        held_out: Some(&data),
-        warm_start: None,
-    };
-    let (mean, covariance) = params.fit(&data, &run).unwrap().weights(0).unwrap();
+    let run = Run::new(Key::from_seed(0), &pool).held_out(&data);
+    let (mean, covariance) = params.fit_with(&data, &run).unwrap().weights(0).unwrap();
     assert_eq!(mean.len(), 2 * N);
     (mean, covariance)
 }

@@ -8,9 +8,10 @@ use crate::problems::FitJson as _;
 use crate::problems::{meta_of, with_meta};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use softwood::store::Record;
 use softwood::{
-    Column, Dataset, Distribution, Error, Family, Key, Model, NoObserver, Pool, Record, Roles, Run,
-    Table, model_from_bytes, model_to_bytes, read_model, write_model,
+    Column, Dataset, Distribution, Error, Family, Key, Model, Pool, Roles, Run, Table, from_bytes,
+    load,
 };
 
 fn features() -> Table {
@@ -50,15 +51,9 @@ fn labelled(classify: bool) -> Dataset {
 /// A small fitted model of a family.
 fn fitted(family: Family, classify: bool) -> Box<dyn Model> {
     let pool = Pool::new(1).unwrap();
-    let run = Run {
-        key: Key::from_seed(5),
-        pool: &pool,
-        observer: &NoObserver,
-        held_out: None,
-        warm_start: None,
-    };
+    let run = Run::new(Key::from_seed(5), &pool);
     family
-        .fit(&quick(family), &labelled(classify), &run)
+        .fit_with(&quick(family), &labelled(classify), &run)
         .unwrap()
 }
 
@@ -79,7 +74,7 @@ fn quick(family: Family) -> Value {
 }
 
 fn model_bytes() -> Vec<u8> {
-    model_to_bytes(&fitted(Family::Vst, false).record())
+    fitted(Family::Vst, false).to_bytes()
 }
 
 /// The bits of some predictions.
@@ -99,15 +94,15 @@ fn models_of_every_family_are_restored_with_the_same_predictions_and_bytes() {
         for classify in [false, true] {
             let model = fitted(family, classify);
             let path = folder.path().join(format!("{}.softwood", family.name()));
-            write_model(&path, &model.record()).unwrap();
-            let back = read_model(&path).unwrap();
+            model.save(&path).unwrap();
+            let back = load(&path).unwrap();
             assert_eq!(
                 prediction_bits(back.as_ref()),
                 prediction_bits(model.as_ref())
             );
             assert_eq!(back.schema(), model.schema());
             assert_eq!(back.training(), model.training());
-            assert_eq!(model_to_bytes(&back.record()), fs::read(&path).unwrap());
+            assert_eq!(back.to_bytes(), fs::read(&path).unwrap());
         }
     }
     assert_eq!(
@@ -129,22 +124,22 @@ fn writing_replaces_an_existing_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.softwood");
     fs::write(&path, "something else").unwrap();
-    write_model(&path, &fitted(Family::Vst, false).record()).unwrap();
+    fitted(Family::Vst, false).save(&path).unwrap();
     assert_eq!(fs::read(&path).unwrap(), model_bytes());
 }
 
 #[test]
 fn a_failed_write_names_the_folder_and_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
-    let record = fitted(Family::Vst, false).record();
+    let model = fitted(Family::Vst, false);
     let absent = folder.path().join("absent/model.softwood");
-    let error = write_model(&absent, &record).unwrap_err();
+    let error = model.save(&absent).unwrap_err();
     assert!(matches!(error, Error::File { .. }) && error.is_user_error());
     assert!(
         error.to_string().contains("does not exist; make it first"),
         "{error}"
     );
-    let error = write_model(folder.path(), &record).unwrap_err();
+    let error = model.save(folder.path()).unwrap_err();
     assert!(error.to_string().contains("folder"), "{error}");
     assert!(names_in(folder.path()).is_empty());
 }
@@ -164,7 +159,7 @@ fn unreadable_files_are_named_with_their_problem() {
         ("absent", "there is no such file"),
         ("", "this is a folder"),
     ] {
-        let error = read_model(&at(name)).unwrap_err();
+        let error = load(&at(name)).unwrap_err();
         let message = error.to_string();
         assert!(
             message.contains(expected) && message.contains(&at(name).display().to_string()),
@@ -178,9 +173,7 @@ fn unreadable_files_are_named_with_their_problem() {
 fn an_unknown_family_is_named() {
     let mut record = fitted(Family::Vst, false).record();
     record.family = "oak".to_owned();
-    let message = model_from_bytes(&model_to_bytes(&record))
-        .unwrap_err()
-        .to_string();
+    let message = from_bytes(&record.to_bytes()).unwrap_err().to_string();
     assert!(
         message.contains("`oak`") && message.contains("vst"),
         "{message}"
@@ -201,7 +194,7 @@ fn every_flipped_bit_of_a_model_is_detected() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1 << (at % 8);
         assert!(
-            matches!(model_from_bytes(&damaged), Err(Error::Format(_))),
+            matches!(from_bytes(&damaged), Err(Error::Format(_))),
             "byte {at}"
         );
     }
@@ -214,7 +207,7 @@ fn absent_arrays_are_errors() {
             let mut damaged = record.clone();
             damaged.arrays.remove(at);
             assert!(matches!(
-                model_from_bytes(&model_to_bytes(&damaged)),
+                from_bytes(&damaged.to_bytes()),
                 Err(Error::Format(_))
             ));
         }
@@ -265,7 +258,7 @@ fn no_part_of_the_metadata_can_make_reading_panic() {
             for meta in replaced_everywhere(&meta_of(record), &value) {
                 let damaged = with_meta(record, &meta);
                 // some values are valid; the others must give a format error
-                if let Err(error) = model_from_bytes(&model_to_bytes(&damaged)) {
+                if let Err(error) = from_bytes(&damaged.to_bytes()) {
                     assert!(matches!(error, Error::Format(_)), "{error:?}");
                 }
             }
@@ -311,7 +304,7 @@ proptest! {
     fn truncated_models_are_refused(at in any::<prop::sample::Index>()) {
         let bytes = model_bytes();
         let cut = at.index(bytes.len());
-        prop_assert!(matches!(model_from_bytes(&bytes[..cut]), Err(Error::Format(_))));
+        prop_assert!(matches!(from_bytes(&bytes[..cut]), Err(Error::Format(_))));
     }
 
     #[test]
@@ -323,7 +316,7 @@ proptest! {
             let at = 16 + at.index(bytes.len() - 16);
             bytes[at] ^= 1 << bit;
         }
-        if let Err(error) = model_from_bytes(&with_checksum(bytes)) {
+        if let Err(error) = from_bytes(&with_checksum(bytes)) {
             prop_assert!(matches!(error, Error::Format(_)), "{error:?}");
         }
     }
@@ -343,12 +336,12 @@ proptest! {
             *place.unwrap() = value.unwrap();
             record = with_meta(&record, &meta);
         }
-        let mut bytes = model_to_bytes(&record);
+        let mut bytes = record.to_bytes();
         for (at, bit) in flips {
             let at = 16 + at.index(bytes.len() - 16);
             bytes[at] ^= 1 << bit;
         }
-        match model_from_bytes(&with_checksum(bytes)) {
+        match from_bytes(&with_checksum(bytes)) {
             Err(error) => prop_assert!(matches!(error, Error::Format(_)), "{error:?}"),
             // a model with other columns refuses the table; no prediction may panic
             Ok(model) => {
@@ -367,9 +360,9 @@ proptest! {
 
     #[test]
     fn random_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        prop_assert!(matches!(model_from_bytes(&bytes), Err(Error::Format(_))));
+        prop_assert!(matches!(from_bytes(&bytes), Err(Error::Format(_))));
         let mut headed = b"SOFTWOOD\x01\0\0\0\0\0\0\0".to_vec();
         headed.extend(bytes);
-        prop_assert!(matches!(model_from_bytes(&with_checksum(headed)), Err(Error::Format(_))));
+        prop_assert!(matches!(from_bytes(&with_checksum(headed)), Err(Error::Format(_))));
     }
 }

@@ -11,10 +11,7 @@ use std::path::PathBuf;
 
 use crate::problems::FitJson as _;
 use serde_json::{Value, json};
-use softwood::{
-    Column, Dataset, Distribution, Family, Key, Model, NoObserver, Pool, Roles, Run, Table,
-    read_model, write_model,
-};
+use softwood::{Column, Dataset, Distribution, Family, Key, Model, Pool, Roles, Run, Table, load};
 
 /// Largest accepted difference, in units of the predicted standard deviation, or of a probability.
 const TOLERANCE: f64 = 1e-3;
@@ -77,7 +74,7 @@ fn predictions(model: &dyn Model) -> Value {
         return json!({"probabilities": distribution.probabilities().unwrap(), "knowledge": parts.knowledge});
     }
     let moments = distribution.moments().unwrap();
-    json!({"sd": moments.sd, "mean": moments.mean, "knowledge_sd": moments.knowledge_sd,
+    json!({"sd": moments.std, "mean": moments.mean, "knowledge_sd": moments.knowledge_std,
            "quantiles": distribution.quantile(&[0.05, 0.95]).unwrap()})
 }
 
@@ -91,7 +88,7 @@ fn released_models_keep_their_predictions() {
     for name in ["vst-1", "vst-1-classes", "vsgbm-1"] {
         let path = fixture(&format!("{name}.softwood"));
         assert!(fs::metadata(&path).unwrap().len() < 100_000);
-        let found = predictions(read_model(&path).unwrap().as_ref());
+        let found = predictions(load(&path).unwrap().as_ref());
         let expected: Value =
             serde_json::from_slice(&fs::read(fixture(&format!("{name}.json"))).unwrap()).unwrap();
         let unit = match expected.get("sd") {
@@ -132,15 +129,9 @@ fn write() {
         ("vsgbm-1", Family::Vsgbm, &sum, false),
     ] {
         let pool = Pool::new(1).unwrap();
-        let run = Run {
-            key: Key::from_seed(1),
-            pool: &pool,
-            observer: &NoObserver,
-            held_out: None,
-            warm_start: None,
-        };
-        let model = family.fit(params, &training(classify), &run).unwrap();
-        write_model(&fixture(&format!("{name}.softwood")), &model.record()).unwrap();
+        let run = Run::new(Key::from_seed(1), &pool);
+        let model = family.fit_with(params, &training(classify), &run).unwrap();
+        model.save(&fixture(&format!("{name}.softwood"))).unwrap();
         let expected = serde_json::to_string_pretty(&predictions(model.as_ref())).unwrap();
         fs::write(fixture(&format!("{name}.json")), expected + "\n").unwrap();
     }

@@ -72,8 +72,8 @@ fn moments(model: &dyn Model, table: &Table) -> [Vec<f64>; 3] {
     let y = numbers(table, "y");
     [
         dist.mean().unwrap(),
-        dist.sd().unwrap(),
-        dist.log_density(&y).unwrap(),
+        dist.std().unwrap(),
+        dist.logpdf(&y).unwrap(),
     ]
 }
 

@@ -3,9 +3,10 @@
 use crate::problems::FitJson as _;
 use crate::problems::prediction_bits;
 use serde_json::{Value, json};
+use softwood::evaluate::score;
+use softwood::store::Array;
 use softwood::{
-    Array, Column, Dataset, Distribution, Family, Key, Model, Pool, Roles, Run, Table,
-    model_from_bytes, model_to_bytes, score,
+    Column, Dataset, Distribution, Family, Key, Model, Pool, Roles, Run, Table, from_bytes,
 };
 
 const FAMILIES: [Family; 2] = [Family::Sgb, Family::Sglb];
@@ -42,7 +43,7 @@ fn dataset(table: &Table) -> Dataset {
 fn fit_on(threads: usize, family: Family, n_trees: usize, data: &Dataset) -> Box<dyn Model> {
     let pool = Pool::new(threads).unwrap();
     let run = Run::new(Key::from_seed(7), &pool);
-    family.fit(&params(n_trees), data, &run).unwrap()
+    family.fit_with(&params(n_trees), data, &run).unwrap()
 }
 
 fn params(n_trees: usize) -> Value {
@@ -62,7 +63,7 @@ fn many_classes_are_learned_and_restored() {
         // the best possible error rate is about 0.1; that of a constant is 0.98
         assert!(scores["error"] < 0.2, "{} {scores:?}", family.name());
         assert!(scores["nll"] < 1.5, "{} {scores:?}", family.name());
-        let restored = model_from_bytes(&model_to_bytes(&model.record())).unwrap();
+        let restored = from_bytes(&model.to_bytes()).unwrap();
         assert_eq!(
             prediction_bits(model.as_ref(), &test),
             prediction_bits(restored.as_ref(), &test)
@@ -81,12 +82,9 @@ fn a_warm_start_on_the_same_rows_equals_one_long_fit() {
     let test = table(300, 2, 6);
     let pool = Pool::new(2).unwrap();
     for family in FAMILIES {
-        let half = fit_on(2, family, 20, &data).record();
-        let run = Run {
-            warm_start: Some(&half),
-            ..Run::new(Key::from_seed(7), &pool)
-        };
-        let resumed = family.fit(&params(20), &data, &run).unwrap();
+        let half = fit_on(2, family, 20, &data);
+        let run = Run::new(Key::from_seed(7), &pool).warm_start(half.as_ref());
+        let resumed = family.fit_with(&params(20), &data, &run).unwrap();
         let long = fit_on(2, family, 40, &data);
         let probabilities = |model: &dyn Model| {
             let found = Distribution::new(model, &test, &pool).unwrap();
@@ -120,9 +118,9 @@ fn files_with_impossible_output_indices_are_refused() {
             }
         }
         assert!(damaged != record);
-        assert!(model_from_bytes(&model_to_bytes(&damaged)).is_err());
+        assert!(from_bytes(&damaged.to_bytes()).is_err());
     }
     let mut damaged = record.clone();
     damaged.arrays.retain(|(name, _)| name != "chain0.outputs");
-    assert!(model_from_bytes(&model_to_bytes(&damaged)).is_err());
+    assert!(from_bytes(&damaged.to_bytes()).is_err());
 }

@@ -4,7 +4,8 @@
 use crate::problems::FitJson as _;
 use crate::problems::{TARGETS, fit, mixed, normals, uniforms, with_target};
 use serde_json::{Value, json};
-use softwood::{Column, Dataset, Distribution, Family, Key, MemberReport, Pool, Run, Table};
+use softwood::model::MemberReport;
+use softwood::{Column, Dataset, Distribution, Family, Key, Pool, Run, Table};
 
 fn report(family: Family, target: &str, params: &Value) -> MemberReport {
     let data = with_target(&mixed(1, 300), target);
@@ -135,7 +136,7 @@ fn more_virtual_members_than_trees_are_refused() {
     let data = with_target(&mixed(1, 60), "y");
     let pool = Pool::new(1).unwrap();
     let params = json!({"virtual_ensemble": true, "n_estimators": 8, "n_members": 10});
-    let found = Family::Sglb.fit(&params, &data, &Run::new(Key::from_seed(0), &pool));
+    let found = Family::Sglb.fit_with(&params, &data, &Run::new(Key::from_seed(0), &pool));
     let message = found
         .map(|model| model.n_members())
         .unwrap_err()
@@ -192,7 +193,7 @@ fn knowledge_sd(params: &Value, a: Vec<f64>, b: Vec<f64>) -> Vec<f64> {
     let rows = Table::new(vec![Column::numeric("a", a), Column::numeric("b", b)]).unwrap();
     let pool = Pool::new(1).unwrap();
     let distribution = Distribution::new(&*model, &rows, &pool).unwrap();
-    distribution.moments().unwrap().knowledge_sd
+    distribution.moments().unwrap().knowledge_std
 }
 
 /// The position of a threshold between two neighbouring training values is not determined by the

@@ -3,9 +3,8 @@
 use crate::problems::FitJson as _;
 use crate::problems::{categories, normals, uniforms};
 use serde_json::{Value, json};
-use softwood::{
-    Block, Column, Dataset, Distribution, Family, Head, Key, Model, Pool, Roles, Run, Table,
-};
+use softwood::distribution::{Block, Head};
+use softwood::{Column, Dataset, Distribution, Family, Key, Model, Pool, Roles, Run, Table};
 
 const FAMILIES: [Family; 2] = [Family::Sgb, Family::Sglb];
 const GROW_POLICIES: [&str; 3] = ["symmetric", "depthwise", "leafwise"];
@@ -125,7 +124,9 @@ fn every_member_satisfies_the_constraints_for_any_parameters() {
         let table = not_monotonic(Key::from_seed(at), 40 + 5 * at as usize);
         let params = random_params(family, at);
         let run = Run::new(Key::from_seed(at), &pool);
-        let model = family.fit(&params, &dataset(&table, target), &run).unwrap();
+        let model = family
+            .fit_with(&params, &dataset(&table, target), &run)
+            .unwrap();
         // means are sums in a fixed order, whose rounding is monotonic; a probability has more
         // rounding errors
         let tolerance = if target == "y" { 0.0 } else { 1e-12 };
@@ -185,8 +186,10 @@ fn quality(family: Family, target: &str, params: &Value, noise: f64) -> [f64; 2]
         let train = smooth(Key::from_seed(100 + seed), 300, noise);
         let new_rows = smooth(Key::from_seed(200 + seed), 2000, noise);
         let run = Run::new(Key::from_seed(seed), &pool);
-        let model = family.fit(params, &dataset(&train, target), &run).unwrap();
-        let report = softwood::score(
+        let model = family
+            .fit_with(params, &dataset(&train, target), &run)
+            .unwrap();
+        let report = softwood::evaluate::score(
             &Distribution::new(model.as_ref(), &new_rows, &pool).unwrap(),
             &model.schema().target_of(&new_rows).unwrap(),
             model.training().target_sd,
@@ -275,7 +278,7 @@ fn invalid_constraints_are_refused() {
         (json!(["a"]), ["`monotonic_cst` = [\"a\"]", "none"]),
     ] {
         let run = Run::new(Key::from_seed(0), &pool);
-        let found = Family::Sglb.fit(
+        let found = Family::Sglb.fit_with(
             &json!({"monotonic_cst": constraints}),
             &dataset(&table, "y"),
             &run,
@@ -290,7 +293,7 @@ fn invalid_constraints_are_refused() {
     }
     let three = crate::problems::with_target(&crate::problems::mixed(1, 60), "three");
     let run = Run::new(Key::from_seed(0), &pool);
-    let found = Family::Sgb.fit(&json!({"monotonic_cst": {"a": 1}}), &three, &run);
+    let found = Family::Sgb.fit_with(&json!({"monotonic_cst": {"a": 1}}), &three, &run);
     let message = found
         .map(|model| model.n_members())
         .unwrap_err()

@@ -8,9 +8,8 @@ use crate::problems::{
     TARGETS, categories, fit, mixed, normals, numbers, prediction_bits, quick, replaced,
 };
 use serde_json::{Value, json};
-use softwood::{
-    Column, Dataset, Distribution, Family, Key, Model, Pool, Roles, Run, Schema, Table, Target,
-};
+use softwood::data::{Schema, Target};
+use softwood::{Column, Dataset, Distribution, Family, Key, Model, Pool, Roles, Run, Table};
 
 fn data(table: &Table, target: &str) -> Dataset {
     let roles = Roles {
@@ -34,7 +33,7 @@ fn message(family: Family, data: &Dataset) -> String {
     let pool = Pool::new(1).unwrap();
     let run = Run::new(Key::from_seed(0), &pool);
     family
-        .fit(&quick(family), data, &run)
+        .fit_with(&quick(family), data, &run)
         .unwrap_err()
         .to_string()
 }
@@ -70,7 +69,7 @@ fn assert_plausible(model: &dyn Model, rows: &Table, y: &[f64], slack: f64) {
     assert!(outside.is_none(), "{outside:?} of {low:e} to {high:e}");
     let medians = dist.quantile(&[0.5]).unwrap();
     assert!(medians.into_iter().all(inside));
-    assert!(dist.sd().unwrap().iter().all(|&sd| sd > 0.0));
+    assert!(dist.std().unwrap().iter().all(|&sd| sd > 0.0));
 }
 
 #[test]
@@ -297,7 +296,7 @@ fn targets_of_1e300_are_accepted_alone_and_among_small_ones() {
                         mean.is_finite() && mean / 3.0 <= high && mean / 3.0 >= low.min(-high);
                     assert!(fits, "{family:?}, target {at}: {mean:e}");
                 }
-                let log_density = dist.log_density(y).unwrap();
+                let log_density = dist.logpdf(y).unwrap();
                 assert!(log_density.iter().all(|number| number.is_finite()));
             }
         }
@@ -367,12 +366,12 @@ fn equal_targets_in_a_region_do_not_drive_the_scale_to_zero() {
         assert_plausible(&*model, &table, &y, 0.5);
         let pool = Pool::new(1).unwrap();
         let dist = Distribution::new(&*model, &table, &pool).unwrap();
-        let sd = dist.sd().unwrap();
+        let sd = dist.std().unwrap();
         // the floor is 0.001 standard deviations of the target
         assert!(sd.iter().all(|&sd| sd > 5e-4 && sd < 5.0), "{family:?}");
         // the floor bounds the loss of an outlier
         let outliers = vec![1.0; 300];
-        let log_density = dist.log_density(&outliers).unwrap();
+        let log_density = dist.logpdf(&outliers).unwrap();
         assert!(log_density.iter().all(|number| number.is_finite()));
     }
 }
@@ -418,7 +417,7 @@ fn duplicated_rows_do_not_reduce_data_uncertainty() {
         let pool = Pool::new(1).unwrap();
         let dist = Distribution::new(&*model, &table, &pool).unwrap();
         // a fair coin: mean and standard deviation are one half
-        for (mean, sd) in dist.mean().unwrap().into_iter().zip(dist.sd().unwrap()) {
+        for (mean, sd) in dist.mean().unwrap().into_iter().zip(dist.std().unwrap()) {
             assert!(
                 (mean - 0.5).abs() < 0.2 && (sd - 0.5).abs() < 0.15,
                 "{family:?} {params}: {mean} {sd}"

@@ -3,10 +3,14 @@
 use std::ops::ControlFlow;
 
 use crate::problems::{fit, mixed, normals, numbers, quick, replaced, uniforms, with_target};
+use softwood::data::{Rows, Schema, Target, Task, Values};
+use softwood::distribution::{Block, Head};
+use softwood::explain::{ColumnImportance, Importances, PermutationOptions, importances};
+use softwood::model::Training;
+use softwood::observer::{Event, Observer, Stop};
+use softwood::store::Record;
 use softwood::{
-    Block, Column, ColumnImportance, Dataset, Distribution, Error, Family, Head, Importances, Key,
-    Model, Observer, PermutationOptions, Pool, Progress, Record, Result, Roles, Rows, Schema,
-    Table, Target, Task, Training, Values, importances,
+    Column, Dataset, Distribution, Error, Family, Key, Model, Pool, Result, Roles, Table,
 };
 use softwood_testkit::close;
 
@@ -34,6 +38,9 @@ impl Known {
 }
 
 impl Model for Known {
+    fn family(&self) -> &'static str {
+        "known"
+    }
     fn schema(&self) -> &Schema {
         &self.0
     }
@@ -387,9 +394,9 @@ fn invalid_requests_are_refused() {
 fn an_observer_can_stop_the_permutations() {
     struct StopShuffling;
     impl Observer for StopShuffling {
-        fn step(&self, progress: &Progress<'_>) -> ControlFlow<()> {
-            if progress.stage == "shuffling" {
-                return ControlFlow::Break(());
+        fn on_event(&self, event: &Event<'_>) -> ControlFlow<Stop> {
+            if event.stage == "shuffling" {
+                return ControlFlow::Break(Stop::Discard);
             }
             ControlFlow::Continue(())
         }

@@ -1,10 +1,12 @@
 //! The predictive distribution through its public interface, for models with known members.
 
 use proptest::prelude::*;
-use softwood::{
-    Block, Column, Distribution, Error, Head, Key, Model, Pool, Record, Result, Rows, Schema,
-    Table, Target, Task, Training, Values, ood, score,
-};
+use softwood::data::{Rows, Schema, Target, Task, Values};
+use softwood::distribution::{Block, Head};
+use softwood::evaluate::{ood, score};
+use softwood::model::Training;
+use softwood::store::Record;
+use softwood::{Column, Distribution, Error, Key, Model, Pool, Result, Table};
 use softwood_testkit::{close, ks_distance, ks_limit};
 
 /// A model with known members: each component has the mean `mean + slope x` in a row with input
@@ -44,6 +46,9 @@ impl KnownMembers {
 }
 
 impl Model for KnownMembers {
+    fn family(&self) -> &'static str {
+        "known"
+    }
     fn schema(&self) -> &Schema {
         &self.schema
     }
@@ -139,11 +144,11 @@ proptest! {
         let moments = distribution.moments().unwrap();
         let (low, width) = (SHIFT - 25.0 * SCALE, 50.0 * SCALE / n as f64);
         let y: Vec<f64> = (0..n).map(|at| low + at as f64 * width).collect();
-        let density: Vec<f64> = distribution.log_density(&y).unwrap().iter().map(|log| log.exp() * width).collect();
+        let density: Vec<f64> = distribution.logpdf(&y).unwrap().iter().map(|log| log.exp() * width).collect();
         let mean: f64 = density.iter().zip(&y).map(|(p, y)| p * y).sum();
         let variance: f64 = density.iter().zip(&y).map(|(p, y)| p * (y - mean).powi(2)).sum();
         close(&[density.iter().sum()], &[1.0], 1e-6);
-        close(&[mean, variance.sqrt()], &[moments.mean[0], moments.sd[0]], 1e-6);
+        close(&[mean, variance.sqrt()], &[moments.mean[0], moments.std[0]], 1e-6);
     }
 
     #[test]
@@ -160,7 +165,7 @@ proptest! {
             prop_assert!(parts.knowledge.iter().all(|&knowledge| knowledge < 1e-9 * SCALE * SCALE));
         }
         let sd: Vec<f64> = parts.total.iter().map(|total| total.sqrt()).collect();
-        close(&distribution.sd().unwrap(), &sd, 1e-14);
+        close(&distribution.std().unwrap(), &sd, 1e-14);
     }
 
     #[test]

@@ -4,9 +4,10 @@
 #![allow(dead_code, reason = "each test module uses some of the helpers")]
 
 use serde_json::{Value, json};
+use softwood::data::Values;
+use softwood::store::Record;
 use softwood::{
-    Column, Dataset, Distribution, Family, Key, Model, NoObserver, Pool, Record, Result, Roles,
-    Run, Table, Values,
+    Column, Dataset, Distribution, Family, Key, Model, Pool, Result, Roles, Run, Table,
 };
 
 /// `n` independent standard Normal numbers, by the Box-Muller transform.
@@ -122,12 +123,13 @@ pub(crate) fn quick(family: Family) -> Value {
 
 /// Fits a family with JSON parameters.
 pub(crate) trait FitJson {
-    fn fit(self, params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Model>>;
+    fn fit_with(self, params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Model>>;
 }
 
 impl FitJson for Family {
-    fn fit(self, params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Model>> {
-        self.params_from_json(&params.to_string())?.fit(data, run)
+    fn fit_with(self, params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Box<dyn Model>> {
+        self.params_from_json(&params.to_string())?
+            .fit_with(data, run)
     }
 }
 
@@ -144,14 +146,8 @@ pub(crate) fn with_meta(record: &Record, meta: &Value) -> Record {
 /// Fits with two threads and `seed`.
 pub(crate) fn fit(family: Family, params: &Value, data: &Dataset, seed: u64) -> Box<dyn Model> {
     let pool = Pool::new(2).unwrap();
-    let run = Run {
-        key: Key::from_seed(seed),
-        pool: &pool,
-        observer: &NoObserver,
-        held_out: None,
-        warm_start: None,
-    };
-    family.fit(params, data, &run).unwrap()
+    let run = Run::new(Key::from_seed(seed), &pool);
+    family.fit_with(params, data, &run).unwrap()
 }
 
 /// The bits of all predictions of a model for a table; panics if one is not finite.

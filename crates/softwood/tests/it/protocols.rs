@@ -4,10 +4,9 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use serde_json::json;
-use softwood::{
-    Column, Dataset, Error, Family, ModelSpec, NoObserver, Observer, Pool, Progress, Protocol,
-    Roles, Split, Table, evaluate,
-};
+use softwood::evaluate::{Protocol, Split, evaluate};
+use softwood::observer::{Event, NoObserver, Observer, Stop};
+use softwood::{Column, Dataset, Error, Family, ModelSpec, Pool, Roles, Table};
 
 fn data(n_rows: usize) -> Dataset {
     let x: Vec<f64> = (0..n_rows).map(|row| row as f64 / n_rows as f64).collect();
@@ -409,8 +408,8 @@ fn a_fold_that_cannot_be_fitted_is_named() {
 struct StopAtOnce;
 
 impl Observer for StopAtOnce {
-    fn step(&self, _: &Progress<'_>) -> ControlFlow<()> {
-        ControlFlow::Break(())
+    fn on_event(&self, _: &Event<'_>) -> ControlFlow<Stop> {
+        ControlFlow::Break(Stop::Discard)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tree export as text and as SVG, for trees written by hand.
 
-use softwood::{Condition, ExportNode, ExportSplit, Key, LeafValue, TreeExport};
+use softwood::Key;
+use softwood::explain::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
 
 fn number(weight: f64, mean: f64, sd: f64) -> ExportNode {
     ExportNode {

@@ -5,10 +5,9 @@ use crate::problems::{
     fit, mixed, normals, numbers, prediction_bits, replaced, uniforms, with_target,
 };
 use serde_json::json;
-use softwood::{
-    Column, Condition, Dataset, Distribution, Family, Key, LeafValue, Pool, Roles, Table,
-    TreeExport, Values,
-};
+use softwood::data::Values;
+use softwood::explain::{Condition, LeafValue, TreeExport};
+use softwood::{Column, Dataset, Distribution, Family, Key, Pool, Roles, Table};
 
 fn dataset(columns: Vec<Column>) -> (Table, Dataset) {
     let table = Table::new(columns).unwrap();
@@ -295,7 +294,7 @@ fn a_category_for_every_row_is_accepted_and_not_memorized() {
     let pool = Pool::new(1).unwrap();
     let sd = Distribution::new(&*model, &table, &pool)
         .unwrap()
-        .sd()
+        .std()
         .unwrap();
     let mean = sd.iter().sum::<f64>() / 300.0;
     assert!((0.8..1.3).contains(&mean), "{mean}");
@@ -330,7 +329,7 @@ fn a_forest_predicts_better_than_a_tree_and_both_have_the_right_scale() {
         let dist = Distribution::new(&*model, &test, &pool).unwrap();
         let (mean, sd, y) = (
             dist.mean().unwrap(),
-            dist.sd().unwrap(),
+            dist.std().unwrap(),
             numbers(&test, "y"),
         );
         let square = |of: &dyn Fn(usize) -> f64| {
@@ -372,12 +371,12 @@ fn more_members_than_trees_are_refused() {
     let pool = Pool::new(1).unwrap();
     let run = softwood::Run::new(Key::from_seed(0), &pool);
     let error = Family::Forest
-        .fit(&json!({"n_estimators": 5}), &data, &run)
+        .fit_with(&json!({"n_estimators": 5}), &data, &run)
         .unwrap_err();
     assert!(error.to_string().contains("`n_members` = 10"), "{error}");
     // as many members as trees: each member is a tree
     let model = Family::Forest
-        .fit(&json!({"n_estimators": 5, "n_members": 5}), &data, &run)
+        .fit_with(&json!({"n_estimators": 5, "n_members": 5}), &data, &run)
         .unwrap();
     assert_eq!(model.n_members(), 5);
 }
@@ -396,7 +395,7 @@ fn too_many_classes_are_refused_with_their_number() {
     let pool = Pool::new(1).unwrap();
     let run = softwood::Run::new(Key::from_seed(0), &pool);
     for family in [Family::Tree, Family::Forest] {
-        let error = family.fit(&json!({}), &data, &run).unwrap_err();
+        let error = family.fit_with(&json!({}), &data, &run).unwrap_err();
         assert!(error.to_string().contains("70 classes"), "{error}");
     }
 }

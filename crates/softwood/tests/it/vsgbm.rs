@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::problems::FitJson as _;
 use crate::problems::{fit, mixed, normals, numbers, prediction_bits, uniforms, with_target};
 use serde_json::{Value, json};
-use softwood::{
-    Column, Dataset, Distribution, Family, Fit, Key, LeafMixing, Model, NoiseModel, NoiseUpdate,
-    Observer, Pool, Progress, Residuals, Roles, Run, Table, VsgbmParams, score,
-};
+use softwood::evaluate::score;
+use softwood::models::{LeafMixing, NoiseModel, NoiseUpdate, Residuals, Vsgbm, VsgbmParams};
+use softwood::observer::{Event, Observer, Stop};
+use softwood::{Column, Dataset, Distribution, Family, Fit, Key, Model, Pool, Roles, Run, Table};
 
 /// Parameters with a fixed tree shape, without selection and validation set.
 fn fixed(more: &Value) -> Value {
@@ -81,8 +81,8 @@ fn dataset(table: &Table) -> Dataset {
     Dataset::from_table(table, &roles).unwrap()
 }
 
-fn learn(params: &VsgbmParams, data: &Dataset, run: &Run<'_>) -> softwood::Vsgbm {
-    params.fit(data, run).unwrap()
+fn learn(params: &VsgbmParams, data: &Dataset, run: &Run<'_>) -> Vsgbm {
+    params.fit_with(data, run).unwrap()
 }
 
 /// Algorithm 1 of the paper: each draw of the trees has an inverse-Gamma draw of the noise
@@ -105,7 +105,7 @@ fn constant_noise_is_drawn_with_the_trees() {
     };
     let model = learn(&paper, &dataset(&train), &run);
     assert_eq!(model.n_trees(), [3]);
-    let spread = |model: &softwood::Vsgbm| {
+    let spread = |model: &Vsgbm| {
         let noise = model.noise();
         let n = noise.len() as f64;
         let mean = noise.iter().sum::<f64>() / n;
@@ -251,7 +251,7 @@ fn intervals_cover_rows_with_little_and_with_much_noise() {
 struct Count(AtomicUsize);
 
 impl Observer for Count {
-    fn step(&self, _: &Progress<'_>) -> ControlFlow<()> {
+    fn on_event(&self, _: &Event<'_>) -> ControlFlow<Stop> {
         self.0.fetch_add(1, Ordering::Relaxed);
         ControlFlow::Continue(())
     }
@@ -269,22 +269,22 @@ fn a_warm_start_with_a_few_new_rows_is_fast_and_as_good_as_a_new_fit() {
         n_fits: 2,
         ..VsgbmParams::default()
     };
-    let fit = |data: &Table, warm_start: Option<&softwood::Record>| {
+    let fit = |data: &Table, warm_start: Option<&Vsgbm>| {
         let count = Count::default();
         let mut run = Run::new(Key::from_seed(6), &pool);
         run.observer = &count;
-        run.warm_start = warm_start;
+        run.warm_start = warm_start.map(|model| model as &dyn Model);
         let model = learn(&params, &dataset(data), &run);
         (model, count.0.load(Ordering::Relaxed))
     };
-    let log_likelihood = |model: &softwood::Vsgbm| {
+    let log_likelihood = |model: &Vsgbm| {
         let answer = Distribution::new(model, &test, &pool).unwrap();
         let scores = score(&answer, dataset(&test).target(), None).unwrap();
         scores.values["log_likelihood"]
     };
     let (first, _) = fit(&before, None);
     let (new_fit, full) = fit(&all, None);
-    let (resumed, short) = fit(&all, Some(&first.record()));
+    let (resumed, short) = fit(&all, Some(&first));
     assert!(short * 20 <= full, "{short} epochs of {full}");
     assert_eq!(resumed.n_trees(), first.n_trees());
     let (new_fit, resumed) = (log_likelihood(&new_fit), log_likelihood(&resumed));
@@ -322,12 +322,11 @@ fn a_warm_start_with_one_more_tree_keeps_the_noise() {
         n_estimators: Some(first.n_trees()[0] + 1),
         ..params
     };
-    let record = first.record();
     let mut run = Run::new(Key::from_seed(13), &pool);
-    run.warm_start = Some(&record);
+    run.warm_start = Some(&first);
     let second = learn(&more, &all, &run);
     let test = waves(Key::from_seed(14), 4000, sd);
-    let noise = |model: &softwood::Vsgbm| {
+    let noise = |model: &Vsgbm| {
         let answer = Distribution::new(model, &test, &pool).unwrap();
         answer.uncertainty().unwrap().data.iter().sum::<f64>() / 4000.0
     };
@@ -341,15 +340,15 @@ fn a_warm_start_can_add_trees_but_not_change_the_others() {
     let data = with_target(&mixed(1, 150), "y");
     let few =
         json!({"n_epochs": 10, "n_estimators": 2, "max_depth": 2, "n_fits": 2, "n_members": 10});
-    let record = fit(Family::Vsgbm, &few, &data, 1).record();
+    let fitted = fit(Family::Vsgbm, &few, &data, 1);
     let resume = |more: Value| {
         let mut params = few.clone();
         for (name, value) in more.as_object().unwrap() {
             params[name] = value.clone();
         }
         let mut run = Run::new(Key::from_seed(2), &pool);
-        run.warm_start = Some(&record);
-        Family::Vsgbm.fit(&params, &data, &run)
+        run.warm_start = Some(fitted.as_ref());
+        Family::Vsgbm.fit_with(&params, &data, &run)
     };
     let more = resume(json!({"n_estimators": 4})).unwrap();
     assert_eq!(
@@ -373,6 +372,6 @@ fn constant_noise_needs_blended_leaves() {
     let pool = Pool::new(1).unwrap();
     let params = json!({"noise": "constant", "leaf_mixing": "mixture"});
     let run = Run::new(Key::from_seed(2), &pool);
-    let message = Family::Vsgbm.fit(&params, &data, &run).err().unwrap();
+    let message = Family::Vsgbm.fit_with(&params, &data, &run).err().unwrap();
     assert!(message.to_string().contains("blend"), "{message}");
 }

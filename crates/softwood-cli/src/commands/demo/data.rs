@@ -70,7 +70,7 @@ fn normal(u: f64, v: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use softwood::Values;
+    use softwood::data::Values;
 
     #[test]
     fn rows_lie_in_the_ranges_and_have_the_stated_noise() {

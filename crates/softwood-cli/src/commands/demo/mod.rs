@@ -9,9 +9,9 @@ use std::time::Instant;
 
 use anyhow::Result;
 use serde::Serialize;
-use softwood::{
-    Dataset, Distribution, Error, Family, Key, Model, Pool, Roles, Run, Scores, Table, Values,
-};
+use softwood::data::Values;
+use softwood::evaluate::Scores;
+use softwood::{Dataset, Distribution, Error, Family, Key, Model, Pool, Roles, Run, Table};
 use softwood_io::write_table;
 
 use crate::args::DemoArgs;
@@ -80,14 +80,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     let pool = Pool::new(args.run.threads.into())?;
     let bar = Bar::start(args.show.quiet);
     let start = Instant::now();
-    let run = Run {
-        key: Key::from_seed(args.run.seed.unwrap_or(0)),
-        pool: &pool,
-        observer: &bar,
-        held_out: None,
-        warm_start: None,
-    };
-    let model = spec.fit(&data, &run)?;
+    let run = Run::new(Key::from_seed(args.run.seed.unwrap_or(0)), &pool).observer(&bar);
+    let model = spec.fit_with(&data, &run)?;
     let seconds = start.elapsed().as_secs_f64();
     bar.finish()?;
     let report = DemoReport {
@@ -152,7 +146,7 @@ fn write(folder: &Path, model: &dyn Model, tables: &Tables, pool: &Pool) -> Resu
         write_table(&path(name), table)?;
         files.push(path(name));
     }
-    softwood::write_model(&path("demo.softwood"), &model.record())?;
+    model.save(&path("demo.softwood"))?;
     let scene = plot_scene::draw(model, &tables.train, pool)?;
     write_bytes(
         &path("demo.svg"),

@@ -1,7 +1,9 @@
 //! The plot of the demonstration: training rows, true mean, predicted mean, and a 90% band of data
 //! and knowledge uncertainty.
 
-use softwood::{Distribution, Model, Moments, Pool, Result, Table, Values};
+use softwood::data::Values;
+use softwood::distribution::Moments;
+use softwood::{Distribution, Model, Pool, Result, Table};
 
 use crate::commands::demo::data;
 use crate::plot::axes::Axes;

@@ -180,6 +180,15 @@ impl BoostingConfig<'_> {
 }
 
 impl Members {
+    /// The members of a model that keeps the first `n` chains.
+    pub(super) fn of_chains(self, n: usize) -> Self {
+        Self {
+            total: (self.total * n / self.chains).max(n),
+            chains: n,
+            ..self
+        }
+    }
+
     /// Number of trees of each member of chain `chain`, ascending; the last member is the whole
     /// chain.
     pub(super) fn snapshots(&self, n_trees: usize, chain: usize) -> Vec<usize> {

@@ -169,6 +169,10 @@ impl Boosted {
 }
 
 impl Model for Boosted {
+    fn family(&self) -> &'static str {
+        self.family
+    }
+
     fn schema(&self) -> &Schema {
         &self.schema
     }

@@ -1,11 +1,10 @@
 //! The likelihood of the target given the raw outputs of a boosted model.
 
 use serde::{Deserialize, Serialize};
-use std::ops::ControlFlow;
 
 use crate::boosting::chain::Chain;
 use crate::boosting::inputs::{BoostingData, BoostingSettings};
-use crate::boosting::train_chain::{TrainedChain, grow};
+use crate::boosting::train_chain::{OnRound, TrainedChain, grow};
 use crate::error::{Error, Result};
 use crate::likelihood::categorical::{Binary, MAX_SHOWN, Multiclass};
 use crate::likelihood::normal::Normal;
@@ -45,29 +44,29 @@ impl BoostingLikelihood {
     /// Trains a chain with this likelihood, from a constant or from the chain `warm_start`.
     ///
     /// # Errors
-    /// When there are too many classes, training diverges, or the observer stops it.
+    /// When there are too many classes, training diverges, or `on_round` discards it.
     pub(super) fn grow(
         self,
         data: &BoostingData<'_>,
         settings: &BoostingSettings,
         warm_start: Option<&Chain>,
         key: Key,
-        observer: &mut dyn FnMut(usize, Option<f64>) -> ControlFlow<()>,
+        on_round: OnRound<'_>,
     ) -> Result<TrainedChain> {
         match self {
             Self::Normal { floor } => {
-                grow::<4>(&Normal { floor }, data, settings, warm_start, key, observer)
+                grow::<4>(&Normal { floor }, data, settings, warm_start, key, on_round)
             }
-            Self::Squared { .. } => grow::<2>(&Squared, data, settings, warm_start, key, observer),
-            Self::Binary => grow::<2>(&Binary, data, settings, warm_start, key, observer),
+            Self::Squared { .. } => grow::<2>(&Squared, data, settings, warm_start, key, on_round),
+            Self::Binary => grow::<2>(&Binary, data, settings, warm_start, key, on_round),
             Self::Multiclass { classes } => {
                 let likelihood = Multiclass::new(classes);
                 match classes {
-                    ..=3 => grow::<8>(&likelihood, data, settings, warm_start, key, observer),
-                    4..=7 => grow::<16>(&likelihood, data, settings, warm_start, key, observer),
-                    8..=15 => grow::<32>(&likelihood, data, settings, warm_start, key, observer),
+                    ..=3 => grow::<8>(&likelihood, data, settings, warm_start, key, on_round),
+                    4..=7 => grow::<16>(&likelihood, data, settings, warm_start, key, on_round),
+                    8..=15 => grow::<32>(&likelihood, data, settings, warm_start, key, on_round),
                     16..=MAX_CLASSES => {
-                        grow::<64>(&likelihood, data, settings, warm_start, key, observer)
+                        grow::<64>(&likelihood, data, settings, warm_start, key, on_round)
                     }
                     _ => Err(Error::Table(format!(
                         "the target has {classes} classes; boosted trees take at most {MAX_CLASSES}"

@@ -36,6 +36,7 @@ const ALARM_QUANTILE: f64 = 2.326;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MemberDiagnostics<'a> {
     pub(super) config: &'a BoostingConfig<'a>,
+    pub(super) members: Members,
     pub(super) chains: &'a [Chain],
     pub(super) likelihood: BoostingLikelihood,
     pub(super) learning_rate: f64,
@@ -86,7 +87,7 @@ impl MemberDiagnostics<'_> {
             smallest(|output| output.variance),
             smallest(|output| output.spread),
         );
-        let members = self.config.members;
+        let members = self.members;
         MemberReport {
             n_members: members.total,
             n_chains: members.chains,
@@ -99,7 +100,7 @@ impl MemberDiagnostics<'_> {
 
     fn snapshots(&self, chain: usize) -> Vec<usize> {
         let n_trees = self.chains[chain].trees.len();
-        self.config.members.snapshots(n_trees, chain)
+        self.members.snapshots(n_trees, chain)
     }
 
     fn draws(&self, rows: &Binned, pool: &Pool) -> Vec<MemberOutputs> {
@@ -133,7 +134,7 @@ impl MemberDiagnostics<'_> {
         class_names: Option<&[String]>,
     ) -> OutputSpread {
         // some chains may have one member more than others: the last members of each are compared
-        let members = self.config.members;
+        let members = self.members;
         let n_draws = members.total / members.chains;
         let mut chains = Draws::new(draws.len(), n_draws);
         for row in 0..n_rows {
@@ -223,7 +224,7 @@ impl MemberDiagnostics<'_> {
     /// A warning if the members do not show knowledge uncertainty: given their effective number,
     /// their variance, and the ratio of their variance to the posterior variance of a constant.
     fn warning(&self, effective: f64, variance: f64, spread: f64) -> Option<String> {
-        let Members { total, chains, .. } = self.config.members;
+        let Members { total, chains, .. } = self.members;
         let sampling = self.config.sampling;
         let has_repeated = |at| self.snapshots(at).windows(2).any(|pair| pair[0] == pair[1]);
         let n_trees = self.chains.first().map_or(0, |chain| chain.trees.len());

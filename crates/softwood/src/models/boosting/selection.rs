@@ -1,5 +1,7 @@
 //! Selection of learning rate, depth, number of trees and category crosses on the validation set.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::boosting::chain::Chain;
 use crate::boosting::early_stopping::{ValidationPoint, best_point};
 use crate::boosting::inputs::{BinnedSample, BoostingData};
@@ -16,7 +18,7 @@ use crate::models::boosting::features::{CategoryPlan, FeaturePipeline, RowSubset
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::streams;
 use crate::models::boosting::training_data::{PreparedRows, TrainingData};
-use crate::observer::Progress;
+use crate::observer::Event;
 use crate::par::Pool;
 use crate::trees::histogram::candidate::ColumnInfo;
 
@@ -42,6 +44,15 @@ pub(super) struct ChosenSettings {
     pub(super) held_out: Option<f64>,
     /// Correction of each raw output that the validation residuals call for.
     pub(super) scale_correction: Vec<f64>,
+    /// The best candidate itself, if the observer stopped the selection and keeps the model.
+    pub(super) kept: Option<KeptCandidate>,
+}
+
+/// A candidate that becomes the model because the fit was stopped.
+#[derive(Debug, Clone)]
+pub(super) struct KeptCandidate {
+    pub(super) pipeline: FeaturePipeline,
+    pub(super) trained: TrainedChain,
 }
 
 /// The parts of a fitted model that a warm start continues.
@@ -98,6 +109,7 @@ pub(super) fn choose(
             plan: first_plan(),
             held_out: None,
             scale_correction: Vec::new(),
+            kept: None,
         });
     }
     let comparison = Comparison {
@@ -110,6 +122,7 @@ pub(super) fn choose(
     };
     let (mut best, scores) = comparison.compare(&first_plan(), &candidates, training)?;
     if config.category_crosses.is_none()
+        && best.kept.is_none()
         && let Some(plan) = plan_with_crosses()
     {
         let (best_candidate, others): (Vec<_>, Vec<_>) = better_half(&candidates, &scores)
@@ -121,10 +134,12 @@ pub(super) fn choose(
                 break;
             }
             let (with_crosses, _) = comparison.compare(&plan, &candidates, training)?;
-            let is_better = with_crosses.held_out > best.held_out;
-            if is_better {
+            if with_crosses.held_out > best.held_out {
                 best = with_crosses;
             } else {
+                break;
+            }
+            if best.kept.is_some() {
                 break;
             }
         }
@@ -192,6 +207,7 @@ struct Comparison<'a> {
 /// The rows of a comparison in the bins of one category plan.
 #[derive(Debug)]
 struct ComparisonRows {
+    pipeline: FeaturePipeline,
     columns: ColumnInfo,
     train: PreparedRows,
     validation: PreparedRows,
@@ -247,6 +263,7 @@ impl Comparison<'_> {
             .collect();
         ComparisonRows {
             columns: training_data.columns(&pipeline, &train),
+            pipeline,
             train,
             validation,
             parallel,
@@ -280,36 +297,58 @@ impl Comparison<'_> {
             pool: if n > 1 { &single_thread } else { self.run.pool },
             parallel_chains: &parallel_chains,
         };
+        let is_stopped = AtomicBool::new(false);
         let runs = self.run.pool.map(n, |at| {
+            if is_stopped.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
             let likelihood = self.training_data.likelihood;
             let settings = self
                 .config
                 .settings(likelihood, candidates[at], train.total_weight());
             let warm_start = self.warm_start.map(|warm_start| warm_start.chain);
             let key = self.run.key.child(streams::SELECTION);
-            likelihood.grow(&data, &settings, warm_start, key, &mut |done, held_out| {
-                self.run.observer.step(&Progress {
-                    stage: "choosing",
-                    done: at * settings.n_trees + done,
-                    total: n * settings.n_trees,
-                    elbo: None,
-                    held_out,
+            let trained = likelihood.grow(&data, &settings, warm_start, key, &mut |round| {
+                let done = at * settings.n_trees + round.n_trees;
+                self.run.observer.on_event(&Event {
+                    trial: Some(at),
+                    tree: Some(round.n_trees),
+                    held_out: round.held_out,
+                    ..Event::new("choosing", done, n * settings.n_trees)
                 })
-            })
+            })?;
+            is_stopped.fetch_or(trained.is_stopped, Ordering::Relaxed);
+            Ok(Some(trained))
         });
-        best(plan, candidates, runs, training)
+        let mut best = best(plan, candidates, runs, training)?;
+        if is_stopped.into_inner() {
+            best.trained.chain.truncate(best.settings.n_trees);
+            best.settings.kept = Some(KeptCandidate {
+                pipeline: rows.pipeline,
+                trained: best.trained,
+            });
+        }
+        Ok((best.settings, best.scores))
     }
 }
 
-/// The candidate with the best validation score, and the scores of all candidates. Adds the
-/// candidates to the trials, and keeps the loss curve if a score is better than all earlier trials.
+/// The best candidate of a comparison.
+struct BestCandidate {
+    settings: ChosenSettings,
+    trained: TrainedChain,
+    /// Validation scores of all candidates.
+    scores: Vec<f64>,
+}
+
+/// The candidate with the best validation score. Adds the candidates to the trials, and keeps the
+/// loss curve if a score is better than all earlier trials. A run is `None` if it was not started.
 fn best(
     plan: &CategoryPlan,
     candidates: &[Hyperparameters],
-    runs: Vec<Result<TrainedChain>>,
+    runs: Vec<Result<Option<TrainedChain>>>,
     training: &mut Training,
-) -> Result<(ChosenSettings, Vec<f64>)> {
-    let mut best: Option<ChosenSettings> = None;
+) -> Result<BestCandidate> {
+    let mut best: Option<(ChosenSettings, TrainedChain)> = None;
     let mut scores = vec![f64::NEG_INFINITY; candidates.len()];
     let best_earlier = training
         .trials
@@ -317,11 +356,12 @@ fn best(
         .map(|trial| trial.held_out)
         .fold(f64::NEG_INFINITY, f64::max);
     for (at, (&hyperparameters, run)) in candidates.iter().zip(runs).enumerate() {
-        let TrainedChain { curve, .. } = match run {
-            Err(Error::Diverged { .. }) => continue,
-            other => other?,
+        let trained = match run {
+            Err(Error::Diverged { .. }) | Ok(None) => continue,
+            Ok(Some(trained)) => trained,
+            Err(error) => return Err(error),
         };
-        let Some(point) = best_point(&curve) else {
+        let Some(point) = best_point(&trained.curve) else {
             continue;
         };
         scores[at] = point.held_out;
@@ -338,26 +378,32 @@ fn best(
         });
         let best_so_far = best
             .as_ref()
-            .and_then(|best| best.held_out)
+            .and_then(|(best, _)| best.held_out)
             .unwrap_or(f64::NEG_INFINITY);
         if point.held_out > best_so_far {
             if point.held_out > best_earlier {
-                training.curve = curve.iter().map(curve_point).collect();
+                training.curve = trained.curve.iter().map(curve_point).collect();
             }
-            best = Some(ChosenSettings {
+            let settings = ChosenSettings {
                 hyperparameters,
                 n_trees: point.n_trees,
                 plan: plan.clone(),
                 held_out: Some(point.held_out),
                 scale_correction: point.scale_correction,
-            });
+                kept: None,
+            };
+            best = Some((settings, trained));
         }
     }
-    let best = best.ok_or(Error::Diverged {
+    let (settings, trained) = best.ok_or(Error::Diverged {
         step: 0,
         what: "every combination of learning rate and depth".to_owned(),
     })?;
-    Ok((best, scores))
+    Ok(BestCandidate {
+        settings,
+        trained,
+        scores,
+    })
 }
 
 fn curve_point(point: &ValidationPoint) -> CurvePoint {

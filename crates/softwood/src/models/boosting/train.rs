@@ -1,20 +1,22 @@
 //! Training: deduplicate and bin the rows, select the settings on a validation set, then train the
 //! chains of all members on all rows.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::Value;
 
 use crate::boosting::chain::Chain;
 use crate::boosting::inputs::BoostingData;
 use crate::boosting::langevin::Sampling;
-use crate::boosting::train_chain::TrainedChain;
+use crate::boosting::train_chain::{RoundReport, TrainedChain};
 use crate::data::binning::binned::Binned;
 use crate::data::dataset::Dataset;
 use crate::data::dedup::Deduplicated;
 use crate::data::table::Table;
-use crate::data::target::MIN_SCALE;
+use crate::data::target::{MIN_SCALE, TargetUnits};
 use crate::data::unseen::UnseenSubstitutes;
 use crate::error::{Error, Result};
-use crate::fit::{Fit, Run, check_fixed_params, check_same_family, check_same_schema};
+use crate::fit::{Fit, Run, check_fixed_params, check_same_schema};
 use crate::model::{Model, Training};
 use crate::models::boosting::config::BoostingConfig;
 use crate::models::boosting::features::{EncodingTargets, FeaturePipeline, RowSubset};
@@ -25,7 +27,7 @@ use crate::models::boosting::params::{SgbParams, SglbParams};
 use crate::models::boosting::selection::{ChosenSettings, WarmStart, choose};
 use crate::models::boosting::streams;
 use crate::models::boosting::training_data::{FittedUnits, PreparedRows, TrainingData};
-use crate::observer::Progress;
+use crate::observer::Event;
 use crate::par::Pool;
 use crate::params::Checked;
 use crate::rng::Key;
@@ -71,11 +73,11 @@ fn fit(
     data: &Dataset,
     run: &Run<'_>,
 ) -> Result<Boosted> {
-    let warm_start = run
-        .warm_start
-        .map(|record| read_warm_start(config, &params, record, data))
-        .transpose()?;
-    let warm_start = warm_start.as_ref();
+    let warm_start = fitted_model(config, &params, data, run)?;
+    let config = &BoostingConfig {
+        members: warm_start.map_or(config.members, |model| model.members),
+        ..*config
+    };
     let fitted_units = warm_start.map(|model| FittedUnits {
         units: model.target_units,
         likelihood: model.likelihood,
@@ -91,11 +93,19 @@ fn fit(
         chain: &model.chains[0],
         hyperparameters: model.hyperparameters,
     });
-    let chosen = choose(config, &training_data, continued, run, &mut training)?;
+    let mut chosen = choose(config, &training_data, continued, run, &mut training)?;
+    if let (Some(model), true) = (warm_start, chosen.kept.is_some()) {
+        // stopped before all rows were used: the fitted model is the best so far
+        let mut model = model.clone();
+        model.training.is_stopped = true;
+        return Ok(model);
+    }
     let all_rows = training_data.rows(0..training_data.n_rows());
-    let (pipeline, train) = match warm_start {
-        Some(model) => training_data.refit_pipeline(all_rows, &model.pipeline, run.pool),
-        None => training_data.fit_pipeline(all_rows, &chosen.plan, run.pool),
+    let kept = chosen.kept.take();
+    let (pipeline, train) = match (&kept, warm_start) {
+        (Some(kept), _) => training_data.refit_pipeline(all_rows, &kept.pipeline, run.pool),
+        (None, Some(model)) => training_data.refit_pipeline(all_rows, &model.pipeline, run.pool),
+        (None, None) => training_data.fit_pipeline(all_rows, &chosen.plan, run.pool),
     };
     let columns = training_data.columns(&pipeline, &train);
     let diagnostic_rows = pipeline.bin_rows(
@@ -109,10 +119,20 @@ fn fit(
         encoding_targets,
         ..
     } = training_data;
-    let ensemble = Ensemble {
+    let parts = ModelParts {
         config,
+        params: &params,
+        data,
+        units,
+        target_sd: training.target_sd,
         likelihood,
+        pipeline: &pipeline,
         chosen: &chosen,
+        warm_start,
+        key: run.key,
+    };
+    let ensemble = Ensemble {
+        parts: &parts,
         columns: &columns,
         train: &train,
         encoding_order: EncodingOrder {
@@ -123,49 +143,104 @@ fn fit(
             dedup: pipeline.has_target_encoding().then_some(dedup),
             targets: encoding_targets,
         },
-        warm_start: warm_start.map(|model| &model.chains[..]),
         run,
     };
-    let TrainedEnsemble {
-        mut chains,
-        dispersion,
-    } = ensemble.train()?;
-    if config.sampling == Sampling::Off && warm_start.is_none() {
-        // without Langevin noise nothing else accounts for overfitting
-        for chain in &mut chains {
-            chain.shift(&chosen.scale_correction);
-        }
-    }
-    let likelihood = with_dispersion(likelihood, &chosen, dispersion);
+    let trained = match kept {
+        Some(kept) => TrainedEnsemble {
+            chains: vec![kept.trained.chain],
+            dispersion: kept.trained.dispersion,
+            is_stopped: true,
+        },
+        None => ensemble.train()?,
+    };
+    training.is_stopped = trained.is_stopped;
+    training.chosen = describe(&chosen, warm_start.is_some());
+    let mut model = parts.model(trained, training);
     let diagnostics = MemberDiagnostics {
         config,
-        chains: &chains,
-        likelihood,
+        members: model.members,
+        chains: &model.chains,
+        likelihood: model.likelihood,
         learning_rate: chosen.hyperparameters.learning_rate,
         target_scale: units.scale,
         total_weight: train.total_weight(),
     };
     let report = diagnostics.report(&diagnostic_rows, data.schema().classes(), run.pool);
-    training.members = Some(report);
-    training.chosen = describe(&chosen, warm_start.is_some());
-    let (substitutes, threshold_key) = model_keys(warm_start, run.key);
-    let model = Boosted {
-        family: config.family,
-        schema: data.schema().clone(),
-        params,
-        training,
-        target_units: units,
-        likelihood,
-        pipeline,
-        hyperparameters: chosen.hyperparameters,
-        members: config.members,
-        chains,
-        substitutes,
-        threshold_key,
-        snapshots: Vec::new(),
-        used_thresholds: Vec::new(),
-    };
-    Ok(model.with_snapshots())
+    model.training.members = Some(report);
+    Ok(model)
+}
+
+/// The parts of a model besides its chains.
+#[derive(Debug, Clone, Copy)]
+struct ModelParts<'a> {
+    config: &'a BoostingConfig<'a>,
+    params: &'a Value,
+    data: &'a Dataset,
+    units: TargetUnits,
+    target_sd: Option<f64>,
+    likelihood: BoostingLikelihood,
+    pipeline: &'a FeaturePipeline,
+    chosen: &'a ChosenSettings,
+    /// The fitted model that a warm start continues.
+    warm_start: Option<&'a Boosted>,
+    /// Key of the run.
+    key: Key,
+}
+
+impl ModelParts<'_> {
+    /// The model of some trained chains.
+    fn model(&self, trained: TrainedEnsemble, training: Training) -> Boosted {
+        let TrainedEnsemble {
+            mut chains,
+            dispersion,
+            ..
+        } = trained;
+        if self.config.sampling == Sampling::Off && self.warm_start.is_none() {
+            // without Langevin noise nothing else accounts for overfitting
+            for chain in &mut chains {
+                chain.shift(&self.chosen.scale_correction);
+            }
+        }
+        let members = self.config.members;
+        let (substitutes, threshold_key) = model_keys(self.warm_start, self.key);
+        let model = Boosted {
+            family: self.config.family,
+            schema: self.data.schema().clone(),
+            params: self.params.clone(),
+            training,
+            target_units: self.units,
+            likelihood: with_dispersion(self.likelihood, self.chosen, dispersion),
+            pipeline: self.pipeline.clone(),
+            hyperparameters: self.chosen.hyperparameters,
+            members: if chains.len() == members.chains {
+                members
+            } else {
+                members.of_chains(chains.len())
+            },
+            chains,
+            substitutes,
+            threshold_key,
+            snapshots: Vec::new(),
+            used_thresholds: Vec::new(),
+        };
+        model.with_snapshots()
+    }
+
+    /// The model of a single chain in training.
+    fn snapshot(&self, trained: TrainedChain) -> Boosted {
+        let training = Training {
+            target_sd: self.target_sd,
+            chosen: describe(self.chosen, self.warm_start.is_some()),
+            is_stopped: true,
+            ..Training::default()
+        };
+        let ensemble = TrainedEnsemble {
+            chains: vec![trained.chain],
+            dispersion: trained.dispersion,
+            is_stopped: true,
+        };
+        self.model(ensemble, training)
+    }
 }
 
 /// The selected settings in words.
@@ -211,22 +286,24 @@ fn with_dispersion(
     }
 }
 
-/// Reads the fitted model that a warm start continues.
+/// The fitted model that a warm start continues, if there is one.
 ///
 /// # Errors
 /// When the model, the data or the parameters do not allow a warm start.
-fn read_warm_start(
+fn fitted_model<'a>(
     config: &BoostingConfig<'_>,
     params: &Value,
-    record: &Record,
     data: &Dataset,
-) -> Result<Boosted> {
-    check_same_family(config.family, record)?;
-    let model = Boosted::from_record(config.family, record)?;
+    run: &Run<'a>,
+) -> Result<Option<&'a Boosted>> {
+    let Some(model) = run.fitted::<Boosted>(config.family)? else {
+        return Ok(None);
+    };
     check_same_schema(model.schema(), data)?;
     check_fixed_params(&model.params, params, FIXED)?;
     let invalid = |problem: &str| Err(Error::Parameters(vec![problem.to_owned()]));
-    if model.members != config.members {
+    // a stopped fit has fewer members than its parameters say
+    if model.members != config.members && !model.training.is_stopped {
         return invalid(
             "the members cannot change in a warm start: keep `n_members`, `virtual_ensemble`, `n_chains` and `burn_in`",
         );
@@ -235,7 +312,7 @@ fn read_warm_start(
     if data.schema().classes().is_none() && has_constant_noise != config.has_constant_noise() {
         return invalid("`noise` cannot change in a warm start");
     }
-    Ok(model)
+    Ok(Some(model))
 }
 
 /// Computes the ordered target encoding of the training rows in a random order for each chain. The
@@ -267,14 +344,10 @@ impl EncodingOrder<'_> {
 /// All chains of a model and what they are trained on.
 #[derive(Debug)]
 struct Ensemble<'a> {
-    config: &'a BoostingConfig<'a>,
-    likelihood: BoostingLikelihood,
-    chosen: &'a ChosenSettings,
+    parts: &'a ModelParts<'a>,
     columns: &'a ColumnInfo,
     train: &'a PreparedRows,
     encoding_order: EncodingOrder<'a>,
-    /// Chains of the fitted model that a warm start continues.
-    warm_start: Option<&'a [Chain]>,
     run: &'a Run<'a>,
 }
 
@@ -283,21 +356,27 @@ struct TrainedEnsemble {
     chains: Vec<Chain>,
     /// Residual variance of the training rows, averaged over the chains.
     dispersion: f64,
+    /// Whether the observer stopped training before its end.
+    is_stopped: bool,
 }
 
 impl Ensemble<'_> {
     fn train(&self) -> Result<TrainedEnsemble> {
-        let (run, chosen) = (self.run, self.chosen);
-        let n = self.config.members.chains;
-        let mut settings = self.config.settings(
-            self.likelihood,
-            chosen.hyperparameters,
+        let (run, parts) = (self.run, self.parts);
+        let n = parts.config.members.chains;
+        let mut settings = parts.config.settings(
+            parts.likelihood,
+            parts.chosen.hyperparameters,
             self.train.total_weight(),
         );
-        settings.n_trees = chosen.n_trees;
+        settings.n_trees = parts.chosen.n_trees;
         settings.patience = None;
         let single_thread = Pool::new(1)?;
-        let chains = run.pool.map(n, |at| {
+        let is_stopped = AtomicBool::new(false);
+        let trained = run.pool.map(n, |at| {
+            if is_stopped.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
             let key = run.key.child(streams::CHAINS).child(at as u64);
             let order = run.key.child(streams::ENCODING_ORDER).child(at as u64);
             let reordered = self.encoding_order.binned(&self.train.binned, at, order);
@@ -311,28 +390,67 @@ impl Ensemble<'_> {
                 pool: if n > 1 { &single_thread } else { run.pool },
                 parallel_chains: &[],
             };
-            let warm_start = self.warm_start.map(|chains| &chains[at]);
-            let mut observer = |done, held_out| {
-                run.observer.step(&Progress {
-                    stage: "fitting",
-                    done: at * settings.n_trees + done,
-                    total: n * settings.n_trees,
-                    elbo: None,
-                    held_out,
-                })
+            let warm_start = parts.warm_start.map(|model| &model.chains[at]);
+            let mut on_round = |round: &RoundReport<'_>| {
+                let done = at * settings.n_trees + round.n_trees;
+                let event = Event {
+                    member: Some(at),
+                    tree: Some(round.n_trees),
+                    held_out: round.held_out,
+                    ..Event::new("fitting", done, n * settings.n_trees)
+                };
+                let snapshot = || -> Result<Box<dyn Model>> {
+                    Ok(Box::new(parts.snapshot((round.copy_chain)())))
+                };
+                run.observer.on_event(&event.with_snapshot(&snapshot))
             };
-            self.likelihood
-                .grow(&data, &settings, warm_start, key, &mut observer)
+            let trained =
+                parts
+                    .likelihood
+                    .grow(&data, &settings, warm_start, key, &mut on_round)?;
+            is_stopped.fetch_or(trained.is_stopped, Ordering::Relaxed);
+            Ok(Some(trained))
         });
-        let trained = chains.into_iter().collect::<Result<Vec<TrainedChain>>>()?;
-        let dispersion = trained
-            .iter()
-            .map(|trained| trained.dispersion)
-            .sum::<f64>()
-            / n as f64;
-        Ok(TrainedEnsemble {
-            chains: trained.into_iter().map(|trained| trained.chain).collect(),
-            dispersion,
-        })
+        let trained = trained
+            .into_iter()
+            .collect::<Result<Vec<Option<TrainedChain>>>>()?;
+        Ok(self.kept(trained))
+    }
+
+    /// The chains of the model. If training was stopped these are the complete ones, or the longest
+    /// one if none is complete; a warm start keeps every chain of the fitted model, with the new
+    /// trees that it has.
+    fn kept(&self, trained: Vec<Option<TrainedChain>>) -> TrainedEnsemble {
+        let is_complete =
+            |chain: &Option<TrainedChain>| chain.as_ref().is_some_and(|chain| !chain.is_stopped);
+        let is_stopped = !trained.iter().all(is_complete);
+        let has_complete = trained.iter().any(is_complete);
+        let mut dispersions = Vec::new();
+        let mut chains = Vec::new();
+        for (at, trained) in trained.into_iter().enumerate() {
+            match (trained, self.parts.warm_start) {
+                (Some(trained), _) if !trained.is_stopped || self.parts.warm_start.is_some() => {
+                    dispersions.push(trained.dispersion);
+                    chains.push(trained.chain);
+                }
+                (None, Some(model)) => chains.push(model.chains[at].clone()),
+                (Some(trained), None) if !has_complete => {
+                    let n_trees = |chain: &Chain| chain.trees.len();
+                    if chains
+                        .first()
+                        .is_none_or(|longest| n_trees(&trained.chain) > n_trees(longest))
+                    {
+                        chains = vec![trained.chain];
+                        dispersions = vec![trained.dispersion];
+                    }
+                }
+                _ => {}
+            }
+        }
+        TrainedEnsemble {
+            chains,
+            dispersion: dispersions.iter().sum::<f64>() / dispersions.len().max(1) as f64,
+            is_stopped,
+        }
     }
 }

@@ -168,6 +168,10 @@ fn read_trees(record: &Record, kind: CartTarget, cuts: &Cuts) -> Result<Vec<Fore
 }
 
 impl Model for Forest {
+    fn family(&self) -> &'static str {
+        "forest"
+    }
+
     fn schema(&self) -> &Schema {
         &self.inputs.schema
     }

@@ -1,7 +1,7 @@
 //! Training: deduplicate and bin the rows, grow trees on bootstrap samples, and calibrate the noise
 //! on the out-of-bag rows.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -11,9 +11,10 @@ use crate::models::forest::bootstrap::bootstrap_weights;
 use crate::models::forest::fitted::{Forest, ForestTree};
 use crate::models::forest::noise_calibration::{ForestNoise, OutOfBagClass, Residual};
 use crate::models::forest::params::ForestParams;
-use crate::observer::Progress;
+use crate::observer::Event;
 use crate::par::Pool;
 use crate::params::Checked;
+use crate::stop::Stop;
 use crate::store::record::Record;
 use crate::trees::cart::{Cart, CartLimits, CartTarget, grow};
 use crate::trees::column_gains::as_shares;
@@ -63,9 +64,17 @@ impl Fit for ForestParams {
         let mut trees: Vec<ForestTree> = Vec::new();
         let mut out_of_bag = OutOfBag::new(&training_set);
         let mut gains = vec![0.0; training_set.binned.n_columns()];
+        let mut is_stopped = false;
         for first in (0..params.n_estimators).step_by(BATCH) {
+            if is_stopped {
+                break;
+            }
             let end = params.n_estimators.min(first + BATCH);
             for grown in grower.grow(first..end)? {
+                let Some(grown) = grown else {
+                    is_stopped = true;
+                    continue;
+                };
                 for (condition, gain) in grown.structure.conditions().iter().zip(&grown.gains) {
                     gains[condition.column] += f64::from(*gain);
                 }
@@ -86,10 +95,12 @@ impl Fit for ForestParams {
                 n_leaves / trees.len()
             ),
             target_sd: training_set.target_sd(),
+            is_stopped,
             ..Training::default()
         };
+        let n_members = params.n_members.min(trees.len());
         Ok(Forest {
-            inputs: TreeInputs::new(training_set, data.schema(), params.n_members, run.key),
+            inputs: TreeInputs::new(training_set, data.schema(), n_members, run.key),
             params: (**params).clone(),
             training,
             trees,
@@ -142,7 +153,9 @@ struct GrownTree {
 }
 
 impl ForestGrower<'_> {
-    fn grow(&self, trees: Range<usize>) -> Result<Vec<GrownTree>> {
+    /// Grows some trees. After the observer has stopped the fit, trees that are not complete are
+    /// `None`, but for the first.
+    fn grow(&self, trees: Range<usize>) -> Result<Vec<Option<GrownTree>>> {
         let single_thread = Pool::new(1)?;
         let grown = self.run.pool.map(trees.len(), |at| {
             self.grow_tree(trees.start + at, &single_thread)
@@ -150,21 +163,20 @@ impl ForestGrower<'_> {
         grown.into_iter().collect()
     }
 
-    fn grow_tree(&self, tree: usize, pool: &Pool) -> Result<GrownTree> {
+    fn grow_tree(&self, tree: usize, pool: &Pool) -> Result<Option<GrownTree>> {
         let Self {
             training_set, run, ..
         } = self;
         let step = || {
-            run.observer.step(&Progress {
-                stage: "growing",
-                done: tree,
-                total: self.n_estimators,
-                elbo: None,
-                held_out: None,
+            run.observer.on_event(&Event {
+                tree: Some(tree),
+                ..Event::new("growing", tree, self.n_estimators)
             })
         };
-        if step().is_break() {
-            return Err(Error::Cancelled);
+        match step() {
+            ControlFlow::Break(Stop::Discard) => return Err(Error::Cancelled),
+            ControlFlow::Break(Stop::Keep) if tree > 0 => return Ok(None),
+            _ => {}
         }
         let key = run.key.child(tree as u64);
         let weight = bootstrap_weights(&training_set.weight, key.child(streams::BOOTSTRAP));
@@ -176,6 +188,9 @@ impl ForestGrower<'_> {
             key.child(streams::TREE),
             &step,
         )?;
+        if cart.is_stopped && tree > 0 {
+            return Ok(None);
+        }
         let out_of_bag_leaf = |row: usize| {
             if weight[row] > 0.0 {
                 IN_BAG
@@ -183,12 +198,12 @@ impl ForestGrower<'_> {
                 self.bins.leaf(&cart.structure, row) as u32
             }
         };
-        Ok(GrownTree {
+        Ok(Some(GrownTree {
             out_of_bag_leaves: (0..training_set.n_rows()).map(out_of_bag_leaf).collect(),
             values: leaf_values(training_set.kind, &cart),
             structure: cart.structure,
             gains: cart.gains,
-        })
+        }))
     }
 }
 

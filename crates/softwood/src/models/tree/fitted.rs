@@ -143,6 +143,10 @@ fn is_valid(parts: &TreeParts) -> bool {
 }
 
 impl Model for Tree {
+    fn family(&self) -> &'static str {
+        "tree"
+    }
+
     fn schema(&self) -> &Schema {
         &self.parts.inputs.schema
     }

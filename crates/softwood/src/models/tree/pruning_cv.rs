@@ -7,7 +7,7 @@ use crate::fit::Run;
 use crate::model::Trial;
 use crate::models::tree::leaf::{LeftOutRow, Smoothing};
 use crate::models::tree::streams;
-use crate::observer::Progress;
+use crate::observer::Event;
 use crate::par::Pool;
 use crate::rng::shuffle;
 use crate::trees::cart::pruning::{NodeStatistics, PruningPath};
@@ -71,6 +71,8 @@ pub(super) struct ChosenPruning {
     pub(super) alpha: f64,
     pub(super) smoothing: Smoothing,
     pub(super) trials: Vec<Trial>,
+    /// Whether the observer stopped the cross-validation before its end.
+    pub(super) is_stopped: bool,
 }
 
 /// The tree of a fold, its pruning path, and the leaves of the rows that were left out.
@@ -104,14 +106,19 @@ pub(super) fn choose(
     run: &Run<'_>,
 ) -> Result<ChosenPruning> {
     let n_rows = training_set.n_rows();
+    let without_folds = |is_stopped| ChosenPruning {
+        alpha: candidates.steps[0].0,
+        smoothing: plain.clone(),
+        trials: Vec::new(),
+        is_stopped,
+    };
     if n_rows < FOLDS {
-        return Ok(ChosenPruning {
-            alpha: candidates.steps[0].0,
-            smoothing: plain.clone(),
-            trials: Vec::new(),
-        });
+        return Ok(without_folds(false));
     }
     let folds = folds(training_set, limits, run)?;
+    if folds.is_empty() {
+        return Ok(without_folds(true));
+    }
     let scores = scores(training_set, candidates, &folds, plain);
     let best = pick(&scores);
     let left_out = left_out(training_set, &folds, candidates.fold_alphas[best]);
@@ -119,10 +126,12 @@ pub(super) fn choose(
         alpha: candidates.steps[best].0,
         smoothing: plain.fit(training_set.kind, &left_out),
         trials: trials(training_set.kind, candidates, &scores, best),
+        is_stopped: folds.len() < FOLDS,
     })
 }
 
-/// Grows a tree for each fold on the rows of the other folds.
+/// Grows a tree for each fold on the rows of the other folds. After the observer has stopped the
+/// fit, only the folds with complete trees are left.
 fn folds(
     training_set: &TreeTrainingSet,
     limits: &CartLimits,
@@ -136,12 +145,9 @@ fn folds(
     let data = training_set.cart_data(&single_thread);
     let folds = run.pool.map(FOLDS, |fold| {
         let observer = || {
-            run.observer.step(&Progress {
-                stage: "cross-validating",
-                done: fold,
-                total: FOLDS,
-                elbo: None,
-                held_out: None,
+            run.observer.on_event(&Event {
+                member: Some(fold),
+                ..Event::new("cross-validating", fold, FOLDS)
             })
         };
         let weight: Vec<f32> = training_set
@@ -153,9 +159,10 @@ fn folds(
         let key = run.key.child(streams::FOLD_TREES).child(fold as u64);
         let cart = grow(&data, &weight, limits, key, &observer)?;
         let rows = (0..n_rows).filter(|&row| fold_of[row] == fold);
-        Ok(CvFold::new(training_set.kind, &cart, &bins, rows))
+        let fold = CvFold::new(training_set.kind, &cart, &bins, rows);
+        Ok((!cart.is_stopped).then_some(fold))
     });
-    folds.into_iter().collect()
+    folds.into_iter().filter_map(Result::transpose).collect()
 }
 
 impl CvFold {

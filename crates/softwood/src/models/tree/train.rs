@@ -10,7 +10,7 @@ use crate::models::tree::leaf::Smoothing;
 use crate::models::tree::params::TreeParams;
 use crate::models::tree::pruning_cv::{PruningCandidates, choose};
 use crate::models::tree::streams;
-use crate::observer::Progress;
+use crate::observer::Event;
 use crate::params::Checked;
 use crate::store::record::Record;
 use crate::trees::cart::pruning::NodeStatistics;
@@ -32,15 +32,7 @@ impl Fit for TreeParams {
             min_weight: params.min_child_weight,
             n_tried: None,
         };
-        let observer = || {
-            run.observer.step(&Progress {
-                stage: "growing",
-                done: 0,
-                total: 1,
-                elbo: None,
-                held_out: None,
-            })
-        };
+        let observer = || run.observer.on_event(&Event::new("growing", 0, 1));
         let full = grow(
             &training_set.cart_data(run.pool),
             &training_set.weight,
@@ -65,6 +57,7 @@ impl Fit for TreeParams {
             ),
             trials: chosen.trials,
             target_sd: training_set.target_sd(),
+            is_stopped: full.is_stopped || chosen.is_stopped,
             ..Training::default()
         };
         Ok(Tree::new(TreeParts {

@@ -94,6 +94,10 @@ pub(super) fn has_constant_noise(params: &VsgbmParams, schema: &Schema) -> bool 
 }
 
 impl Model for Vsgbm {
+    fn family(&self) -> &'static str {
+        "vsgbm"
+    }
+
     fn schema(&self) -> &Schema {
         &self.ensemble.schema
     }

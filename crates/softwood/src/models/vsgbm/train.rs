@@ -38,8 +38,8 @@ impl Fit for VsgbmParams {
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vsgbm> {
         let deduplicated = data.deduplicated();
-        if let Some(record) = run.warm_start {
-            return warm_start(params, record, &deduplicated, run);
+        if let Some(fitted) = run.fitted(Self::FAMILY)? {
+            return warm_start(params, fitted, &deduplicated, run);
         }
         let config = params.config();
         let split_key = run.key.child(streams::run::VALIDATION_SPLIT);

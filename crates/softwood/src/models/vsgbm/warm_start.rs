@@ -5,14 +5,13 @@ use serde_json::json;
 
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::fit::{Run, check_fixed_params, check_same_family, check_same_schema};
+use crate::fit::{Run, check_fixed_params, check_same_schema};
 use crate::model::{CurvePoint, Model, Training};
 use crate::models::vsgbm::fitted::Vsgbm;
 use crate::models::vsgbm::params::VsgbmParams;
 use crate::models::vsgbm::stages::{AdditiveModel, Stages};
 use crate::models::vsgbm::train::{FitOutcome, JOINT_RATE, assemble};
 use crate::rng::Key;
-use crate::store::record::Record;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::fitted::FittedTrees;
 use crate::variational::streams;
@@ -48,14 +47,14 @@ const FIXED: &[&str] = &[
 /// When the model, the data or the parameters do not allow a warm start, or when training fails.
 pub(super) fn warm_start(
     params: &VsgbmParams,
-    record: &Record,
+    fitted: &Vsgbm,
     data: &Dataset,
     run: &Run<'_>,
 ) -> Result<Vsgbm> {
-    let fitted = fitted_model(params, record, data)?;
+    check_fitted(params, fitted, data)?;
     let outcomes = run.pool.map(fitted.ensemble.fits.len(), |at| {
         let key = run.key.child(streams::run::FITS).child(at as u64);
-        continue_fit(params, &fitted, &fitted.ensemble.fits[at], data, run, key)
+        continue_fit(params, fitted, &fitted.ensemble.fits[at], data, run, key)
     });
     let outcomes = converged(outcomes)?;
     let training = Training {
@@ -129,13 +128,8 @@ fn continue_fit(
     })
 }
 
-/// The fitted model of a warm start.
-///
-/// # Errors
-/// When the model, the data or the parameters do not allow a warm start.
-fn fitted_model(params: &VsgbmParams, record: &Record, data: &Dataset) -> Result<Vsgbm> {
-    check_same_family("vsgbm", record)?;
-    let fitted = Vsgbm::from_record(record)?;
+/// Returns an error if the fitted model, the data or the parameters do not allow a warm start.
+fn check_fitted(params: &VsgbmParams, fitted: &Vsgbm, data: &Dataset) -> Result<()> {
     check_same_schema(fitted.schema(), data)?;
     check_fixed_params(&json!(fitted.params), &json!(params), FIXED)?;
     let refuse = |problem: String| Err(Error::Parameters(vec![problem]));
@@ -152,5 +146,5 @@ fn fitted_model(params: &VsgbmParams, record: &Record, data: &Dataset) -> Result
             "`n_estimators` = {n} is fewer than the {n_trees} trees of the fitted model"
         ));
     }
-    Ok(fitted)
+    Ok(())
 }

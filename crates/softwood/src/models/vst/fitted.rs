@@ -49,6 +49,10 @@ impl Vst {
 }
 
 impl Model for Vst {
+    fn family(&self) -> &'static str {
+        "vst"
+    }
+
     fn schema(&self) -> &Schema {
         &self.ensemble.schema
     }

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use crate::data::binning::binned::{Binned, MISSING_BIN};
 use crate::error::{Error, Result};
 use crate::rng::{Key, below};
+use crate::stop::Stop;
 use crate::trees::cart::exact_small_node::ExactSearch;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::candidate::SplitCandidate;
@@ -36,8 +37,15 @@ pub(crate) struct DepthFirstOptions<'a> {
     /// Number of columns that a node chooses from, among those with a valid split; `None` for all.
     pub(crate) n_tried: Option<usize>,
     pub(crate) key: Key,
-    /// May cancel growth.
-    pub(crate) observer: &'a (dyn Fn() -> ControlFlow<()> + Sync),
+    /// May stop growth.
+    pub(crate) observer: &'a (dyn Fn() -> ControlFlow<Stop> + Sync),
+}
+
+/// A tree that was grown depth first.
+pub(crate) struct DepthFirstTree {
+    pub(crate) tree: HistogramTree,
+    /// Whether the observer stopped growth before its end.
+    pub(crate) is_stopped: bool,
 }
 
 /// Random streams of the children of a node.
@@ -50,13 +58,14 @@ impl<const L: usize> Grower<L> {
     /// Grows a tree on some rows, which ascend. Of the limits of the task only the depth applies.
     ///
     /// # Errors
-    /// When the observer cancels.
+    /// When the observer stops growth and discards the tree. If it keeps the tree, the nodes that
+    /// are not split yet become leaves.
     pub(crate) fn grow_depth_first(
         &mut self,
         task: &GrowTask<'_, L>,
         options: &DepthFirstOptions<'_>,
         rows: Vec<u32>,
-    ) -> Result<HistogramTree> {
+    ) -> Result<DepthFirstTree> {
         self.nodes = vec![Node {
             rows: 0..rows.len(),
             depth: 0,
@@ -67,15 +76,25 @@ impl<const L: usize> Grower<L> {
         }
         let mut exact = ExactSearch::new();
         let mut tree = GeneralTree::default();
+        let mut is_stopped = false;
         if self.partition.n_rows() > MAX_EXACT_ROWS {
             self.count(task, None);
         }
         let mut stack = vec![(0, options.key)];
         while let Some((node, key)) = stack.pop() {
-            if self.nodes[node].depth < OBSERVED_DEPTH && (options.observer)().is_break() {
-                return Err(Error::Cancelled);
+            if self.nodes[node].depth < OBSERVED_DEPTH && !is_stopped {
+                match (options.observer)() {
+                    ControlFlow::Continue(()) => {}
+                    ControlFlow::Break(Stop::Keep) => is_stopped = true,
+                    ControlFlow::Break(Stop::Discard) => return Err(Error::Cancelled),
+                }
             }
-            let Some(best) = self.find_split(task, options, &mut exact, node, key) else {
+            let best = if is_stopped {
+                None
+            } else {
+                self.find_split(task, options, &mut exact, node, key)
+            };
+            let Some(best) = best else {
                 self.release(node);
                 continue;
             };
@@ -95,7 +114,10 @@ impl<const L: usize> Grower<L> {
             stack.push((split.larger, key_of(split.larger)));
             stack.push((split.smaller, key_of(split.smaller)));
         }
-        Ok(tree.finish(&self.nodes))
+        Ok(DepthFirstTree {
+            tree: tree.finish(&self.nodes),
+            is_stopped,
+        })
     }
 
     /// Computes the histograms of those children that have enough rows to need one.

@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 use crate::likelihood::OutputTerms;
 use crate::par::Pool;
 use crate::rng::Key;
-use crate::trees::cart::depth_first::DepthFirstOptions;
+use crate::stop::Stop;
+use crate::trees::cart::depth_first::{DepthFirstOptions, DepthFirstTree};
 use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::histogram::grower::{GrowTask, Grower, Growth, Limits};
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
@@ -128,18 +129,20 @@ pub(crate) struct Cart {
     pub(crate) leaves: Vec<f64>,
     /// Gain of each condition.
     pub(crate) gains: Vec<f32>,
+    /// Whether the observer stopped growth before its end.
+    pub(crate) is_stopped: bool,
 }
 
 /// Grows a tree on the rows of positive weight.
 ///
 /// # Errors
-/// When the observer cancels, or the target has more than [`MAX_CLASSES`] classes.
+/// When the observer discards the tree, or the target has more than [`MAX_CLASSES`] classes.
 pub(crate) fn grow(
     data: &CartData<'_>,
     weight: &[f32],
     limits: &CartLimits,
     key: Key,
-    observer: &(dyn Fn() -> ControlFlow<()> + Sync),
+    observer: &(dyn Fn() -> ControlFlow<Stop> + Sync),
 ) -> Result<Cart> {
     match data.kind {
         CartTarget::Number | CartTarget::Classes(..=2) => {
@@ -170,7 +173,7 @@ fn grow_with<const L: usize>(
     weight: &[f32],
     limits: &CartLimits,
     key: Key,
-    observer: &(dyn Fn() -> ControlFlow<()> + Sync),
+    observer: &(dyn Fn() -> ControlFlow<Stop> + Sync),
 ) -> Result<Cart> {
     let n_rows = data.binned.n_rows();
     let rows: Vec<u32> = (0..n_rows as u32)
@@ -204,7 +207,10 @@ fn grow_with<const L: usize>(
         observer,
     };
     let mut grower = Grower::new(data.binned);
-    let grown = grower.grow_depth_first(&task, &options, rows)?;
+    let DepthFirstTree {
+        tree: grown,
+        is_stopped,
+    } = grower.grow_depth_first(&task, &options, rows)?;
     let n_stats = data.kind.n_stats();
     let mut leaves = vec![0.0; grown.leaves.len() * n_stats];
     for (stats, rows) in leaves.chunks_exact_mut(n_stats).zip(&grown.leaves) {
@@ -214,6 +220,7 @@ fn grow_with<const L: usize>(
         structure: grown.structure,
         leaves,
         gains: grown.gains,
+        is_stopped,
     })
 }
 

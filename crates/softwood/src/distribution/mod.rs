@@ -1,0 +1,297 @@
+//! The predictive distribution of a model for a table. Every method asks the model for its members'
+//! distributions block by block, so that memory does not grow with rows x members x components.
+
+mod contrast;
+mod predictions;
+
+use std::borrow::Cow;
+use std::fmt::{self, Debug};
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use crate::data::column::Column;
+use crate::data::schema::Schema;
+use crate::data::table::Table;
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::observer::{Event, NoObserver, Observer};
+use crate::par::Pool;
+
+pub use crate::model::JointNormal;
+pub use crate::predictive::block::{Block, Head, LANES};
+pub use crate::predictive::moments::{Moments, Uncertainty};
+pub use contrast::Contrast;
+pub use predictions::{ClassSummary, RegressionSummary};
+
+/// The predictive distribution of a model for the rows of a table: moments, quantiles, densities,
+/// samples, class probabilities.
+pub struct Distribution<'a> {
+    model: &'a dyn Model,
+    table: Cow<'a, Table>,
+    pool: PoolHandle<'a>,
+    observer: &'a dyn Observer,
+}
+
+/// A thread pool that the distribution borrows, or shares with copies of itself.
+#[derive(Debug, Clone)]
+enum PoolHandle<'a> {
+    Borrowed(&'a Pool),
+    Shared(Arc<Pool>),
+}
+
+impl Debug for Distribution<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Distribution")
+            .field("model", &self.model)
+            .field("n_rows", &self.n_rows())
+            .field("pool", self.pool())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Number of values per array of a block; such a block fits into the second-level cache.
+const BLOCK_VALUES: usize = 1 << 15;
+/// Number of blocks that one task computes in the same memory.
+const BLOCKS_PER_TASK: usize = 16;
+
+impl<'a> Distribution<'a> {
+    /// The prediction of `model` for the rows of `table`; columns are matched by name.
+    ///
+    /// # Errors
+    /// When a column is absent or of the wrong kind.
+    pub fn new(model: &'a dyn Model, table: &Table, pool: &'a Pool) -> Result<Self> {
+        Ok(Self {
+            model,
+            table: Cow::Owned(model.schema().align(table)?),
+            pool: PoolHandle::Borrowed(pool),
+            observer: &NoObserver,
+        })
+    }
+
+    /// As [`Distribution::new`], on all threads of the machine.
+    ///
+    /// # Errors
+    /// As [`Distribution::new`].
+    pub(crate) fn on_all_threads(model: &'a dyn Model, table: &Table) -> Result<Self> {
+        Ok(Self {
+            model,
+            table: Cow::Owned(model.schema().align(table)?),
+            pool: PoolHandle::Shared(Arc::new(Pool::new(0)?)),
+            observer: &NoObserver,
+        })
+    }
+
+    /// As [`Distribution::new`], but borrows a table that [`Schema::align`] has aligned instead of
+    /// copying it.
+    ///
+    /// # Errors
+    /// As [`Distribution::new`].
+    pub fn borrowing(model: &'a dyn Model, table: &'a Table, pool: &'a Pool) -> Result<Self> {
+        let schema = model.schema();
+        let table = if schema.is_aligned(table) {
+            Cow::Borrowed(table)
+        } else {
+            Cow::Owned(schema.align(table)?)
+        };
+        Ok(Self {
+            model,
+            table,
+            pool: PoolHandle::Borrowed(pool),
+            observer: &NoObserver,
+        })
+    }
+
+    /// Sets an observer that receives every block of rows and may stop a computation, which then
+    /// returns [`Error::Cancelled`].
+    #[must_use]
+    pub fn observed_by(self, observer: &'a dyn Observer) -> Self {
+        Self { observer, ..self }
+    }
+
+    /// Number of rows.
+    pub fn n_rows(&self) -> usize {
+        self.table.n_rows()
+    }
+
+    /// Columns and task of the model.
+    pub fn schema(&self) -> &Schema {
+        self.model.schema()
+    }
+
+    /// The rows, aligned to the schema.
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        match &self.pool {
+            PoolHandle::Borrowed(pool) => pool,
+            PoolHandle::Shared(pool) => pool,
+        }
+    }
+
+    pub(crate) fn observer(&self) -> &dyn Observer {
+        self.observer
+    }
+
+    /// The prediction of the same model for other rows that are aligned already.
+    pub(crate) fn for_rows<'b>(&'b self, table: Table, pool: &'b Pool) -> Distribution<'b> {
+        Distribution {
+            model: self.model,
+            table: Cow::Owned(table),
+            pool: PoolHandle::Borrowed(pool),
+            observer: &NoObserver,
+        }
+    }
+
+    /// Replaces a column by another one with the categories of the schema.
+    pub(crate) fn replace_column(&mut self, index: usize, column: Column) {
+        self.table.to_mut().replace_column(index, column);
+    }
+
+    /// The prediction of the same model for the same rows with one column replaced, such as the
+    /// treatment of a counterfactual.
+    ///
+    /// # Errors
+    /// When the model has no column of that name, or the column is of the wrong kind or length.
+    pub fn with_column(&self, column: Column) -> Result<Distribution<'a>> {
+        let schema = self.schema();
+        let Some(index) = schema
+            .fields
+            .iter()
+            .position(|field| field.name == column.name)
+        else {
+            return Err(Error::column(&column.name, "the model has no such column"));
+        };
+        if column.len() != self.n_rows() {
+            return Err(Error::column(
+                &column.name,
+                format!("{} values for {} rows", column.len(), self.n_rows()),
+            ));
+        }
+        let mut table = self.table.clone().into_owned();
+        table.replace_column(index, column);
+        Ok(Distribution {
+            model: self.model,
+            table: Cow::Owned(schema.align_owned(table)?),
+            pool: self.pool.clone(),
+            observer: self.observer,
+        })
+    }
+
+    /// The joint distribution of the regression function at all rows, for models that have it in
+    /// closed form; `None` for the others.
+    ///
+    /// # Errors
+    /// As [`Model::joint`].
+    pub fn joint(&self) -> Result<Option<JointNormal>> {
+        self.model.joint(&self.table.rows(0..self.n_rows()))
+    }
+
+    /// Shape of the distributions of the members.
+    pub fn head(&self) -> Head {
+        self.model.head()
+    }
+
+    /// Number of members.
+    pub fn n_members(&self) -> usize {
+        self.model.n_members()
+    }
+
+    /// Calls `compute` on every block of rows with the range of its rows and the output of `width`
+    /// values per row; returns all outputs (row-major, rows x width).
+    ///
+    /// # Errors
+    /// As [`Model::members`].
+    pub fn ask(
+        &self,
+        width: usize,
+        compute: impl Fn(&Block, Range<usize>, &mut [f64]) + Sync,
+    ) -> Result<Vec<f64>> {
+        let [values] = self.ask_many([width], |block, rows, [out]| compute(block, rows, out))?;
+        Ok(values)
+    }
+
+    /// As [`Distribution::ask`], with several outputs of their own widths in one pass over the
+    /// model.
+    ///
+    /// # Errors
+    /// As [`Model::members`].
+    pub fn ask_many<const N: usize>(
+        &self,
+        widths: [usize; N],
+        compute: impl Fn(&Block, Range<usize>, [&mut [f64]; N]) + Sync,
+    ) -> Result<[Vec<f64>; N]> {
+        let rows_per_block = self.rows_per_block();
+        let tasks = self.pool().map_blocks(
+            self.n_rows(),
+            rows_per_block * BLOCKS_PER_TASK,
+            |rows| -> Result<[Vec<f64>; N]> {
+                let mut values = widths.map(|width| vec![0.0; rows.len() * width]);
+                self.each_block(rows.clone(), rows_per_block, |block, range| {
+                    let (first, n) = (range.start - rows.start, range.len());
+                    let mut at = 0;
+                    let outputs = values.each_mut().map(|values| {
+                        let width = widths[at];
+                        at += 1;
+                        &mut values[first * width..(first + n) * width]
+                    });
+                    compute(block, range, outputs);
+                })?;
+                Ok(values)
+            },
+        );
+        let mut all = widths.map(|width| Vec::with_capacity(self.n_rows() * width));
+        for values in tasks {
+            for (all, values) in all.iter_mut().zip(values?) {
+                all.extend(values);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Number of rows of a block that fits into the cache.
+    fn rows_per_block(&self) -> usize {
+        let values_per_row = self.n_members() * self.head().n_components();
+        (BLOCK_VALUES / values_per_row.max(1))
+            .next_multiple_of(16)
+            .clamp(16, 256)
+    }
+
+    /// Computes the blocks of a range of rows one after the other in the same memory.
+    fn each_block(
+        &self,
+        rows: Range<usize>,
+        rows_per_block: usize,
+        mut visit: impl FnMut(&Block, Range<usize>),
+    ) -> Result<()> {
+        let mut block = self.new_block(rows_per_block.min(rows.len()));
+        for start in rows.clone().step_by(rows_per_block) {
+            let range = start..(start + rows_per_block).min(rows.end);
+            self.report_progress(start)?;
+            self.fill_block(range.clone(), &mut block)?;
+            visit(&block, range);
+        }
+        Ok(())
+    }
+
+    fn new_block(&self, n_rows: usize) -> Block {
+        Block::new(self.head(), self.n_members(), n_rows)
+    }
+
+    /// Computes the members' distributions on some rows.
+    fn fill_block(&self, rows: Range<usize>, block: &mut Block) -> Result<()> {
+        if rows.len() != block.n_rows {
+            *block = self.new_block(rows.len());
+        }
+        self.model.members(&self.table.rows(rows), block)
+    }
+
+    fn report_progress(&self, row: usize) -> Result<()> {
+        let event = Event::new("predicting", row, self.n_rows());
+        match self.observer.on_event(&event) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(_) => Err(Error::Cancelled),
+        }
+    }
+}
