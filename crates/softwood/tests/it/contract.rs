@@ -1,14 +1,11 @@
 //! Behaviour that every model family has: one suite over all families.
 
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use crate::problems::FitJson as _;
 use crate::problems::{
     TARGETS, categories, fit, mixed, normals, numbers, prediction_bits, quick, replaced,
     with_target,
 };
-use softwood::observer::{Event, NoObserver, Observer, Stop};
+use softwood::observer::{NoObserver, Observer};
 use softwood::{
     Column, Dataset, Distribution, Error, Family, Key, Model, Pool, Roles, Run, Table, load,
 };
@@ -278,40 +275,6 @@ fn target_values_of_rows_with_weight_zero_are_ignored() {
         let error = try_fit(family, &weighted(&table, weights, "y"), &NoObserver).unwrap_err();
         assert!(matches!(error, Error::Table(_)), "{error}");
     }
-}
-
-/// Stops the fit after some calls.
-struct StopAfter {
-    after: usize,
-    calls: AtomicUsize,
-}
-
-impl Observer for StopAfter {
-    fn on_event(&self, _: &Event<'_>) -> ControlFlow<Stop> {
-        if self.calls.fetch_add(1, Ordering::Relaxed) < self.after {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(Stop::Discard)
-        }
-    }
-}
-
-#[test]
-fn an_observer_can_stop_a_fit() {
-    for_each_family_and_target(|family, target| {
-        let data = with_target(&mixed(14, 80), target);
-        for after in [0, 1, 30] {
-            let observer = StopAfter {
-                after,
-                calls: AtomicUsize::new(0),
-            };
-            let result = try_fit(family, &data, &observer);
-            assert!(
-                matches!(result, Err(Error::Cancelled)),
-                "after {after}: {result:?}"
-            );
-        }
-    });
 }
 
 #[test]
