@@ -10,7 +10,7 @@ pub(crate) mod fitted;
 pub(crate) mod groups;
 pub(crate) mod init;
 pub(crate) mod minibatch;
-pub(crate) mod optimizer_state;
+pub(crate) mod objective;
 pub(crate) mod options;
 #[cfg(feature = "bench")]
 pub(crate) mod probe;

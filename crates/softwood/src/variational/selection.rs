@@ -7,6 +7,7 @@ use crate::data::split::n_raw_rows;
 use crate::error::{Error, Result};
 use crate::fit::Run;
 use crate::inference::schedule::TrainingSchedule;
+use crate::inference::train::OnEpoch;
 use crate::model::Trial;
 use crate::rng::Key;
 use crate::variational::candidate::{Candidate, other_encodings, plain_encoding, shapes};
@@ -14,7 +15,7 @@ use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::fit_rows::FitRows;
 use crate::variational::streams;
-use crate::variational::train::{OnEpoch, Trained, TrainingRun, report_epoch, train};
+use crate::variational::train::{Trained, TrainingRun, report_epoch, train};
 
 /// Maximum distance from the best validation score of a candidate that is averaged with the best. A
 /// useless fit among four would cost ln(4/3) = 0.29 nats.

@@ -1,26 +1,24 @@
-//! One training run: minibatch steps on the ELBO with a cosine learning rate, evaluated on the
-//! validation set at regular intervals.
-
-use std::ops::ControlFlow;
+//! One training run of a sum of soft trees, and its reports to the observer of a fit.
 
 use crate::error::{Error, Result};
 use crate::inference::lowrank_gaussian::LowRank;
+use crate::inference::prior::WeightPrior;
 use crate::inference::schedule::TrainingSchedule;
+use crate::inference::train::{AfterEpoch, EpochEvaluation, OnEpoch, PosteriorRun};
+use crate::inference::train::{TrainedPosterior, train as train_posterior};
 use crate::model::CurvePoint;
 use crate::observer::{Observer, Progress};
-use crate::rng::{Key, shuffle};
+use crate::rng::Key;
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::EncodedRows;
-use crate::variational::optimizer_state::OptimizerState;
-use crate::variational::streams::fit as streams;
+use crate::variational::groups::groups;
+use crate::variational::objective::SoftTreeObjective;
 
 /// Fraction of a run with one noise variance for all rows, if the run has a homoscedastic warm-up.
 /// The warm-up ends before KL annealing does, and so before an epoch can be selected.
 const HOMOSCEDASTIC_WARMUP: f64 = 0.4;
-/// Number of evaluations on the validation set in one run.
-const N_EVALUATIONS: usize = 25;
 
 /// A model, its training data and its initial posterior.
 pub(crate) struct TrainingRun<'a> {
@@ -54,6 +52,22 @@ impl TrainingRun<'_> {
             0
         }
     }
+
+    /// Initial posterior, prior and schedule.
+    pub(crate) fn posterior_run(&self) -> PosteriorRun {
+        let config = self.config;
+        PosteriorRun {
+            start: self.start.clone(),
+            prior: WeightPrior {
+                scale: config.prior_scale,
+                groups: groups(config, &self.spec.stack, self.spec.likelihood),
+            },
+            kl_weight: config.kl_weight,
+            schedule: self.schedule,
+            early_stopping: config.early_stopping,
+            is_warm_start: self.is_warm_start,
+        }
+    }
 }
 
 /// A trained posterior.
@@ -69,118 +83,37 @@ pub(crate) struct Trained {
     pub(crate) curve: Vec<CurvePoint>,
 }
 
-/// Callback after every epoch, with the latest evaluation; it may stop the run.
-pub(crate) type OnEpoch<'a> = &'a mut dyn FnMut(usize, &CurvePoint) -> ControlFlow<()>;
-
 /// Trains a posterior.
 ///
 /// # Errors
-/// When `on_epoch` stops the run, or when the ELBO is not finite.
+/// When `on_epoch` discards the run, or when the ELBO is not finite.
 pub(crate) fn train(
     training_run: &TrainingRun<'_>,
     key: Key,
     on_epoch: OnEpoch<'_>,
 ) -> Result<Trained> {
-    let mut state = OptimizerState::new(training_run, key);
-    let schedule = &training_run.schedule;
-    let mut order: Vec<usize> = (0..training_run.train.n_rows()).collect();
-    let evaluate_every = schedule.n_epochs.div_ceil(N_EVALUATIONS);
-    let mut best: Option<BestEpoch> = None;
-    let mut curve = Vec::new();
-    let mut latest = CurvePoint {
-        epoch: 0,
-        elbo: f64::NAN,
-        held_out: None,
-    };
-    for epoch in 0..schedule.n_epochs {
-        if epoch == training_run.n_homoscedastic_epochs() {
-            state.release_noise_scale(training_run.spec.likelihood);
-        }
-        let order_key = key.child(streams::ROW_ORDER).child(epoch as u64);
-        shuffle(&mut order_key.rng(), &mut order);
-        if let Some(redraw_offset) = training_run.redraw_offset {
-            state.offset = redraw_offset(epoch);
-        }
-        let score = train_epoch(&mut state, training_run, epoch, &order);
-        let is_last = epoch + 1 == schedule.n_epochs;
-        if is_last || (epoch + 1) % evaluate_every == 0 {
-            let key = key.child(streams::EVALUATION).child(epoch as u64);
-            let scores;
-            (latest, scores) = state.evaluate(training_run, epoch + 1, score, key);
-            if !latest.elbo.is_finite() {
-                return Err(Error::Diverged {
-                    step: epoch + 1,
-                    what: "the ELBO is not finite".to_owned(),
-                });
-            }
-            curve.push(latest);
-            // an epoch before the end of KL annealing cannot be selected: its posterior maximises
-            // another objective
-            let is_eligible =
-                training_run.is_warm_start || is_last || schedule.is_annealed(epoch + 1);
-            if let Some(validation_score) = latest.held_out
-                && is_eligible
-                && best.as_ref().is_none_or(|best| {
-                    validation_score > best.validation_score || !training_run.config.early_stopping
-                })
-            {
-                best = Some(BestEpoch {
-                    validation_score,
-                    spec: state.spec,
-                    posterior: state.posterior.clone(),
-                    scores,
-                });
-            }
-        }
-        state.update_noise(training_run.train.total_weight, score);
-        if on_epoch(epoch + 1, &latest).is_break() {
-            return Err(Error::Cancelled);
-        }
-    }
-    let best = best.unwrap_or(BestEpoch {
-        validation_score: f64::NAN,
-        spec: state.spec,
-        posterior: state.posterior,
-        scores: Vec::new(),
-    });
-    Ok(Trained {
-        spec: best.spec,
-        posterior: best.posterior,
-        validation_score: best.validation_score,
-        row_scores: best.scores,
+    let mut objective = SoftTreeObjective::new(training_run);
+    let TrainedPosterior {
+        posterior,
+        state: spec,
+        scores,
         curve,
+    } = train_posterior(&mut objective, training_run.posterior_run(), key, on_epoch)?;
+    Ok(Trained {
+        spec,
+        posterior,
+        validation_score: scores.as_ref().map_or(f64::NAN, |scores| scores.mean),
+        row_scores: scores.map_or_else(Vec::new, |scores| scores.of_rows),
+        curve: curve.into_iter().map(curve_point).collect(),
     })
 }
 
-/// The steps of one epoch; returns the weighted log-likelihood of the training rows during them.
-fn train_epoch(
-    state: &mut OptimizerState,
-    training_run: &TrainingRun<'_>,
-    epoch: usize,
-    order: &[usize],
-) -> f64 {
-    let schedule = &training_run.schedule;
-    let steps_per_epoch = order.len().div_ceil(schedule.batch_size);
-    let n_steps = schedule.n_epochs * steps_per_epoch;
-    let mut score = 0.0;
-    for (at, rows) in order.chunks(schedule.batch_size).enumerate() {
-        let step = epoch * steps_per_epoch + at;
-        let progress = step as f64 / n_steps as f64;
-        let rate = schedule.learning_rate_at(progress);
-        if !training_run.is_warm_start {
-            state.anneal(progress);
-        }
-        score += state.step(training_run.train, rows, rate as f32);
+fn curve_point(evaluation: EpochEvaluation) -> CurvePoint {
+    CurvePoint {
+        epoch: evaluation.epoch,
+        elbo: evaluation.elbo,
+        held_out: evaluation.validation_score,
     }
-    score
-}
-
-/// The epoch with the highest validation score so far.
-struct BestEpoch {
-    validation_score: f64,
-    spec: SoftTreeSpec,
-    posterior: LowRank,
-    scores: Vec<f64>,
 }
 
 /// Reports `done` of `total` epochs of a stage to the observer of a run.
@@ -189,15 +122,20 @@ pub(crate) fn report_epoch(
     stage: &str,
     done: usize,
     total: usize,
-    point: &CurvePoint,
-) -> ControlFlow<()> {
-    observer.step(&Progress {
+    evaluation: &EpochEvaluation,
+) -> AfterEpoch {
+    let answer = observer.step(&Progress {
         stage,
         done,
         total,
-        elbo: Some(point.elbo).filter(|elbo| elbo.is_finite()),
-        held_out: point.held_out,
-    })
+        elbo: Some(evaluation.elbo).filter(|elbo| elbo.is_finite()),
+        held_out: evaluation.validation_score,
+    });
+    if answer.is_break() {
+        AfterEpoch::StopAndDiscard
+    } else {
+        AfterEpoch::Continue
+    }
 }
 
 /// The fits that did not diverge.

@@ -1,11 +1,10 @@
 //! Boosting stages: trees are fitted one after the other to the residuals of the earlier trees,
 //! then all trees are trained jointly.
 
-use std::ops::ControlFlow;
-
 use crate::error::Result;
 use crate::inference::lowrank_gaussian::LowRank;
 use crate::inference::schedule::TrainingSchedule;
+use crate::inference::train::{AfterEpoch, EpochEvaluation};
 use crate::likelihood::NoiseModel;
 use crate::model::{CurvePoint, Trial};
 use crate::models::vsgbm::noise::{self, InverseGamma};
@@ -21,7 +20,6 @@ use crate::variational::encoded_rows::{EncodedRows, EncodedSplit};
 use crate::variational::fitted::draw_weights;
 use crate::variational::init::WeightInitializer;
 use crate::variational::minibatch::score_rows;
-use crate::variational::optimizer_state::initial_posterior;
 use crate::variational::streams;
 use crate::variational::train::{Trained, TrainingRun, train};
 
@@ -62,7 +60,7 @@ pub(super) struct Stages<'a> {
     /// Schedule of a full training run.
     pub(super) schedule: TrainingSchedule,
     /// Callback after every epoch: stage, epochs done, epochs in total, latest evaluation.
-    pub(super) on_epoch: &'a dyn Fn(&str, usize, usize, &CurvePoint) -> ControlFlow<()>,
+    pub(super) on_epoch: &'a dyn Fn(&str, usize, usize, &EpochEvaluation) -> AfterEpoch,
 }
 
 impl AdditiveModel {
@@ -238,11 +236,9 @@ impl Stages<'_> {
             },
             train: &train_rows,
             validation: validation_rows.as_ref(),
-            start: initial_posterior(
-                self.config,
-                weights,
-                key.child(streams::added_tree::INITIAL_FACTORS),
-            ),
+            start: self
+                .config
+                .initial_posterior(weights, key.child(streams::added_tree::INITIAL_FACTORS)),
             schedule,
             is_warm_start: false,
             freezes_scale: false,

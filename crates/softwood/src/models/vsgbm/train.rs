@@ -4,7 +4,8 @@
 use crate::data::dataset::Dataset;
 use crate::error::Result;
 use crate::fit::{Fit, Run};
-use crate::model::{CurvePoint, Training, Trial};
+use crate::inference::train::EpochEvaluation;
+use crate::model::{Training, Trial};
 use crate::models::vsgbm::fitted::{Vsgbm, has_constant_noise};
 use crate::models::vsgbm::noise;
 use crate::models::vsgbm::noise_calibration::{CalibrationRows, noise_factor};
@@ -119,7 +120,7 @@ fn fit_once(
     key: Key,
 ) -> Result<FitOutcome> {
     let split = context.encode(ranked.candidate.encoding);
-    let on_epoch = |stage: &str, done: usize, total: usize, point: &CurvePoint| {
+    let on_epoch = |stage: &str, done: usize, total: usize, point: &EpochEvaluation| {
         report_epoch(context.run.observer, stage, done, total, point)
     };
     let schedule = context.schedule.part(FIRST_RUN);

@@ -6,7 +6,8 @@ use serde_json::json;
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Run, check_fixed_params, check_same_family, check_same_schema};
-use crate::model::{CurvePoint, Model, Training};
+use crate::inference::train::EpochEvaluation;
+use crate::model::{Model, Training};
 use crate::models::vsgbm::fitted::Vsgbm;
 use crate::models::vsgbm::params::VsgbmParams;
 use crate::models::vsgbm::stages::{AdditiveModel, Stages};
@@ -92,7 +93,7 @@ fn continue_fit(
         config: &config,
         split: &split,
         schedule: config.schedule(data),
-        on_epoch: &|stage: &str, done: usize, total: usize, point: &CurvePoint| {
+        on_epoch: &|stage: &str, done: usize, total: usize, point: &EpochEvaluation| {
             report_epoch(run.observer, stage, done, total, point)
         },
     };
