@@ -4,6 +4,7 @@
 pub(crate) mod candidate;
 pub(crate) mod config;
 pub(crate) mod encoded_rows;
+pub(crate) mod encoding_cache;
 pub(crate) mod ensemble;
 pub(crate) mod fit_rows;
 pub(crate) mod fitted;

@@ -1,6 +1,8 @@
 //! Model selection by validation log-likelihood: short training runs of many candidates, longer
 //! runs of the best ones.
 
+use std::sync::Arc;
+
 use crate::data::dataset::Dataset;
 use crate::data::encoding::Encoding;
 use crate::data::split::n_raw_rows;
@@ -13,6 +15,7 @@ use crate::rng::Key;
 use crate::variational::candidate::{Candidate, other_encodings, plain_encoding, shapes};
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
+use crate::variational::encoding_cache::EncodingCache;
 use crate::variational::fit_rows::FitRows;
 use crate::variational::streams;
 use crate::variational::train::{Trained, TrainingRun, report_epoch, train};
@@ -51,6 +54,8 @@ pub(crate) struct SelectionContext<'a> {
     pub(crate) config: &'a SoftTreeConfig,
     pub(crate) train: &'a Dataset,
     pub(crate) validation: Option<&'a Dataset>,
+    /// These rows in the encodings of the candidates.
+    pub(crate) encodings: &'a EncodingCache,
     /// Number of training rows before deduplication.
     pub(crate) n_rows: usize,
     pub(crate) scale: TargetScale,
@@ -60,12 +65,18 @@ pub(crate) struct SelectionContext<'a> {
 }
 
 impl<'a> SelectionContext<'a> {
-    pub(crate) fn new(config: &'a SoftTreeConfig, rows: &'a FitRows<'_>, run: &'a Run<'a>) -> Self {
+    pub(crate) fn new(
+        config: &'a SoftTreeConfig,
+        rows: &'a FitRows<'_>,
+        encodings: &'a EncodingCache,
+        run: &'a Run<'a>,
+    ) -> Self {
         let train = rows.train();
         Self {
             config,
             train,
             validation: rows.validation(),
+            encodings,
             n_rows: n_raw_rows(train),
             scale: TargetScale::of(train, config),
             schedule: config.schedule(train),
@@ -74,8 +85,10 @@ impl<'a> SelectionContext<'a> {
     }
 
     /// Training and validation rows in an encoding.
-    pub(crate) fn encode(&self, encoding: Encoding) -> EncodedSplit {
-        EncodedSplit::new(self.train, self.validation, self.scale, encoding)
+    pub(crate) fn encode(&self, encoding: Encoding) -> Arc<EncodedSplit> {
+        self.encodings.get(encoding, || {
+            EncodedSplit::new(self.train, self.validation, self.scale, encoding)
+        })
     }
 }
 

@@ -1,6 +1,8 @@
 //! Training: deduplicate rows, split off a validation set, select and train the first tree, add
 //! trees, train all trees jointly.
 
+use std::sync::Arc;
+
 use crate::data::dataset::Dataset;
 use crate::error::Result;
 use crate::fit::{Fit, Run};
@@ -17,6 +19,7 @@ use crate::rng::Key;
 use crate::soft::likelihood::SoftLikelihood;
 use crate::store::record::Record;
 use crate::variational::encoded_rows::EncodedSplit;
+use crate::variational::encoding_cache::EncodingCache;
 use crate::variational::ensemble::{FitDraws, FitPosterior, FittedEnsemble};
 use crate::variational::fit_rows::FitRows;
 use crate::variational::selection::{RankedCandidate, SelectionContext, select, train_candidate};
@@ -45,14 +48,15 @@ impl Fit for VsgbmParams {
         let config = params.config();
         let split_key = run.key.child(streams::run::VALIDATION_SPLIT);
         let rows = FitRows::new(&config, &deduplicated, run, split_key);
-        let context = SelectionContext::new(&config, &rows, run);
+        let encodings = EncodingCache::default();
+        let context = SelectionContext::new(&config, &rows, &encodings, run);
         fit(params, &context, &deduplicated)
     }
 }
 
 /// A fitted sum of trees, its encoded data, and the trials of its training.
 pub(super) struct FitOutcome {
-    pub(super) split: EncodedSplit,
+    pub(super) split: Arc<EncodedSplit>,
     pub(super) model: AdditiveModel,
     /// Description for users.
     pub(super) description: String,
@@ -75,9 +79,11 @@ fn fit(params: &VsgbmParams, context: &SelectionContext<'_>, data: &Dataset) -> 
         let own_rows = (at > 0)
             .then(|| FitRows::split(context.config, data, run, split_key.child(at as u64)))
             .flatten();
+        let own_encodings = EncodingCache::default();
         let own = own_rows.as_ref().map_or(*context, |rows| SelectionContext {
             train: rows.train(),
             validation: rows.validation(),
+            encodings: &own_encodings,
             ..*context
         });
         let key = run.key.child(streams::run::FITS).child(at as u64);
@@ -183,7 +189,7 @@ pub(super) fn assemble(
             noise.extend(noise::draw(params, &model, &split.train, draws));
         }
         posteriors.push(FitPosterior {
-            encoder: split.encoder,
+            encoder: split.encoder.clone(),
             spec: model.spec,
             blocks: model.blocks,
         });

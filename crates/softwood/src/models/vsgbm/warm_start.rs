@@ -1,6 +1,8 @@
 //! Warm start: adds trees to a fitted model if `n_estimators` has grown, then trains all trees
 //! jointly in a short run.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use crate::data::dataset::Dataset;
@@ -124,7 +126,7 @@ fn continue_fit(
     }
     Ok(FitOutcome {
         description: format!("{} trees, warm start", model.n_trees()),
-        split,
+        split: Arc::new(split),
         model,
         trials: Vec::new(),
     })

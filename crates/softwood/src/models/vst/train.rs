@@ -10,6 +10,7 @@ use crate::models::vst::params::VstParams;
 use crate::params::Checked;
 use crate::store::record::Record;
 use crate::variational::config::SoftTreeConfig;
+use crate::variational::encoding_cache::EncodingCache;
 use crate::variational::ensemble::{FitPosterior, FittedEnsemble};
 use crate::variational::fit_rows::FitRows;
 use crate::variational::selection::{RankedCandidate, SelectionContext, select, train_candidate};
@@ -29,7 +30,8 @@ impl Fit for VstParams {
         let config = SoftTreeConfig::from(&**params);
         let split_key = run.key.child(streams::VALIDATION_SPLIT);
         let rows = FitRows::new(&config, &deduplicated, run, split_key);
-        let context = SelectionContext::new(&config, &rows, run);
+        let encodings = EncodingCache::default();
+        let context = SelectionContext::new(&config, &rows, &encodings, run);
         fit(params, &context, data)
     }
 }
@@ -63,7 +65,7 @@ fn fit(params: &VstParams, context: &SelectionContext<'_>, data: &Dataset) -> Re
         } else {
             full_run
         };
-        Ok((split.encoder, trained))
+        Ok((split.encoder.clone(), trained))
     });
     let fits = converged(fits)?;
     let training = Training {
