@@ -15,6 +15,12 @@ use multiversion::multiversion;
 use crate::numerics::cholesky;
 use crate::numerics::gaussian::Gaussian;
 use crate::numerics::real::{LANES, Real};
+use crate::rng::Key;
+
+/// Initial standard deviation of the posterior for a prior scale of one or more.
+pub(crate) const INITIAL_SD: f64 = 0.05;
+/// Initial scale of the low-rank part relative to the diagonal; zero would be a saddle point.
+const INITIAL_CORRELATION: f64 = 0.1;
 
 /// A low-rank Gaussian posterior over `n_weights` weights.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +32,24 @@ pub(crate) struct LowRank {
 }
 
 impl LowRank {
+    /// A narrow and almost uncorrelated posterior with these means, to start training from.
+    pub(crate) fn initial(means: Vec<f32>, rank: usize, prior_scale: f64, key: Key) -> Self {
+        let n_weights = means.len();
+        let rank = rank.min(n_weights);
+        let sd = INITIAL_SD * prior_scale.min(1.0);
+        let mut values = means;
+        values.resize(2 * n_weights, sd.ln() as f32);
+        let mut factors = vec![0.0; rank * n_weights];
+        Gaussian::new(key).fill(&mut factors);
+        let factor_scale = (INITIAL_CORRELATION / (rank as f64).sqrt()) as f32;
+        values.extend(factors.iter().map(|factor| factor_scale * factor));
+        Self {
+            n_weights,
+            rank,
+            values,
+        }
+    }
+
     pub(crate) fn mean(&self) -> &[f32] {
         &self.values[..self.n_weights]
     }
@@ -97,6 +121,13 @@ impl LowRank {
     }
 }
 
+/// Draws from a posterior, one after the other.
+pub(crate) fn draw_block(posterior: &LowRank, n_draws: usize, key: Key) -> Vec<f32> {
+    let mut sampler = Sampler::new(posterior, n_draws);
+    sampler.draw(posterior, &mut Gaussian::new(key));
+    sampler.draws
+}
+
 /// Weights of the two terms of the loss:
 /// `- likelihood * (sum of the log-likelihoods of the draws) + kl * KL`.
 #[derive(Debug, Clone, Copy)]
@@ -146,7 +177,7 @@ impl Sampler {
         gaussian.fill(&mut self.noise);
         exp_sd(posterior.log_sd(), &mut self.sd);
         let n = self.n_weights;
-        for (pair, noise) in self.noise.chunks_exact(n + self.rank).enumerate() {
+        for (pair, noise) in self.noise.chunks_exact((n + self.rank).max(1)).enumerate() {
             let draws = &mut self.draws[2 * pair * n..];
             let (plus, minus) = draws.split_at_mut(n);
             let minus = if 2 * pair + 1 < self.n_draws {
@@ -186,7 +217,7 @@ impl Sampler {
             &mut self.gradient,
         );
         let n = self.n_weights;
-        for (pair, noise) in self.noise.chunks_exact(n + k).enumerate() {
+        for (pair, noise) in self.noise.chunks_exact((n + k).max(1)).enumerate() {
             let draw_gradients = &draw_gradients[2 * pair * n..];
             let minus = if 2 * pair + 1 < self.n_draws {
                 &draw_gradients[n..2 * n]
@@ -374,7 +405,6 @@ fn add_pair_gradient(posterior: &LowRank, pair: &DrawPair<'_>, likelihood: f32, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Key;
     use softwood_testkit::{central_difference, close};
 
     fn wide(values: &[f32]) -> Vec<f64> {

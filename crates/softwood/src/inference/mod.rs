@@ -1,7 +1,13 @@
-//! Variational inference: the low-rank Gaussian posterior, its prior, the optimiser and its
-//! schedule. Nothing here depends on trees.
+//! Variational inference: the low-rank Gaussian posterior, its prior, the optimiser, its schedule
+//! and the training loop. A model takes part by the trait `Objective`; nothing here depends on
+//! trees.
 
 pub(crate) mod adam;
 pub(crate) mod lowrank_gaussian;
+pub(crate) mod objective;
+pub(crate) mod optimizer_state;
 pub(crate) mod prior;
 pub(crate) mod schedule;
+#[cfg(test)]
+mod tests;
+pub(crate) mod train;

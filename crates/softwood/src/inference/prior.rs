@@ -6,6 +6,22 @@
 /// Number of pseudo-weights by which a group is shrunk towards the initial scale.
 const PRIOR_STRENGTH: f64 = 2.0;
 
+/// Prior `N(0, diag(1/precision))` of the weights.
+#[derive(Debug, Clone)]
+pub(crate) struct WeightPrior {
+    /// Initial prior standard deviation of every weight.
+    pub(crate) scale: f64,
+    /// Groups whose variances are learned; `None` for a fixed prior.
+    pub(crate) groups: Option<Groups>,
+}
+
+impl WeightPrior {
+    /// Prior precision of every weight before any is learned.
+    pub(crate) fn initial_precision(&self) -> f32 {
+        (1.0 / self.scale.powi(2)) as f32
+    }
+}
+
 /// Groups of weights that share a prior variance.
 #[derive(Debug, Clone)]
 pub(crate) struct Groups {

@@ -10,7 +10,6 @@ use crate::soft::layout::Layout;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::EncodedSplit;
 use crate::variational::init::WeightInitializer;
-use crate::variational::optimizer_state::initial_posterior;
 use crate::variational::options::{Leaf, LeafMixing};
 use crate::variational::streams::initial_posterior as streams;
 
@@ -96,7 +95,7 @@ impl Candidate {
             beta: config.beta,
         };
         let weights = initializer.weights(&layout, key.child(streams::WEIGHTS));
-        let posterior = initial_posterior(config, weights, key.child(streams::FACTORS));
+        let posterior = config.initial_posterior(weights, key.child(streams::FACTORS));
         (spec, posterior)
     }
 

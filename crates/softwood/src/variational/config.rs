@@ -4,6 +4,7 @@ use crate::data::dataset::Dataset;
 use crate::data::encoding::{Rotation, Scaling};
 use crate::data::split::train_validation_split;
 use crate::data::target::Target;
+use crate::inference::lowrank_gaussian::LowRank;
 use crate::inference::schedule::{ScheduleOptions, TrainingSchedule};
 use crate::rng::Key;
 use crate::variational::options::{Leaf, LeafMixing, Prior};
@@ -53,6 +54,11 @@ impl SoftTreeConfig {
         is_needed
             .then(|| train_validation_split(data, self.validation_fraction, key))
             .flatten()
+    }
+
+    /// A narrow posterior with these means, to start training from.
+    pub(crate) fn initial_posterior(&self, means: Vec<f32>, key: Key) -> LowRank {
+        LowRank::initial(means, self.rank, self.prior_scale, key)
     }
 
     /// The schedule of a full training run on these rows.

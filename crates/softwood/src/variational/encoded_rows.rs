@@ -1,6 +1,8 @@
 //! A dataset that is encoded for training: dense inputs, standardised targets, and the likelihood
 //! of the leaves.
 
+use std::sync::Arc;
+
 use crate::data::dataset::Dataset;
 use crate::data::encoding::{Encoder, Encoding};
 use crate::data::target::{Target, TargetStandard, TargetUnits};
@@ -10,7 +12,8 @@ use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 /// Encoded rows: inputs `n_rows x width` with a last column of ones.
 #[derive(Debug, Clone)]
 pub(crate) struct EncodedRows {
-    pub(crate) inputs: Vec<f32>,
+    /// Shared by the copies of these rows with other offsets.
+    pub(crate) inputs: Arc<Vec<f32>>,
     pub(crate) target: Vec<f32>,
     pub(crate) weight: Vec<f32>,
     pub(crate) total_weight: f64,
@@ -21,6 +24,11 @@ pub(crate) struct EncodedRows {
 impl EncodedRows {
     pub(crate) fn n_rows(&self) -> usize {
         self.target.len()
+    }
+
+    /// Size in memory, without the offset.
+    fn n_bytes(&self) -> usize {
+        (self.inputs.len() + self.target.len() + self.weight.len()) * size_of::<f32>()
     }
 
     /// Weighted mean of one value per row.
@@ -85,7 +93,7 @@ impl TargetScale {
         };
         let total_weight = weight.iter().map(|&weight| f64::from(weight)).sum();
         EncodedRows {
-            inputs: encoder.encode(&data.features().rows(0..data.n_rows())),
+            inputs: Arc::new(encoder.encode(&data.features().rows(0..data.n_rows()))),
             target,
             weight,
             total_weight,
@@ -104,6 +112,12 @@ pub(crate) struct EncodedSplit {
 }
 
 impl EncodedSplit {
+    /// Size of the rows in memory.
+    pub(crate) fn n_bytes(&self) -> usize {
+        let validation = self.validation.as_ref();
+        self.train.n_bytes() + validation.map_or(0, EncodedRows::n_bytes)
+    }
+
     /// Encodes rows with an encoder that is fitted to the training rows.
     pub(crate) fn new(
         data: &Dataset,

@@ -8,7 +8,7 @@ use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::data::unseen::{UnseenCell, UnseenSubstitutes};
 use crate::error::{Error, Result};
-use crate::inference::lowrank_gaussian::LowRank;
+use crate::inference::lowrank_gaussian::{LowRank, draw_block};
 use crate::predictive::block::{Block, LANES};
 use crate::rng::Key;
 use crate::soft::additive::AdditiveLayout;
@@ -18,7 +18,6 @@ use crate::soft::layout::Layout;
 use crate::soft::likelihood::SoftLikelihood;
 use crate::soft::packed::{PackedWeights, transpose};
 use crate::store::record::{Array, Record};
-use crate::variational::optimizer_state::draw_block;
 use crate::variational::streams::posterior_draws as streams;
 
 /// Maximum depth of a tree in a model file.

@@ -4,13 +4,14 @@
 pub(crate) mod candidate;
 pub(crate) mod config;
 pub(crate) mod encoded_rows;
+pub(crate) mod encoding_cache;
 pub(crate) mod ensemble;
 pub(crate) mod fit_rows;
 pub(crate) mod fitted;
 pub(crate) mod groups;
 pub(crate) mod init;
 pub(crate) mod minibatch;
-pub(crate) mod optimizer_state;
+pub(crate) mod objective;
 pub(crate) mod options;
 #[cfg(feature = "bench")]
 pub(crate) mod probe;

@@ -8,6 +8,7 @@ use crate::data::schema::{Schema, Task};
 use crate::data::table::Table;
 use crate::data::target::Target;
 use crate::error::Result;
+use crate::inference::optimizer_state::OptimizerState;
 use crate::inference::schedule::TrainingSchedule;
 use crate::numerics::gemm::{Matrix, product, product_transposed};
 use crate::rng::{Key, uniform};
@@ -15,8 +16,8 @@ use crate::soft::additive::AdditiveLayout;
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::Layout;
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
-use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
-use crate::variational::optimizer_state::{OptimizerState, initial_posterior};
+use crate::variational::encoded_rows::{EncodedRows, EncodedSplit, TargetScale};
+use crate::variational::objective::SoftTreeObjective;
 use crate::variational::options::Prior;
 use crate::variational::streams::initial_posterior as streams;
 use crate::variational::train::TrainingRun;
@@ -102,7 +103,8 @@ impl ProbeShape {
 
 /// A model and its data before a training step.
 pub struct StepProbe {
-    split: EncodedSplit,
+    train: &'static EncodedRows,
+    objective: SoftTreeObjective<'static>,
     state: OptimizerState,
     rows: Vec<usize>,
     stack: AdditiveLayout,
@@ -135,19 +137,22 @@ impl StepProbe {
         };
         let mut split = EncodedSplit::new(&data, None, TargetScale::of(&data, &config), encoding);
         split.train.offset = vec![0.0; stack.n_offset() * shape.batch];
+        // a probe lives as long as its benchmark: its data and configuration are never freed
+        let train: &'static EncodedRows = Box::leak(Box::new(split.train));
+        let config: &'static SoftTreeConfig = Box::leak(Box::new(config));
         let key = Key::from_seed(1);
         let weights = key.child(streams::WEIGHTS).uniforms(stack.n_weights());
         let weights = weights.iter().map(|&u| u as f32 - 0.5).collect();
         let training_run = TrainingRun {
-            config: &config,
+            config,
             spec: SoftTreeSpec {
                 stack,
                 likelihood: split.scale.likelihood,
                 beta: config.beta,
             },
-            train: &split.train,
+            train,
             validation: None,
-            start: initial_posterior(&config, weights, key.child(streams::FACTORS)),
+            start: config.initial_posterior(weights, key.child(streams::FACTORS)),
             schedule: TrainingSchedule {
                 n_epochs: 1,
                 batch_size: shape.batch,
@@ -158,10 +163,12 @@ impl StepProbe {
             freezes_scale: false,
             redraw_offset: None,
         };
-        let state = OptimizerState::new(&training_run, key);
+        let mut objective = SoftTreeObjective::new(&training_run);
+        let state = OptimizerState::new(&mut objective, training_run.posterior_run(), key);
         let n_products = shape.n_draws * stack.n_activations();
         Ok(Self {
-            split,
+            train,
+            objective,
             state,
             rows: (0..shape.batch).collect(),
             stack,
@@ -174,13 +181,13 @@ impl StepProbe {
     /// One training step: posterior draws, matrix products, fused kernel, gradients of the
     /// variational parameters, Adam. Returns the log-likelihood.
     pub fn step(&mut self) -> f64 {
-        self.state.step(&self.split.train, &self.rows, 1e-3)
+        self.state.step(&mut self.objective, &self.rows, 1e-3)
     }
 
     /// The two matrix products of a step alone.
     pub fn products(&mut self) -> f32 {
         let (n_rows, width) = (self.rows.len(), self.stack.width());
-        let inputs = Matrix::new(&self.split.train.inputs, n_rows, width);
+        let inputs = Matrix::new(&self.train.inputs, n_rows, width);
         let n_products = self.weights.len() / width;
         product_transposed(
             &mut self.activations,

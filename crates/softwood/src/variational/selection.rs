@@ -1,6 +1,9 @@
 //! Model selection by validation log-likelihood: short training runs of many candidates, longer
 //! runs of the best ones.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::data::dataset::Dataset;
 use crate::data::encoding::Encoding;
 use crate::data::split::n_raw_rows;
@@ -12,9 +15,12 @@ use crate::rng::Key;
 use crate::variational::candidate::{Candidate, other_encodings, plain_encoding, shapes};
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
+use crate::variational::encoding_cache::EncodingCache;
 use crate::variational::fit_rows::FitRows;
 use crate::variational::streams;
-use crate::variational::train::{OnEpoch, Trained, TrainingRun, report_epoch, train};
+use crate::variational::train::{
+    OnSoftTreeEpoch, RunPlace, SoftTreeEpoch, Trained, TrainingRun, train,
+};
 
 /// Maximum distance from the best validation score of a candidate that is averaged with the best. A
 /// useless fit among four would cost ln(4/3) = 0.29 nats.
@@ -50,6 +56,8 @@ pub(crate) struct SelectionContext<'a> {
     pub(crate) config: &'a SoftTreeConfig,
     pub(crate) train: &'a Dataset,
     pub(crate) validation: Option<&'a Dataset>,
+    /// These rows in the encodings of the candidates.
+    pub(crate) encodings: &'a EncodingCache,
     /// Number of training rows before deduplication.
     pub(crate) n_rows: usize,
     pub(crate) scale: TargetScale,
@@ -59,12 +67,18 @@ pub(crate) struct SelectionContext<'a> {
 }
 
 impl<'a> SelectionContext<'a> {
-    pub(crate) fn new(config: &'a SoftTreeConfig, rows: &'a FitRows<'_>, run: &'a Run<'a>) -> Self {
+    pub(crate) fn new(
+        config: &'a SoftTreeConfig,
+        rows: &'a FitRows<'_>,
+        encodings: &'a EncodingCache,
+        run: &'a Run<'a>,
+    ) -> Self {
         let train = rows.train();
         Self {
             config,
             train,
             validation: rows.validation(),
+            encodings,
             n_rows: n_raw_rows(train),
             scale: TargetScale::of(train, config),
             schedule: config.schedule(train),
@@ -73,8 +87,10 @@ impl<'a> SelectionContext<'a> {
     }
 
     /// Training and validation rows in an encoding.
-    pub(crate) fn encode(&self, encoding: Encoding) -> EncodedSplit {
-        EncodedSplit::new(self.train, self.validation, self.scale, encoding)
+    pub(crate) fn encode(&self, encoding: Encoding) -> Arc<EncodedSplit> {
+        self.encodings.get(encoding, || {
+            EncodedSplit::new(self.train, self.validation, self.scale, encoding)
+        })
     }
 }
 
@@ -85,7 +101,7 @@ pub(crate) fn train_candidate(
     candidate: &Candidate,
     schedule: TrainingSchedule,
     key: Key,
-    on_epoch: OnEpoch<'_>,
+    on_epoch: OnSoftTreeEpoch<'_>,
 ) -> Result<Trained> {
     let initial_key = key.child(streams::fit::INITIAL_POSTERIOR);
     let (spec, start) = candidate.initialize(context.config, split, initial_key);
@@ -107,7 +123,19 @@ pub(crate) fn train_candidate(
 #[derive(Debug, Clone)]
 pub(crate) struct RankedCandidate {
     pub(crate) candidate: Candidate,
-    short_run: Option<Trained>,
+    pub(crate) short_run: Option<Trained>,
+}
+
+/// The result of model selection.
+#[derive(Debug)]
+pub(crate) struct Selection {
+    /// The candidates near the best one, best first.
+    pub(crate) ranking: Vec<RankedCandidate>,
+    /// All trials.
+    pub(crate) trials: Vec<Trial>,
+    /// Whether the observer stopped the selection and keeps the best candidates. They all have a
+    /// short run then.
+    pub(crate) is_stopped: bool,
 }
 
 impl RankedCandidate {
@@ -140,8 +168,11 @@ impl RankedCandidate {
     }
 }
 
-/// The candidates near the best one, best first, and all trials.
-pub(crate) fn select(context: &SelectionContext<'_>) -> Result<(Vec<RankedCandidate>, Vec<Trial>)> {
+/// Selects the candidates near the best one.
+///
+/// # Errors
+/// When the observer discards the fit, or stops it before a candidate has converged.
+pub(crate) fn select(context: &SelectionContext<'_>) -> Result<Selection> {
     let config = context.config;
     let encoding = plain_encoding(config);
     let mut candidates: Vec<RankedCandidate> =
@@ -151,28 +182,44 @@ pub(crate) fn select(context: &SelectionContext<'_>) -> Result<(Vec<RankedCandid
             .collect();
     let mut trials = Vec::new();
     if context.validation.is_none() {
-        return Ok((candidates, trials));
+        return Ok(Selection {
+            ranking: candidates,
+            trials,
+            is_stopped: false,
+        });
     }
+    let mut is_stopped = false;
     if candidates.len() > 1 {
-        candidates = rank(context, candidates, SHAPE_ROUND, &mut trials)?;
+        (candidates, is_stopped) = rank(context, candidates, SHAPE_ROUND, &mut trials)?;
         if config.prefers_blend {
             candidates = blends_first(candidates);
         }
         candidates.truncate(MAX_FINALISTS);
     }
     let encodings = other_encodings(config, context.train.features());
-    if !encodings.is_empty() || candidates.len() > 1 {
+    if !is_stopped && (!encodings.is_empty() || candidates.len() > 1) {
         let best = candidates[0].candidate;
         let others = encodings.into_iter();
         candidates
             .extend(others.map(|encoding| RankedCandidate::new(Candidate { encoding, ..best })));
-        candidates = rank(context, candidates, ENCODING_ROUND, &mut trials)?;
+        (candidates, is_stopped) = rank(context, candidates, ENCODING_ROUND, &mut trials)?;
         candidates = near_best(candidates);
         if config.prefers_blend && candidates.iter().any(RankedCandidate::is_blend) {
             candidates.retain(RankedCandidate::is_blend);
         }
     }
-    Ok((candidates, trials))
+    if is_stopped {
+        candidates = near_best(candidates);
+        candidates.retain(|ranked| ranked.short_run.is_some());
+        if candidates.is_empty() {
+            return Err(Error::Cancelled);
+        }
+    }
+    Ok(Selection {
+        ranking: candidates,
+        trials,
+        is_stopped,
+    })
 }
 
 /// The blends near the best candidate, then all others; both in the order of their scores.
@@ -210,37 +257,40 @@ fn is_near(best: &[f64], scores: &[f64]) -> bool {
     mean <= (MAX_STANDARD_ERRORS * standard_error).min(MAX_SCORE_GAP)
 }
 
-/// Candidates after the training runs of a round, best first. A run that diverges comes last.
+/// Candidates after the training runs of a round, best first, and whether the observer stopped the
+/// round. A run that diverges or was not started comes last.
 fn rank(
     context: &SelectionContext<'_>,
     candidates: Vec<RankedCandidate>,
     round: SelectionRound,
     trials: &mut Vec<Trial>,
-) -> Result<Vec<RankedCandidate>> {
+) -> Result<(Vec<RankedCandidate>, bool)> {
     let n_candidates = candidates.len();
     let schedule = context.schedule.part(round.fraction);
     // all candidates of a round share their random numbers: differences are due to the candidates
     let key = context.run.key.child(streams::run::SELECTION);
+    let is_stopped = AtomicBool::new(false);
     let runs = context.run.pool.map(n_candidates, |at| {
+        if is_stopped.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         let candidate = &candidates[at].candidate;
         let split = context.encode(candidate.encoding);
-        train_candidate(
-            context,
-            &split,
-            candidate,
-            schedule,
-            key,
-            &mut |epoch, point| {
-                let done = at * schedule.n_epochs + epoch;
-                let total = n_candidates * schedule.n_epochs;
-                report_epoch(context.run.observer, round.stage, done, total, point)
-            },
-        )
+        let place = RunPlace {
+            at,
+            n_runs: n_candidates,
+            trial: Some(at),
+            ..RunPlace::new(round.stage, schedule.n_epochs)
+        };
+        let on_epoch = &mut |report: &SoftTreeEpoch<'_>| place.report(context.run, report, None);
+        let trained = train_candidate(context, &split, candidate, schedule, key, on_epoch)?;
+        is_stopped.fetch_or(trained.is_stopped, Ordering::Relaxed);
+        Ok(Some(trained))
     });
     let mut ranked = Vec::with_capacity(n_candidates);
     for (RankedCandidate { candidate, .. }, run) in candidates.into_iter().zip(runs) {
         let short_run = match run {
-            Ok(trained) => Some(trained),
+            Ok(trained) => trained,
             Err(Error::Diverged { .. }) => None,
             Err(error) => return Err(error),
         };
@@ -256,5 +306,5 @@ fn rank(
         });
     }
     ranked.sort_by(|a, b| b.validation_score().total_cmp(&a.validation_score()));
-    Ok(ranked)
+    Ok((ranked, is_stopped.into_inner()))
 }

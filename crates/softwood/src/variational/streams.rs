@@ -14,16 +14,11 @@ pub(crate) mod run {
     pub(crate) const NOISE_CALIBRATION: u64 = 31;
 }
 
-/// Children of the key of one fit, and of the key of one training run.
+/// Children of the key of one fit. That key is also the key of a training run, whose streams have
+/// the labels 2 to 4.
 pub(crate) mod fit {
     /// Posterior before training.
     pub(crate) const INITIAL_POSTERIOR: u64 = 1;
-    /// Posterior draws of the optimiser steps.
-    pub(crate) const STEP_DRAWS: u64 = 2;
-    /// Order of the rows; epoch `i` has child `i`.
-    pub(crate) const ROW_ORDER: u64 = 3;
-    /// Posterior draws that score validation rows; epoch `i` has child `i`.
-    pub(crate) const EVALUATION: u64 = 4;
     /// Validation score of the model that a warm start begins with.
     pub(crate) const WARM_START_SCORE: u64 = 48;
     /// Validation score of the first tree after shrinkage.

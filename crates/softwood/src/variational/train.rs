@@ -1,26 +1,28 @@
-//! One training run: minibatch steps on the ELBO with a cosine learning rate, evaluated on the
-//! validation set at regular intervals.
+//! One training run of a sum of soft trees, and its reports to the observer of a fit.
 
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
+use crate::fit::Run;
 use crate::inference::lowrank_gaussian::LowRank;
+use crate::inference::prior::WeightPrior;
 use crate::inference::schedule::TrainingSchedule;
-use crate::model::CurvePoint;
-use crate::observer::{Event, Observer};
-use crate::rng::{Key, shuffle};
+use crate::inference::train::{EpochEvaluation, EpochReport, OnEpoch, PosteriorRun};
+use crate::inference::train::{TrainedPosterior, train as train_posterior};
+use crate::model::{CurvePoint, Model};
+use crate::observer::{Event, TakeSnapshot};
+use crate::rng::Key;
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::likelihood::SoftLikelihood;
+use crate::stop::Stop;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::EncodedRows;
-use crate::variational::optimizer_state::OptimizerState;
-use crate::variational::streams::fit as streams;
+use crate::variational::groups::groups;
+use crate::variational::objective::SoftTreeObjective;
 
 /// Fraction of a run with one noise variance for all rows, if the run has a homoscedastic warm-up.
 /// The warm-up ends before KL annealing does, and so before an epoch can be selected.
 const HOMOSCEDASTIC_WARMUP: f64 = 0.4;
-/// Number of evaluations on the validation set in one run.
-const N_EVALUATIONS: usize = 25;
 
 /// A model, its training data and its initial posterior.
 pub(crate) struct TrainingRun<'a> {
@@ -54,6 +56,22 @@ impl TrainingRun<'_> {
             0
         }
     }
+
+    /// Initial posterior, prior and schedule.
+    pub(crate) fn posterior_run(&self) -> PosteriorRun {
+        let config = self.config;
+        PosteriorRun {
+            start: self.start.clone(),
+            prior: WeightPrior {
+                scale: config.prior_scale,
+                groups: groups(config, &self.spec.stack, self.spec.likelihood),
+            },
+            kl_weight: config.kl_weight,
+            schedule: self.schedule,
+            early_stopping: config.early_stopping,
+            is_warm_start: self.is_warm_start,
+        }
+    }
 }
 
 /// A trained posterior.
@@ -67,138 +85,114 @@ pub(crate) struct Trained {
     /// Log-likelihood of each validation row at the selected epoch.
     pub(crate) row_scores: Vec<f64>,
     pub(crate) curve: Vec<CurvePoint>,
+    /// Whether the callback stopped the run before its end.
+    pub(crate) is_stopped: bool,
 }
 
-/// Callback after every epoch, with the latest evaluation; it may stop the run.
-pub(crate) type OnEpoch<'a> = &'a mut dyn FnMut(usize, &CurvePoint) -> ControlFlow<()>;
+/// A training run of soft trees after an epoch.
+pub(crate) type SoftTreeEpoch<'a> = EpochReport<'a, SoftTreeSpec>;
+
+/// Callback after every epoch of a training run of soft trees.
+pub(crate) type OnSoftTreeEpoch<'a> = OnEpoch<'a, SoftTreeSpec>;
+
+impl From<TrainedPosterior<SoftTreeSpec>> for Trained {
+    fn from(trained: TrainedPosterior<SoftTreeSpec>) -> Self {
+        let TrainedPosterior {
+            posterior,
+            state: spec,
+            scores,
+            curve,
+            is_stopped,
+        } = trained;
+        Self {
+            spec,
+            posterior,
+            validation_score: scores.as_ref().map_or(f64::NAN, |scores| scores.mean),
+            row_scores: scores.map_or_else(Vec::new, |scores| scores.of_rows),
+            curve: curve.into_iter().map(curve_point).collect(),
+            is_stopped,
+        }
+    }
+}
 
 /// Trains a posterior.
 ///
 /// # Errors
-/// When `on_epoch` stops the run, or when the ELBO is not finite.
+/// When `on_epoch` discards the run, or when the ELBO is not finite.
 pub(crate) fn train(
     training_run: &TrainingRun<'_>,
     key: Key,
-    on_epoch: OnEpoch<'_>,
+    on_epoch: OnSoftTreeEpoch<'_>,
 ) -> Result<Trained> {
-    let mut state = OptimizerState::new(training_run, key);
-    let schedule = &training_run.schedule;
-    let mut order: Vec<usize> = (0..training_run.train.n_rows()).collect();
-    let evaluate_every = schedule.n_epochs.div_ceil(N_EVALUATIONS);
-    let mut best: Option<BestEpoch> = None;
-    let mut curve = Vec::new();
-    let mut latest = CurvePoint {
-        epoch: 0,
-        elbo: f64::NAN,
-        held_out: None,
-    };
-    for epoch in 0..schedule.n_epochs {
-        if epoch == training_run.n_homoscedastic_epochs() {
-            state.release_noise_scale(training_run.spec.likelihood);
-        }
-        let order_key = key.child(streams::ROW_ORDER).child(epoch as u64);
-        shuffle(&mut order_key.rng(), &mut order);
-        if let Some(redraw_offset) = training_run.redraw_offset {
-            state.offset = redraw_offset(epoch);
-        }
-        let score = train_epoch(&mut state, training_run, epoch, &order);
-        let is_last = epoch + 1 == schedule.n_epochs;
-        if is_last || (epoch + 1) % evaluate_every == 0 {
-            let key = key.child(streams::EVALUATION).child(epoch as u64);
-            let scores;
-            (latest, scores) = state.evaluate(training_run, epoch + 1, score, key);
-            if !latest.elbo.is_finite() {
-                return Err(Error::Diverged {
-                    step: epoch + 1,
-                    what: "the ELBO is not finite".to_owned(),
-                });
-            }
-            curve.push(latest);
-            // an epoch before the end of KL annealing cannot be selected: its posterior maximises
-            // another objective
-            let is_eligible =
-                training_run.is_warm_start || is_last || schedule.is_annealed(epoch + 1);
-            if let Some(validation_score) = latest.held_out
-                && is_eligible
-                && best.as_ref().is_none_or(|best| {
-                    validation_score > best.validation_score || !training_run.config.early_stopping
-                })
-            {
-                best = Some(BestEpoch {
-                    validation_score,
-                    spec: state.spec,
-                    posterior: state.posterior.clone(),
-                    scores,
-                });
-            }
-        }
-        state.update_noise(training_run.train.total_weight, score);
-        if on_epoch(epoch + 1, &latest).is_break() {
-            return Err(Error::Cancelled);
+    let mut objective = SoftTreeObjective::new(training_run);
+    let run = training_run.posterior_run();
+    Ok(train_posterior(&mut objective, run, key, on_epoch)?.into())
+}
+
+fn curve_point(evaluation: EpochEvaluation) -> CurvePoint {
+    CurvePoint {
+        epoch: evaluation.epoch,
+        elbo: evaluation.elbo,
+        held_out: evaluation.validation_score,
+    }
+}
+
+/// The place of a training run in a fit, for the events of its epochs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RunPlace<'a> {
+    /// Name of the stage.
+    pub(crate) stage: &'a str,
+    /// Index of the run among the runs of the stage.
+    pub(crate) at: usize,
+    /// Number of runs of the stage.
+    pub(crate) n_runs: usize,
+    /// Number of epochs of a run.
+    pub(crate) n_epochs: usize,
+    /// Index of the trial, in model selection.
+    pub(crate) trial: Option<usize>,
+    /// Index of the fit of an ensemble.
+    pub(crate) member: Option<usize>,
+    /// Number of trees with the one that is trained.
+    pub(crate) tree: Option<usize>,
+}
+
+impl<'a> RunPlace<'a> {
+    /// The only run of a stage.
+    pub(crate) fn new(stage: &'a str, n_epochs: usize) -> Self {
+        Self {
+            stage,
+            at: 0,
+            n_runs: 1,
+            n_epochs,
+            trial: None,
+            member: None,
+            tree: None,
         }
     }
-    let best = best.unwrap_or(BestEpoch {
-        validation_score: f64::NAN,
-        spec: state.spec,
-        posterior: state.posterior,
-        scores: Vec::new(),
-    });
-    Ok(Trained {
-        spec: best.spec,
-        posterior: best.posterior,
-        validation_score: best.validation_score,
-        row_scores: best.scores,
-        curve,
-    })
-}
 
-/// The steps of one epoch; returns the weighted log-likelihood of the training rows during them.
-fn train_epoch(
-    state: &mut OptimizerState,
-    training_run: &TrainingRun<'_>,
-    epoch: usize,
-    order: &[usize],
-) -> f64 {
-    let schedule = &training_run.schedule;
-    let steps_per_epoch = order.len().div_ceil(schedule.batch_size);
-    let n_steps = schedule.n_epochs * steps_per_epoch;
-    let mut score = 0.0;
-    for (at, rows) in order.chunks(schedule.batch_size).enumerate() {
-        let step = epoch * steps_per_epoch + at;
-        let progress = step as f64 / n_steps as f64;
-        let rate = schedule.learning_rate_at(progress);
-        if !training_run.is_warm_start {
-            state.anneal(progress);
-        }
-        score += state.step(training_run.train, rows, rate as f32);
-    }
-    score
-}
-
-/// The epoch with the highest validation score so far.
-struct BestEpoch {
-    validation_score: f64,
-    spec: SoftTreeSpec,
-    posterior: LowRank,
-    scores: Vec<f64>,
-}
-
-/// Reports `done` of `total` epochs of a stage to the observer of a run.
-pub(crate) fn report_epoch(
-    observer: &dyn Observer,
-    stage: &str,
-    done: usize,
-    total: usize,
-    point: &CurvePoint,
-) -> ControlFlow<()> {
-    let answer = observer.on_event(&Event {
-        elbo: Some(point.elbo).filter(|elbo| elbo.is_finite()),
-        held_out: point.held_out,
-        ..Event::new(stage, done, total)
-    });
-    match answer {
-        ControlFlow::Continue(()) => ControlFlow::Continue(()),
-        ControlFlow::Break(_) => ControlFlow::Break(()),
+    /// Reports an epoch to the observer of a fit. `assemble` makes a model of a trained posterior.
+    pub(crate) fn report(
+        &self,
+        run: &Run<'_>,
+        report: &SoftTreeEpoch<'_>,
+        assemble: Option<&dyn Fn(Trained) -> Box<dyn Model>>,
+    ) -> ControlFlow<Stop> {
+        let evaluation = &report.evaluation;
+        let done = self.at * self.n_epochs + report.epoch;
+        let event = Event {
+            trial: self.trial,
+            member: self.member,
+            tree: self.tree,
+            epoch: Some(report.epoch),
+            elbo: Some(evaluation.elbo).filter(|elbo| elbo.is_finite()),
+            held_out: evaluation.validation_score,
+            ..Event::new(self.stage, done, self.n_runs * self.n_epochs)
+        };
+        let Some((copy, assemble)) = report.copy_best.zip(assemble) else {
+            return run.observer.on_event(&event);
+        };
+        let snapshot: TakeSnapshot<'_> = &|| Ok(assemble(Trained::from(copy())));
+        run.observer.on_event(&event.with_snapshot(snapshot))
     }
 }
 
@@ -220,4 +214,29 @@ pub(crate) fn converged<T>(fits: Vec<Result<T>>) -> Result<Vec<T>> {
         Some(error) if converged.is_empty() => Err(error),
         _ => Ok(converged),
     }
+}
+
+/// A fit of an ensemble, with what decides whether a stopped ensemble keeps it.
+pub(crate) struct FitResult<T> {
+    pub(crate) fit: T,
+    /// Mean log-likelihood of the validation rows; NaN without a validation set.
+    pub(crate) validation_score: f64,
+    /// Whether training reached its end.
+    pub(crate) is_complete: bool,
+}
+
+/// The complete fits; if training was stopped before one was complete, the best one.
+pub(crate) fn kept<T>(fits: Vec<FitResult<T>>) -> Vec<T> {
+    if fits.iter().any(|fit| fit.is_complete) {
+        let complete = fits.into_iter().filter(|fit| fit.is_complete);
+        return complete.map(|fit| fit.fit).collect();
+    }
+    let best = fits.into_iter().reduce(|best, fit| {
+        if fit.validation_score > best.validation_score {
+            fit
+        } else {
+            best
+        }
+    });
+    best.map(|fit| fit.fit).into_iter().collect()
 }

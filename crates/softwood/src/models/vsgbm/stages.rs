@@ -1,13 +1,12 @@
 //! Boosting stages: trees are fitted one after the other to the residuals of the earlier trees,
 //! then all trees are trained jointly.
 
-use std::ops::ControlFlow;
-
 use crate::error::Result;
+use crate::fit::Run;
 use crate::inference::lowrank_gaussian::LowRank;
 use crate::inference::schedule::TrainingSchedule;
 use crate::likelihood::NoiseModel;
-use crate::model::{CurvePoint, Trial};
+use crate::model::{CurvePoint, Model, Trial};
 use crate::models::vsgbm::noise::{self, InverseGamma};
 use crate::models::vsgbm::offset::{predict_offset, residuals};
 use crate::models::vsgbm::params::{NoiseUpdate, Residuals, VsgbmParams};
@@ -16,14 +15,15 @@ use crate::soft::additive::AdditiveLayout;
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::Layout;
 use crate::soft::likelihood::SoftLikelihood;
+use crate::variational::candidate::Candidate;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedRows, EncodedSplit};
 use crate::variational::fitted::draw_weights;
 use crate::variational::init::WeightInitializer;
 use crate::variational::minibatch::score_rows;
-use crate::variational::optimizer_state::initial_posterior;
+use crate::variational::selection::{SelectionContext, train_candidate};
 use crate::variational::streams;
-use crate::variational::train::{Trained, TrainingRun, train};
+use crate::variational::train::{RunPlace, Trained, TrainingRun, train};
 
 /// Maximum number of trees if `n_estimators` is automatic.
 const MAX_TREES: usize = 10;
@@ -52,6 +52,8 @@ pub(super) struct AdditiveModel {
     /// Mean validation log-likelihood; NaN without a validation set.
     pub(super) validation_score: f64,
     pub(super) curve: Vec<CurvePoint>,
+    /// Whether the observer stopped training before its end.
+    pub(super) is_stopped: bool,
 }
 
 /// Parameters, data and schedule of the stages.
@@ -61,27 +63,38 @@ pub(super) struct Stages<'a> {
     pub(super) split: &'a EncodedSplit,
     /// Schedule of a full training run.
     pub(super) schedule: TrainingSchedule,
-    /// Callback after every epoch: stage, epochs done, epochs in total, latest evaluation.
-    pub(super) on_epoch: &'a dyn Fn(&str, usize, usize, &CurvePoint) -> ControlFlow<()>,
+    pub(super) run: &'a Run<'a>,
+    /// Index of the fit.
+    pub(super) member: usize,
+    /// Makes the fitted model of a sum of trees, for snapshots.
+    pub(super) assemble: &'a dyn Fn(AdditiveModel) -> Box<dyn Model>,
 }
 
 impl AdditiveModel {
     /// A model of one tree. With constant noise the first tree is shrunk if others follow.
     pub(super) fn new(first: Trained, stages: &Stages<'_>, key: Key) -> Self {
-        let is_shrunk = stages.params.noise == NoiseModel::Constant && stages.max_trees() > 1;
+        let is_shrunk = stages.params.noise == NoiseModel::Constant
+            && stages.max_trees() > 1
+            && !first.is_stopped;
         let layout = first.spec.stack.first;
-        let mut model = Self {
-            spec: first.spec,
-            blocks: vec![first.posterior],
-            validation_score: first.validation_score,
-            curve: first.curve,
-        };
+        let mut model = Self::of(first);
         if is_shrunk {
             shrink(&layout, stages.params.shrinkage, &mut model.blocks[0]);
             model.update_noise(stages);
             model = model.with_validation_score(stages.split, key);
         }
         model
+    }
+
+    /// The model of one training run of all its trees.
+    pub(super) fn of(trained: Trained) -> Self {
+        Self {
+            spec: trained.spec,
+            blocks: vec![trained.posterior],
+            validation_score: trained.validation_score,
+            curve: trained.curve,
+            is_stopped: trained.is_stopped,
+        }
     }
 
     /// Sets a constant noise variance to its posterior mode given the residuals of all trees: the
@@ -141,7 +154,8 @@ impl Stages<'_> {
         self.params.n_estimators.unwrap_or(MAX_TREES)
     }
 
-    /// Adds trees up to `n_estimators`, or while the validation score improves.
+    /// Adds trees up to `n_estimators`, or while the validation score improves. A tree whose
+    /// training is stopped is not added.
     pub(super) fn add_trees(
         &self,
         start: AdditiveModel,
@@ -158,7 +172,13 @@ impl Stages<'_> {
         let mut model = start;
         while model.n_trees() < self.max_trees() {
             let at = model.n_trees();
-            model = self.add_tree(&model, at, key.child(at as u64))?;
+            match self.add_tree(&model, at, key.child(at as u64))? {
+                Some(longer) => model = longer,
+                None => best.is_stopped = true,
+            }
+            if best.is_stopped {
+                break;
+            }
             if let (true, Some(rows)) = (self.params.joint_training, validation) {
                 model.validation_score = model.score(rows, score_key);
                 let key = key.child(streams::added_trees::CORRECTIVE_RUNS + at as u64);
@@ -173,9 +193,14 @@ impl Stages<'_> {
                 what: format!("{} trees", model.n_trees()),
                 held_out: model.validation_score,
             });
+            let is_stopped = model.is_stopped;
             if !is_automatic || model.validation_score > best.validation_score {
                 best = model.clone();
             } else if model.n_trees() >= best.n_trees() + PATIENCE {
+                break;
+            }
+            if is_stopped {
+                best.is_stopped = true;
                 break;
             }
         }
@@ -186,14 +211,23 @@ impl Stages<'_> {
     fn add_default_number(&self, start: AdditiveModel, key: Key) -> Result<AdditiveModel> {
         let mut model = start;
         for at in 1..=ADDED_WITHOUT_VALIDATION {
-            model = self.add_tree(&model, at, key.child(at as u64))?;
+            let Some(longer) = self.add_tree(&model, at, key.child(at as u64))? else {
+                model.is_stopped = true;
+                break;
+            };
+            model = longer;
         }
         Ok(model)
     }
 
-    /// The model with one more tree, which is fitted to the residuals of the others. `at` is the
-    /// index of the new tree.
-    fn add_tree(&self, model: &AdditiveModel, at: usize, key: Key) -> Result<AdditiveModel> {
+    /// The model with one more tree, which is fitted to the residuals of the others; `None` if its
+    /// training is stopped. `at` is the index of the new tree.
+    fn add_tree(
+        &self,
+        model: &AdditiveModel,
+        at: usize,
+        key: Key,
+    ) -> Result<Option<AdditiveModel>> {
         let rows = &self.split.train;
         let first = model.spec.stack.first;
         let added = if model.spec.stack.n_added > 0 {
@@ -238,11 +272,9 @@ impl Stages<'_> {
             },
             train: &train_rows,
             validation: validation_rows.as_ref(),
-            start: initial_posterior(
-                self.config,
-                weights,
-                key.child(streams::added_tree::INITIAL_FACTORS),
-            ),
+            start: self
+                .config
+                .initial_posterior(weights, key.child(streams::added_tree::INITIAL_FACTORS)),
             schedule,
             is_warm_start: false,
             freezes_scale: false,
@@ -250,13 +282,52 @@ impl Stages<'_> {
         };
         let stage = format!("tree {}", at + 1);
         let training_key = key.child(streams::added_tree::TRAINING);
-        let mut fit = train(&training_run, training_key, &mut |epoch, point| {
-            (self.on_epoch)(&stage, epoch, schedule.n_epochs, point)
+        let place = self.place(&stage, at + 1, schedule);
+        // a snapshot has the earlier trees
+        let snapshot = |_| (self.assemble)(model.clone());
+        let mut fit = train(&training_run, training_key, &mut |report| {
+            place.report(self.run, report, Some(&snapshot))
         })?;
+        if fit.is_stopped {
+            return Ok(None);
+        }
         shrink(&added, self.params.shrinkage, &mut fit.posterior);
         let mut model = model.with_tree(&added, fit);
         model.update_noise(self);
-        Ok(model)
+        Ok(Some(model))
+    }
+
+    /// Trains the first tree.
+    pub(super) fn train_first(
+        &self,
+        context: &SelectionContext<'_>,
+        candidate: &Candidate,
+        schedule: TrainingSchedule,
+        key: Key,
+    ) -> Result<Trained> {
+        let place = self.place("first tree", 1, schedule);
+        let snapshot = |trained| (self.assemble)(AdditiveModel::of(trained));
+        train_candidate(
+            context,
+            self.split,
+            candidate,
+            schedule,
+            key,
+            &mut |report| place.report(self.run, report, Some(&snapshot)),
+        )
+    }
+
+    fn place<'a>(
+        &self,
+        stage: &'a str,
+        n_trees: usize,
+        schedule: TrainingSchedule,
+    ) -> RunPlace<'a> {
+        RunPlace {
+            member: Some(self.member),
+            tree: Some(n_trees),
+            ..RunPlace::new(stage, schedule.n_epochs)
+        }
     }
 
     /// Trains the posteriors of all trees jointly, with a fraction of the epochs and of the
@@ -283,18 +354,18 @@ impl Stages<'_> {
             freezes_scale: self.split.validation.is_none(),
             redraw_offset: None,
         };
-        let fit = train(&training_run, key, &mut |epoch, point| {
-            (self.on_epoch)("all trees together", epoch, schedule.n_epochs, point)
+        let place = self.place("all trees together", model.n_trees(), schedule);
+        let snapshot = |trained| (self.assemble)(AdditiveModel::of(trained));
+        let fit = train(&training_run, key, &mut |report| {
+            place.report(self.run, report, Some(&snapshot))
         })?;
         if model.validation_score > fit.validation_score {
-            return Ok(model);
+            return Ok(AdditiveModel {
+                is_stopped: fit.is_stopped,
+                ..model
+            });
         }
-        Ok(AdditiveModel {
-            spec: fit.spec,
-            blocks: vec![fit.posterior],
-            validation_score: fit.validation_score,
-            curve: fit.curve,
-        })
+        Ok(AdditiveModel::of(fit))
     }
 }
 

@@ -1,10 +1,14 @@
 //! Training: deduplicate rows, split off a validation set, select and train the first tree, add
 //! trees, train all trees jointly.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::data::dataset::Dataset;
+use crate::data::schema::Schema;
 use crate::error::Result;
 use crate::fit::{Fit, Run};
-use crate::model::{CurvePoint, Training, Trial};
+use crate::model::{Model, Training, Trial};
 use crate::models::vsgbm::fitted::{Vsgbm, has_constant_noise};
 use crate::models::vsgbm::noise;
 use crate::models::vsgbm::noise_calibration::{CalibrationRows, noise_factor};
@@ -16,11 +20,12 @@ use crate::rng::Key;
 use crate::soft::likelihood::SoftLikelihood;
 use crate::store::record::Record;
 use crate::variational::encoded_rows::EncodedSplit;
+use crate::variational::encoding_cache::EncodingCache;
 use crate::variational::ensemble::{FitDraws, FitPosterior, FittedEnsemble};
 use crate::variational::fit_rows::FitRows;
-use crate::variational::selection::{RankedCandidate, SelectionContext, select, train_candidate};
+use crate::variational::selection::{RankedCandidate, Selection, SelectionContext, select};
 use crate::variational::streams;
-use crate::variational::train::{converged, report_epoch};
+use crate::variational::train::{FitResult, converged, kept};
 
 /// Length of the training run of the first tree, as a fraction of a full run.
 const FIRST_RUN: f64 = 0.5;
@@ -44,14 +49,15 @@ impl Fit for VsgbmParams {
         let config = params.config();
         let split_key = run.key.child(streams::run::VALIDATION_SPLIT);
         let rows = FitRows::new(&config, &deduplicated, run, split_key);
-        let context = SelectionContext::new(&config, &rows, run);
+        let encodings = EncodingCache::default();
+        let context = SelectionContext::new(&config, &rows, &encodings, run);
         fit(params, &context, &deduplicated)
     }
 }
 
 /// A fitted sum of trees, its encoded data, and the trials of its training.
 pub(super) struct FitOutcome {
-    pub(super) split: EncodedSplit,
+    pub(super) split: Arc<EncodedSplit>,
     pub(super) model: AdditiveModel,
     /// Description for users.
     pub(super) description: String,
@@ -62,11 +68,28 @@ pub(super) struct FitOutcome {
 /// deduplicated rows, of which each fit may hold out others.
 fn fit(params: &VsgbmParams, context: &SelectionContext<'_>, data: &Dataset) -> Result<Vsgbm> {
     let run = context.run;
-    let (ranking, mut trials) = select(context)?;
+    let Selection {
+        ranking,
+        mut trials,
+        is_stopped,
+    } = select(context)?;
+    if is_stopped {
+        return Ok(stopped_in_selection(
+            params,
+            context,
+            &ranking[0],
+            trials,
+            data,
+        ));
+    }
+    let is_stopped = AtomicBool::new(false);
     let n_fits = params.n_fits.min(params.n_members);
     let calibrates =
         params.calibrate_noise && matches!(context.scale.likelihood, SoftLikelihood::Normal { .. });
     let outcomes = run.pool.map(n_fits, |at| {
+        if is_stopped.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         let ranked = &ranking[at % ranking.len()];
         // each fit but the first has its own validation set, so that together they train on all
         // rows
@@ -74,18 +97,26 @@ fn fit(params: &VsgbmParams, context: &SelectionContext<'_>, data: &Dataset) -> 
         let own_rows = (at > 0)
             .then(|| FitRows::split(context.config, data, run, split_key.child(at as u64)))
             .flatten();
+        let own_encodings = EncodingCache::default();
         let own = own_rows.as_ref().map_or(*context, |rows| SelectionContext {
             train: rows.train(),
             validation: rows.validation(),
+            encodings: &own_encodings,
             ..*context
         });
         let key = run.key.child(streams::run::FITS).child(at as u64);
-        let outcome = fit_once(params, &own, ranked, key)?;
+        let outcome = fit_once(params, &own, ranked, at, key)?;
+        is_stopped.fetch_or(outcome.model.is_stopped, Ordering::Relaxed);
         let validation = own.validation.filter(|_| calibrates).cloned();
-        Ok((outcome, validation))
+        Ok(Some(FitResult {
+            validation_score: outcome.model.validation_score,
+            is_complete: !outcome.model.is_stopped,
+            fit: (outcome, validation),
+        }))
     });
+    let outcomes = converged(outcomes)?.into_iter().flatten().collect();
     let (outcomes, validation): (Vec<FitOutcome>, Vec<Option<Dataset>>) =
-        converged(outcomes)?.into_iter().unzip();
+        kept(outcomes).into_iter().unzip();
     trials.extend(outcomes[0].trials.iter().cloned());
     let descriptions: Vec<&str> = outcomes.iter().map(|fit| &*fit.description).collect();
     let training = Training {
@@ -93,9 +124,10 @@ fn fit(params: &VsgbmParams, context: &SelectionContext<'_>, data: &Dataset) -> 
         trials,
         chosen: descriptions.join("; "),
         target_sd: context.scale.target_sd(),
+        is_stopped: is_stopped.into_inner(),
         ..Training::default()
     };
-    let mut model = assemble(params, outcomes, training, data, run.key);
+    let mut model = assemble(params, outcomes, training, data.schema(), run.key);
     let calibration_rows = CalibrationRows {
         validation: &validation,
         // the validation rows of a run are used once for each fit
@@ -111,38 +143,78 @@ fn fit(params: &VsgbmParams, context: &SelectionContext<'_>, data: &Dataset) -> 
     Ok(model)
 }
 
-/// Trains the first tree, adds trees, and trains all of them jointly.
+/// The model of the best candidate, if the observer stopped the selection and keeps it.
+fn stopped_in_selection(
+    params: &VsgbmParams,
+    context: &SelectionContext<'_>,
+    best: &RankedCandidate,
+    trials: Vec<Trial>,
+    data: &Dataset,
+) -> Vsgbm {
+    let first = best
+        .short_run
+        .clone()
+        .expect("a stopped selection has runs");
+    let model = AdditiveModel::of(first);
+    let training = Training {
+        curve: model.curve.clone(),
+        trials,
+        chosen: best.candidate.describe(),
+        target_sd: context.scale.target_sd(),
+        is_stopped: true,
+        ..Training::default()
+    };
+    let outcome = FitOutcome {
+        split: context.encode(best.candidate.encoding),
+        model,
+        description: String::new(),
+        trials: Vec::new(),
+    };
+    assemble(
+        params,
+        vec![outcome],
+        training,
+        data.schema(),
+        context.run.key,
+    )
+}
+
+/// Trains the first tree, adds trees, and trains all of them jointly. `at` is the index of the fit.
 fn fit_once(
     params: &VsgbmParams,
     context: &SelectionContext<'_>,
     ranked: &RankedCandidate,
+    at: usize,
     key: Key,
 ) -> Result<FitOutcome> {
     let split = context.encode(ranked.candidate.encoding);
-    let on_epoch = |stage: &str, done: usize, total: usize, point: &CurvePoint| {
-        report_epoch(context.run.observer, stage, done, total, point)
-    };
-    let schedule = context.schedule.part(FIRST_RUN);
-    let first = train_candidate(
-        context,
-        &split,
-        &ranked.candidate,
-        schedule,
-        key,
-        &mut |epoch, point| on_epoch("first tree", epoch, schedule.n_epochs, point),
-    )?;
+    let description = ranked.candidate.describe();
+    let snapshot = snapshot(
+        params,
+        Arc::clone(&split),
+        &description,
+        context.train.schema(),
+        context.run,
+    );
     let stages = Stages {
         params,
         config: context.config,
         split: &split,
         schedule: context.schedule,
-        on_epoch: &on_epoch,
+        run: context.run,
+        member: at,
+        assemble: &snapshot,
     };
+    let schedule = context.schedule.part(FIRST_RUN);
+    let first = stages.train_first(context, &ranked.candidate, schedule, key)?;
     let mut trials = Vec::new();
     let first = AdditiveModel::new(first, &stages, key.child(streams::fit::SHRUNK_SCORE));
-    let mut model = stages.add_trees(first, key.child(streams::fit::ADDED_TREES), &mut trials)?;
+    let mut model = first;
+    if !model.is_stopped {
+        model = stages.add_trees(model, key.child(streams::fit::ADDED_TREES), &mut trials)?;
+    }
     // without a validation set a long joint run overfits
-    if params.joint_training && split.validation.is_some() {
+    if params.joint_training && split.validation.is_some() && !model.is_stopped {
         let key = key.child(streams::fit::JOINT_TRAINING);
         model = stages.train_jointly(model, 1.0, JOINT_RATE, key)?;
         trials.push(Trial {
@@ -150,11 +222,10 @@ fn fit_once(
             held_out: model.validation_score,
         });
     }
-    let first = ranked.candidate.describe();
     Ok(FitOutcome {
         description: match model.n_trees() {
-            1 => format!("1 tree, {first}"),
-            n => format!("{n} trees, the first {first}"),
+            1 => format!("1 tree, {description}"),
+            n => format!("{n} trees, the first {description}"),
         },
         split,
         model,
@@ -162,12 +233,37 @@ fn fit_once(
     })
 }
 
+/// A function that makes the fitted model of one sum of trees.
+pub(super) fn snapshot(
+    params: &VsgbmParams,
+    split: Arc<EncodedSplit>,
+    description: &str,
+    schema: &Schema,
+    run: &Run<'_>,
+) -> impl Fn(AdditiveModel) -> Box<dyn Model> {
+    move |model| {
+        let training = Training {
+            chosen: description.to_owned(),
+            target_sd: split.scale.target_sd(),
+            is_stopped: true,
+            ..Training::default()
+        };
+        let outcome = FitOutcome {
+            split: Arc::clone(&split),
+            model,
+            description: String::new(),
+            trials: Vec::new(),
+        };
+        Box::new(assemble(params, vec![outcome], training, schema, run.key))
+    }
+}
+
 /// Draws the members of the fitted model from the posteriors of its fits; `key` is that of the run.
 pub(super) fn assemble(
     params: &VsgbmParams,
     outcomes: Vec<FitOutcome>,
     training: Training,
-    data: &Dataset,
+    schema: &Schema,
     key: Key,
 ) -> Vsgbm {
     let key = key.child(streams::run::POSTERIOR_DRAWS);
@@ -177,12 +273,12 @@ pub(super) fn assemble(
     let mut posteriors = Vec::with_capacity(n_fits);
     for (at, outcome) in outcomes.into_iter().enumerate() {
         let FitOutcome { split, model, .. } = outcome;
-        if has_constant_noise(params, data.schema()) {
+        if has_constant_noise(params, schema) {
             let draws = FitDraws::of(at, n_fits, params.n_members, key);
             noise.extend(noise::draw(params, &model, &split.train, draws));
         }
         posteriors.push(FitPosterior {
-            encoder: split.encoder,
+            encoder: split.encoder.clone(),
             spec: model.spec,
             blocks: model.blocks,
         });
@@ -190,7 +286,7 @@ pub(super) fn assemble(
     Vsgbm {
         params: params.clone(),
         ensemble: FittedEnsemble::new(
-            data.schema().clone(),
+            schema.clone(),
             training,
             standard,
             posteriors,

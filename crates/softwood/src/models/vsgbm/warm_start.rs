@@ -1,21 +1,22 @@
 //! Warm start: adds trees to a fitted model if `n_estimators` has grown, then trains all trees
 //! jointly in a short run.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Run, check_fixed_params, check_same_schema};
-use crate::model::{CurvePoint, Model, Training};
+use crate::model::{Model, Training};
 use crate::models::vsgbm::fitted::Vsgbm;
 use crate::models::vsgbm::params::VsgbmParams;
 use crate::models::vsgbm::stages::{AdditiveModel, Stages};
-use crate::models::vsgbm::train::{FitOutcome, JOINT_RATE, assemble};
+use crate::models::vsgbm::train::{FitOutcome, JOINT_RATE, assemble, snapshot};
 use crate::rng::Key;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
-use crate::variational::fitted::FittedTrees;
 use crate::variational::streams;
-use crate::variational::train::{converged, report_epoch};
+use crate::variational::train::converged;
 
 /// Length of the joint run of a warm start without new trees, as a fraction of a full run.
 const WARM_RUN: f64 = 0.05;
@@ -54,52 +55,57 @@ pub(super) fn warm_start(
     check_fitted(params, fitted, data)?;
     let outcomes = run.pool.map(fitted.ensemble.fits.len(), |at| {
         let key = run.key.child(streams::run::FITS).child(at as u64);
-        continue_fit(params, fitted, &fitted.ensemble.fits[at], data, run, key)
+        continue_fit(params, fitted, at, data, run, key)
     });
     let outcomes = converged(outcomes)?;
     let training = Training {
         curve: outcomes[0].model.curve.clone(),
         chosen: outcomes[0].description.clone(),
+        is_stopped: outcomes.iter().any(|outcome| outcome.model.is_stopped),
         target_sd: fitted.ensemble.training.target_sd,
         ..Training::default()
     };
-    let model = assemble(params, outcomes, training, data, run.key);
+    let model = assemble(params, outcomes, training, data.schema(), run.key);
     Ok(Vsgbm {
         noise_factor: fitted.noise_factor,
         ..model
     })
 }
 
-/// Continues the training of one fit of the ensemble.
+/// Continues the training of fit `at` of the ensemble.
 fn continue_fit(
     params: &VsgbmParams,
     fitted: &Vsgbm,
-    fit: &FittedTrees,
+    at: usize,
     data: &Dataset,
     run: &Run<'_>,
     key: Key,
 ) -> Result<FitOutcome> {
     let config = params.config();
+    let fit = &fitted.ensemble.fits[at];
     let scale = TargetScale {
         standard: fitted.ensemble.standard,
         likelihood: fit.spec.likelihood,
         n_channels: fit.spec.stack.first.n_channels,
     };
     let split = EncodedSplit::encoded(data, run.held_out, scale, fit.encoder.clone());
+    let split = Arc::new(split);
+    let snapshot = snapshot(params, Arc::clone(&split), "warm start", data.schema(), run);
     let stages = Stages {
         params,
         config: &config,
         split: &split,
         schedule: config.schedule(data),
-        on_epoch: &|stage: &str, done: usize, total: usize, point: &CurvePoint| {
-            report_epoch(run.observer, stage, done, total, point)
-        },
+        run,
+        member: at,
+        assemble: &snapshot,
     };
     let start = AdditiveModel {
         spec: fit.spec,
         blocks: fit.blocks.clone(),
         validation_score: f64::NAN,
         curve: Vec::new(),
+        is_stopped: false,
     };
     let start = start.with_validation_score(&split, key.child(streams::fit::WARM_START_SCORE));
     let n_before = start.n_trees();
@@ -116,7 +122,7 @@ fn continue_fit(
     } else {
         (WARM_RUN, WARM_RATE)
     };
-    if params.joint_training || !has_new_trees {
+    if !model.is_stopped && (params.joint_training || !has_new_trees) {
         let key = key.child(streams::fit::JOINT_TRAINING);
         model = stages.train_jointly(model, fraction, rate, key)?;
     }
