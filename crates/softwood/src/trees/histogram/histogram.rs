@@ -37,7 +37,7 @@ impl<const L: usize> Histogram<L> {
     }
 }
 
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx2+fma"))]
 fn add<const L: usize>(
     sums: &mut [Bins<L>],
     bins: &[[u8; GROUP]],
@@ -84,7 +84,7 @@ fn add_row<const L: usize>(sums: &mut [Bins<L>], bins: &[u8; GROUP], grad_hess: 
     }
 }
 
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx2+fma"))]
 fn subtract<const L: usize>(whole: &mut [[i32; L]], part: &[[i32; L]]) {
     for (whole, part) in whole.as_flattened_mut().iter_mut().zip(part.as_flattened()) {
         *whole = whole.wrapping_sub(*part);
