@@ -26,7 +26,7 @@ help:
 	@echo "make python    install the Python package, editable, in $(VENV)"
 
 demo:
-	cargo run --release -p softwood-cli -- demo
+	cargo run --release -p softwood-cli --no-default-features -- demo
 
 test: test-rust test-python
 
@@ -40,6 +40,7 @@ test-python: python
 test-all: python
 	cargo test $(RUST) -- --include-ignored
 	cargo test --release -p softwood-io --no-default-features
+	cargo clippy --release -p softwood-cli --no-default-features -- -D warnings
 	cargo build $(RUST)
 	SOFTWOOD_SLOW=1 $(BIN)/python -m pytest
 

@@ -84,7 +84,7 @@ impl FileFormat {
 #[cfg(not(all(feature = "parquet", feature = "ipc")))]
 fn not_included(path: &Path, format: &str, feature: &str) -> Error {
     let problem = format!(
-        "this build does not support {format}; build softwood-io with the feature `{feature}`, or use a CSV file"
+        "this build does not support {format}; build it with the cargo feature `{feature}`, or use a CSV file"
     );
     Error::file(path, problem)
 }

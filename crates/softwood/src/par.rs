@@ -3,6 +3,7 @@
 //! number of threads.
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -41,7 +42,14 @@ impl Pool {
         match &self.0 {
             None => (0..n).map(work).collect(),
             Some(pool) => {
-                pool.install(|| (0..n).into_par_iter().with_max_len(1).map(&work).collect())
+                let results: Vec<Mutex<Option<T>>> = (0..n).map(|_| Mutex::new(None)).collect();
+                run(pool, n, &|index| {
+                    let result = work(index);
+                    *results[index]
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner) = Some(result);
+                });
+                results.into_iter().map(finished).collect()
             }
         }
     }
@@ -49,10 +57,13 @@ impl Pool {
     /// Calls `work` on each item with its index; `work` may modify the item.
     pub(crate) fn each<T: Send>(&self, items: &mut [T], work: impl Fn(usize, &mut T) + Sync) {
         match &self.0 {
-            Some(pool) if items.len() > 1 => pool.install(|| {
-                let items = items.par_iter_mut().with_max_len(1).enumerate();
-                items.for_each(|(index, item)| work(index, item));
-            }),
+            Some(pool) if items.len() > 1 => {
+                let items: Vec<Mutex<&mut T>> = items.iter_mut().map(Mutex::new).collect();
+                run(pool, items.len(), &|index| {
+                    let mut item = items[index].lock().unwrap_or_else(PoisonError::into_inner);
+                    work(index, &mut item);
+                });
+            }
             _ => items
                 .iter_mut()
                 .enumerate()
@@ -71,6 +82,19 @@ impl Pool {
             work(index * block..((index + 1) * block).min(n_rows))
         })
     }
+}
+
+/// Calls `work` on each of `0..n`. Not generic: rayon is compiled for this function alone.
+fn run(pool: &rayon::ThreadPool, n: usize, work: &(dyn Fn(usize) + Sync)) {
+    pool.install(|| (0..n).into_par_iter().with_max_len(1).for_each(work));
+}
+
+/// The result of a call that `run` has made.
+fn finished<T>(result: Mutex<Option<T>>) -> T {
+    result
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+        .expect("every index has been run")
 }
 
 /// Number of cores that this process may use.

@@ -1,8 +1,6 @@
-//! Plots: a scene of simple shapes, written as SVG or as PNG.
+//! Plots: a scene of simple shapes, written as SVG.
 
 pub(crate) mod axes;
-mod font;
-pub(crate) mod png;
 pub(crate) mod svg;
 
 /// Red, green and blue, and the opacity from 0 to 1.

@@ -354,7 +354,7 @@ pub(crate) fn demo(report: &DemoReport) -> String {
     let _ = writeln!(
         out,
         "\nPlot: {}\n\nNext:",
-        quoted(&report.folder.join("demo.png"))
+        quoted(&report.folder.join("demo.svg"))
     );
     for line in demo_next(&report.folder) {
         let _ = writeln!(out, "  {} {line}", program());

@@ -173,7 +173,7 @@ fn add_leaf(values: &[f32], leaf: usize, sums: &mut [f64]) {
 }
 
 /// Leaf of each row in a symmetric tree: one bit per condition, the first condition highest.
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx2+fma"))]
 fn route_symmetric(conditions: &[BinCondition], bins: &[[u8; ROWS]], leaves: &mut [u8; ROWS]) {
     leaves.fill(0);
     for condition in conditions {

@@ -76,7 +76,7 @@ impl TreeUpdate<'_> {
     }
 }
 
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx2+fma"))]
 fn add_to_rows<const K: usize>(
     raw: &mut [[f32; K]],
     rows: &[u32],
@@ -94,7 +94,7 @@ fn add_to_rows<const K: usize>(
     }
 }
 
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx2+fma"))]
 fn add_to_wide_rows(raw: &mut [f32], rows: &[u32], values: &[f32], shrinkage: f32) {
     for &row in rows {
         let raw = &mut raw[row as usize * values.len()..][..values.len()];

@@ -53,7 +53,7 @@ struct BiasCorrected {
     square_scale: f32,
 }
 
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn update(
     values: &mut [f32],
     gradient: &[f32],

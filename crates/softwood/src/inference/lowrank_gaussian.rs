@@ -235,14 +235,14 @@ impl Sampler {
     }
 }
 
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn exp_sd(log_sd: &[f32], sd: &mut [f32]) {
     for (&l, sd) in log_sd.iter().zip(sd.iter_mut()) {
         *sd = Real::exp(l);
     }
 }
 
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn second_moments(posterior: &LowRank, out: &mut [f32]) {
     out.fill(1.0);
     for column in posterior.factors().chunks_exact(posterior.n_weights.max(1)) {
@@ -256,7 +256,7 @@ fn second_moments(posterior: &LowRank, out: &mut [f32]) {
 }
 
 /// `sum_i a_i b_i`, summed in a fixed number of lanes.
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn dot(a: &[f32], b: &[f32]) -> f64 {
     const WIDTH: usize = 4 * LANES;
     let mut sums = [0.0_f32; WIDTH];
@@ -275,7 +275,7 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
     sums.iter().map(|&sum| f64::from(sum)).sum::<f64>() + tail
 }
 
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn draw_pair(posterior: &LowRank, sd: &[f32], noise: &[f32], plus: &mut [f32], minus: &mut [f32]) {
     let n = posterior.n_weights;
     let (eps, z) = noise.split_at(n);
@@ -309,7 +309,7 @@ struct KlParts<'a> {
 const CACHE_BLOCK: usize = 512;
 
 /// Writes `kl * dKL` to `out`, which has the layout of `LowRank::values`.
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn kl_gradient(posterior: &LowRank, parts: &KlParts<'_>, kl: f32, out: &mut [f32]) {
     let (n, k) = (posterior.n_weights, posterior.rank);
     let (d_mean, scales) = out.split_at_mut(n);
@@ -367,7 +367,7 @@ struct DrawPair<'a> {
 }
 
 /// Adds `- likelihood *` the gradients of one pair, mapped to the variational parameters.
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn add_pair_gradient(posterior: &LowRank, pair: &DrawPair<'_>, likelihood: f32, out: &mut [f32]) {
     let n = posterior.n_weights;
     let (eps, z) = pair.noise.split_at(n);

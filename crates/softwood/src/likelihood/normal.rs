@@ -49,7 +49,7 @@ impl Normal {
     }
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn scales(min_log_scale: f64, raw: &[f64], out: &mut [f64]) {
     for (out, &raw) in out.iter_mut().zip(raw) {
         *out = exp(raw.clamp(min_log_scale, f64::from(MAX_LOG_SCALE)));
@@ -154,7 +154,7 @@ impl Likelihood<4> for Normal {
 /// Rows whose entries are computed together, in SIMD lanes.
 const CHUNK: usize = 16;
 
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn grad_hess(
     raw: &[f32],
     target: &[f32],

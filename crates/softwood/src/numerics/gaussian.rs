@@ -30,7 +30,7 @@ impl Gaussian {
     }
 }
 
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn fill(state: &mut [[u32; LANES]; 4], out: &mut [f32]) {
     let mut chunks = out.chunks_exact_mut(2 * LANES);
     for chunk in &mut chunks {

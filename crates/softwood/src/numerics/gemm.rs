@@ -33,8 +33,7 @@ pub(crate) fn product_transposed<T: Real>(out: &mut [T], a: Matrix<'_, T>, b: Ma
         cols: b.rows,
         inner: a.cols,
     };
-    let (a, b) = (Factor::of(&a), Factor::transposed(&b));
-    multiply(out, size, &a, &b);
+    T::multiply(out, size, &Factor::of(&a), &Factor::transposed(&b));
 }
 
 /// `out` (a.rows x b.cols) = `a b`.
@@ -45,12 +44,18 @@ pub(crate) fn product<T: Real>(out: &mut [T], a: Matrix<'_, T>, b: Matrix<'_, T>
         cols: b.cols,
         inner: a.cols,
     };
-    multiply(out, size, &Factor::of(&a), &Factor::of(&b));
+    T::multiply(out, size, &Factor::of(&a), &Factor::of(&b));
+}
+
+/// A number type that has a matrix product.
+pub(crate) trait Product: Sized {
+    /// `out` = `a b`, row-major.
+    fn multiply(out: &mut [Self], size: ProductSize, a: &Factor<'_, Self>, b: &Factor<'_, Self>);
 }
 
 /// Shape of a product: `rows x inner` times `inner x cols`.
 #[derive(Debug, Clone, Copy)]
-struct ProductSize {
+pub(crate) struct ProductSize {
     rows: usize,
     cols: usize,
     inner: usize,
@@ -59,7 +64,7 @@ struct ProductSize {
 /// One factor of a product: its values and the distance between neighbours in a column and in a
 /// row.
 #[derive(Debug, Clone, Copy)]
-struct Factor<'a, T> {
+pub(crate) struct Factor<'a, T> {
     values: &'a [T],
     row_stride: isize,
     col_stride: isize,
@@ -81,42 +86,75 @@ impl<'a, T> Factor<'a, T> {
             col_stride: matrix.cols as isize,
         }
     }
+
+    /// The transposed factor.
+    fn swapped(&self) -> Self {
+        Self {
+            values: self.values,
+            row_stride: self.col_stride,
+            col_stride: self.row_stride,
+        }
+    }
 }
 
-#[expect(
-    unsafe_code,
-    reason = "the library takes raw pointers; sizes are asserted by `Matrix::new` and here"
-)]
-fn multiply<T: Real>(out: &mut [T], size: ProductSize, a: &Factor<'_, T>, b: &Factor<'_, T>) {
-    let ProductSize { rows, cols, inner } = size;
-    assert!(
-        out.len() >= rows * cols,
-        "the product needs rows x cols values"
-    );
-    // SAFETY: `Matrix::new` and the assertion above keep every index inside its slice, and `out` is
-    // borrowed mutably.
-    unsafe {
-        gemm::gemm(
-            rows,
-            cols,
-            inner,
-            out.as_mut_ptr(),
-            1,
-            cols as isize,
-            false,
-            a.values.as_ptr(),
-            a.col_stride,
-            a.row_stride,
-            b.values.as_ptr(),
-            b.col_stride,
-            b.row_stride,
-            T::ZERO,
-            T::ONE,
-            false,
-            false,
-            false,
-            gemm::Parallelism::None,
+impl Product for f32 {
+    #[expect(
+        unsafe_code,
+        reason = "the library takes raw pointers; sizes are asserted by `Matrix::new` and here"
+    )]
+    fn multiply(out: &mut [f32], size: ProductSize, a: &Factor<'_, f32>, b: &Factor<'_, f32>) {
+        let ProductSize { rows, cols, inner } = size;
+        assert!(
+            out.len() >= rows * cols,
+            "the product needs rows x cols values"
         );
+        // The library computes column-major products: `out' = b' a'`. A single column is both.
+        let (m, n, lhs, rhs) = if cols > 1 {
+            (cols, rows, b.swapped(), a.swapped())
+        } else {
+            (rows, cols, *a, *b)
+        };
+        // SAFETY: `Matrix::new` and the assertion above keep every index inside its slice, and
+        // `out` is borrowed mutably.
+        unsafe {
+            gemm_f32::gemm::f32::get_gemm_fn()(
+                m,
+                n,
+                inner,
+                out.as_mut_ptr(),
+                cols as isize,
+                1,
+                false,
+                lhs.values.as_ptr(),
+                lhs.col_stride,
+                lhs.row_stride,
+                rhs.values.as_ptr(),
+                rhs.col_stride,
+                rhs.row_stride,
+                0.0,
+                1.0,
+                false,
+                false,
+                false,
+                gemm_common::Parallelism::None,
+            );
+        }
+    }
+}
+
+/// A plain loop: only tests of gradients compute in f64.
+impl Product for f64 {
+    fn multiply(out: &mut [f64], size: ProductSize, a: &Factor<'_, f64>, b: &Factor<'_, f64>) {
+        let entry = |of: &Factor<'_, f64>, row: usize, col: usize| {
+            of.values[row * of.row_stride as usize + col * of.col_stride as usize]
+        };
+        for row in 0..size.rows {
+            for col in 0..size.cols {
+                out[row * size.cols + col] = (0..size.inner)
+                    .map(|at| entry(a, row, at) * entry(b, at, col))
+                    .sum();
+            }
+        }
     }
 }
 
@@ -125,23 +163,37 @@ mod tests {
     use super::*;
     use softwood_testkit::close;
 
+    /// Values of a small matrix, exact in f32.
+    fn values(n: usize, step: usize) -> Vec<f32> {
+        (0..n).map(|i| (i * step % 17) as f32 - 8.0).collect()
+    }
+
     #[test]
     fn products_agree_with_the_definition() {
-        let (m, n, k) = (7, 5, 3);
-        let a: Vec<f64> = (0..m * k).map(|i| (i as f64).sin()).collect();
-        let b: Vec<f64> = (0..k * n).map(|i| (i as f64).cos()).collect();
-        let expected: Vec<f64> = (0..m * n)
-            .map(|at| (0..k).map(|j| a[at / n * k + j] * b[j * n + at % n]).sum())
-            .collect();
-        let mut out = vec![0.0; m * n];
+        for (m, n, k) in [(7, 5, 3), (40, 1, 9), (1, 33, 4), (1, 1, 5)] {
+            let (a, b) = (values(m * k, 5), values(k * n, 7));
+            let expected: Vec<f64> = (0..m * n)
+                .map(|at| {
+                    let entry = |j: usize| a[at / n * k + j] * b[j * n + at % n];
+                    (0..k).map(|j| f64::from(entry(j))).sum()
+                })
+                .collect();
+            let transposed: Vec<f32> = (0..n * k).map(|at| b[at % k * n + at / k]).collect();
+            agree::<f32>([&a, &b, &transposed], [m, n, k], &expected);
+            agree::<f64>([&a, &b, &transposed], [m, n, k], &expected);
+        }
+    }
+
+    fn agree<T: Real>(factors: [&[f32]; 3], [m, n, k]: [usize; 3], expected: &[f64]) {
+        let [a, b, transposed] =
+            factors.map(|values| values.iter().map(|&x| T::of(x.into())).collect::<Vec<T>>());
+        let wide = |out: &[T]| out.iter().map(|x| x.wide()).collect::<Vec<f64>>();
+        let mut out = vec![T::ZERO; m * n];
         product(&mut out, Matrix::new(&a, m, k), Matrix::new(&b, k, n));
-        close(&out, &expected, 1e-14);
-        let transposed: Vec<f64> = (0..n * k).map(|at| b[at % k * n + at / k]).collect();
-        product_transposed(
-            &mut out,
-            Matrix::new(&a, m, k),
-            Matrix::new(&transposed, n, k),
-        );
-        close(&out, &expected, 1e-14);
+        close(&wide(&out), expected, 1e-14);
+        out.fill(T::ZERO);
+        let transposed = Matrix::new(&transposed, n, k);
+        product_transposed(&mut out, Matrix::new(&a, m, k), transposed);
+        close(&wide(&out), expected, 1e-14);
     }
 }

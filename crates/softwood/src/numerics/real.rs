@@ -8,6 +8,8 @@
 use std::fmt::Debug;
 use std::ops::{Add, AddAssign, Deref, DerefMut, Div, Mul, Neg, Sub};
 
+use crate::numerics::gemm::Product;
+
 /// Number of rows that a kernel processes at once.
 pub(crate) const LANES: usize = 16;
 /// One value per lane, aligned to a cache line: a vector that straddles two lines costs two
@@ -71,6 +73,7 @@ pub(crate) fn truncate(x: f32) -> i32 {
 /// A floating-point number of the kernels.
 pub(crate) trait Real:
     sealed::Sealed
+    + Product
     + Copy
     + Debug
     + Default

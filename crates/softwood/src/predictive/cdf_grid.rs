@@ -198,7 +198,7 @@ fn floor_log2(x: f64) -> i64 {
 }
 
 /// Adds the cdf of each component to the level that resolves it.
-#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn add_components(
     levels: &mut [GridLevel],
     finest: GridCells,

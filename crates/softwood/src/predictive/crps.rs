@@ -59,7 +59,7 @@ fn pairs_below(mixture: &RowMixture, at: usize) -> f64 {
 }
 
 /// `Σ w E|N(μ, σ²) - N(from, sd²)|` over the given components.
-#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn weighted_distance(weight: &[f64], mean: &[f64], inverse_sd: &[f64], from: f64, sd: f64) -> f64 {
     let mut lanes = [0.0; CHUNK];
     let chunks = weight

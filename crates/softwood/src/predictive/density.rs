@@ -72,7 +72,7 @@ fn coarse_ln(x: f64) -> f64 {
     (exponent - 1023.0) * std::f64::consts::LN_2
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn update_largest(weight: &[f64], mean: &[f64], sd: &[f64], y: &[f64], largest: &mut [f64]) {
     let rows = y.len();
     let largest = &mut largest[..rows];
@@ -94,7 +94,7 @@ fn update_largest(weight: &[f64], mean: &[f64], sd: &[f64], y: &[f64], largest: 
     }
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn add_relative(
     weight: &[f64],
     mean: &[f64],
@@ -119,7 +119,7 @@ fn add_relative(
     }
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn add_cdf(weight: &[f64], mean: &[f64], sd: &[f64], y: &[f64], sum: &mut [f64]) {
     let rows = y.len();
     let sum = &mut sum[..rows];
@@ -135,7 +135,7 @@ fn add_cdf(weight: &[f64], mean: &[f64], sd: &[f64], y: &[f64], sum: &mut [f64])
     }
 }
 
-#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn add_distance(weight: &[f64], mean: &[f64], sd: &[f64], y: &[f64], sum: &mut [f64]) {
     let rows = y.len();
     let sum = &mut sum[..rows];

@@ -163,7 +163,7 @@ impl MomentSums {
 }
 
 /// Adds the mean, squared mean and variance of one member to the sums over members.
-#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn add_moments(
     means: &[f64],
     squares: &[f64],
@@ -184,7 +184,7 @@ fn add_moments(
 
 /// Adds `w d` and `w (σ² + d²)` of the components of one member to the sums of its rows, with `d`
 /// the mean relative to the centre.
-#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn add_components(
     weight: &[f64],
     mean: &[f64],

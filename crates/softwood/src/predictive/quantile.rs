@@ -172,7 +172,7 @@ struct TailValue {
 }
 
 /// Smallest and largest quantile of the components, widened by the error of [`rough_quantile`].
-#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn bracket(mean: &[f64], inverse_sd: &[f64], z: f64, sign: f64) -> (f64, f64) {
     let (mut low, mut high) = ([f64::INFINITY; CHUNK], [f64::NEG_INFINITY; CHUNK]);
     let chunks = mean
@@ -209,7 +209,7 @@ fn halley_step(target: f64, tail: TailValue) -> f64 {
 
 /// `G(u)`, `G'(u)` and `G''(u)` of the mixture, mirrored where `sign` is -1. The order of summation
 /// is fixed.
-#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn tail_at(weight: &[f64], mean: &[f64], inverse_sd: &[f64], u: f64, sign: f64) -> TailValue {
     let mut sums = [[0.0; LANES]; 3];
     let chunks = weight

@@ -71,7 +71,7 @@ impl RowMixture {
 
 /// Computes the summary and replaces the sds by their inverses. Means are relative to the first
 /// one, so that squares lose no digits.
-#[multiversion(targets("x86_64+avx512f+avx512vl+avx512dq", "x86_64+avx2+fma", "aarch64+neon"))]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn summarise(weight: &[f64], mean: &[f64], sd: &mut [f64]) -> RowSummary {
     let centre = mean[0];
     let mut sums = [[0.0; CHUNK]; 3];

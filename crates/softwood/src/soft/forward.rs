@@ -66,7 +66,7 @@ pub(crate) struct Activations<'a> {
 }
 
 /// Adds the output of an added tree to `sums` (channels x rows).
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 pub(crate) fn add_root(
     layout: &Layout,
     beta: f64,
@@ -88,7 +88,7 @@ pub(crate) fn add_root(
 
 /// Components of every row from the activations of the first tree and `root_sum`, the sum of the
 /// outputs of the added trees (channels x rows; empty if there are none).
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 pub(crate) fn components(
     spec: &SoftTreeSpec,
     activations: Activations<'_>,
@@ -110,7 +110,7 @@ pub(crate) fn components(
 
 /// Offset for the next added tree: the log weights of all components, then their channels (rows
 /// contiguous).
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 pub(crate) fn offset(
     spec: &SoftTreeSpec,
     activations: Activations<'_>,

@@ -106,7 +106,7 @@ pub(crate) struct BlockRows<'a, T> {
 }
 
 /// [`gradient`] in single precision, compiled for several SIMD instruction sets.
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 pub(crate) fn gradient_f32(
     spec: &SoftTreeSpec,
     rows: &mut BlockRows<'_, f32>,

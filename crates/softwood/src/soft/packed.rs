@@ -92,7 +92,7 @@ pub(crate) fn transpose(rows: &[f32], width: usize) -> Vec<Lanes<f32>> {
 }
 
 /// The matrix product of all tiles with all chunks of rows; `out` is products x rows.
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn multiply(tiles: &[f32], inputs: &[Lanes<f32>], width: usize, out: &mut [f32]) {
     let n_rows = inputs.len() / width * LANES;
     for (tile, out) in tiles

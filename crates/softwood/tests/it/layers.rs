@@ -165,6 +165,30 @@ fn only_par_uses_rayon_and_only_numerics_is_unsafe() {
     }
 }
 
+/// Instruction sets of kernels that compute: exponentials, divisions, matrix products.
+const ARITHMETIC_TARGETS: &str =
+    r#"(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]"#;
+/// Instruction sets of kernels that load and store: histograms, leaf values, tree routing.
+const MEMORY_TARGETS: &str = r#"(targets("x86_64+avx2+fma"))]"#;
+
+/// Every instruction set is one more copy of a kernel to compile, so there are two lists of them.
+/// NEON is part of every 64-bit ARM processor and needs no copy.
+#[test]
+fn kernels_are_compiled_for_few_instruction_sets() {
+    for file in rust_files(&source()) {
+        let text = fs::read_to_string(&file).unwrap();
+        let targets = match modules(&file)[0].as_str() {
+            "trees" | "boosting" => MEMORY_TARGETS,
+            _ => ARITHMETIC_TARGETS,
+        };
+        for line in text.lines() {
+            if let Some(rest) = line.trim_start().strip_prefix("#[multiversion") {
+                assert_eq!(rest, targets, "{}", file.display());
+            }
+        }
+    }
+}
+
 /// Family modules are private, so their page is shown in the documentation of the parameter type.
 #[test]
 fn parameter_types_include_the_page_of_their_family() {

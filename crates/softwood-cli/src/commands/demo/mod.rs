@@ -17,7 +17,7 @@ use softwood_io::write_table;
 use crate::args::DemoArgs;
 use crate::commands::path_checks::{check_output, create_dir_problem};
 use crate::commands::score::scores_of;
-use crate::plot::{png, svg};
+use crate::plot::svg;
 use crate::print::{self, text};
 use crate::progress::Bar;
 
@@ -25,8 +25,6 @@ const N_TRAIN: usize = 160;
 const N_TEST: usize = 2000;
 /// Seed of the data, independent of `--seed`: every run shows the same training rows.
 const DATA_SEED: u64 = 7;
-/// Pixels of the PNG per pixel of the SVG.
-const PNG_SCALE: f32 = 2.0;
 
 /// Results on the test rows of one region.
 #[derive(Debug, Serialize)]
@@ -133,7 +131,7 @@ fn region(model: &dyn Model, table: &Table, pool: &Pool) -> softwood::Result<Reg
     })
 }
 
-/// Writes the tables, the model and the plots; returns their paths.
+/// Writes the tables, the model and the plot; returns their paths.
 fn write(folder: &Path, model: &dyn Model, tables: &Tables, pool: &Pool) -> Result<Vec<PathBuf>> {
     let path = |name: &str| folder.join(name);
     let named = [
@@ -152,8 +150,7 @@ fn write(folder: &Path, model: &dyn Model, tables: &Tables, pool: &Pool) -> Resu
         &path("demo.svg"),
         svg::write(&scene, plot_scene::TITLE).as_bytes(),
     )?;
-    write_bytes(&path("demo.png"), &png::write(&scene, PNG_SCALE)?)?;
-    files.extend(["demo.softwood", "demo.svg", "demo.png"].map(path));
+    files.extend(["demo.softwood", "demo.svg"].map(path));
     Ok(files)
 }
 

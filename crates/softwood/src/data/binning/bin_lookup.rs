@@ -57,11 +57,7 @@ impl BinLookup {
     }
 }
 
-#[multiversion(targets(
-    "x86_64+avx512f+avx512vl+avx512dq+avx512bw",
-    "x86_64+avx2",
-    "aarch64+neon"
-))]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn compare_all(edges: &[(f64, u32)], values: &[f64], bins: &mut [u8]) {
     for_chunks(values, bins, |values| {
         let mut found = [1_u64; LANES];
@@ -78,11 +74,7 @@ fn compare_all(edges: &[(f64, u32)], values: &[f64], bins: &mut [u8]) {
     });
 }
 
-#[multiversion(targets(
-    "x86_64+avx512f+avx512vl+avx512dq+avx512bw",
-    "x86_64+avx2",
-    "aarch64+neon"
-))]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn search_strided(edges: &[f64; MAX_BINS + 1], values: &[f64], bins: &mut [u8]) {
     for_chunks(values, bins, |values| {
         let mut below = [0_u64; LANES];

@@ -28,21 +28,7 @@ impl<const L: usize> Histogram<L> {
     /// the table, `grad_hess` only those in `rows`.
     pub(crate) fn fill(&mut self, bins: &[[u8; GROUP]], grad_hess: &[[i16; L]], rows: &[u32]) {
         self.0.fill([[0; L]; BINS]);
-        match self.0.as_mut_slice() {
-            [a] => add(std::array::from_mut(a), bins, grad_hess, rows),
-            columns => {
-                let n = columns.len();
-                match n {
-                    2 => add::<2, L>(columns.try_into().expect(LENGTH), bins, grad_hess, rows),
-                    3 => add::<3, L>(columns.try_into().expect(LENGTH), bins, grad_hess, rows),
-                    4 => add::<4, L>(columns.try_into().expect(LENGTH), bins, grad_hess, rows),
-                    5 => add::<5, L>(columns.try_into().expect(LENGTH), bins, grad_hess, rows),
-                    6 => add::<6, L>(columns.try_into().expect(LENGTH), bins, grad_hess, rows),
-                    7 => add::<7, L>(columns.try_into().expect(LENGTH), bins, grad_hess, rows),
-                    _ => add::<8, L>(columns.try_into().expect(LENGTH), bins, grad_hess, rows),
-                }
-            }
-        }
+        add(&mut self.0, bins, grad_hess, rows);
     }
 
     /// Subtracts the histogram of one child, which leaves the histogram of the other child.
@@ -51,11 +37,9 @@ impl<const L: usize> Histogram<L> {
     }
 }
 
-const LENGTH: &str = "the slice has the length that was matched";
-
-#[multiversion(targets = "simd")]
-fn add<const N: usize, const L: usize>(
-    sums: &mut [Bins<L>; N],
+#[multiversion(targets("x86_64+avx2+fma"))]
+fn add<const L: usize>(
+    sums: &mut [Bins<L>],
     bins: &[[u8; GROUP]],
     grad_hess: &[[i16; L]],
     rows: &[u32],
@@ -82,16 +66,17 @@ fn add<const N: usize, const L: usize>(
 }
 
 #[inline(always)]
-fn add_row<const N: usize, const L: usize>(
-    sums: &mut [Bins<L>; N],
-    bins: &[u8; GROUP],
-    grad_hess: &[i16; L],
-) {
+fn add_row<const L: usize>(sums: &mut [Bins<L>], bins: &[u8; GROUP], grad_hess: &[i16; L]) {
     let mut wide = [0; L];
     for entry in 0..L {
         wide[entry] = i32::from(grad_hess[entry]);
     }
-    for column in 0..N {
+    // The compiler unrolls a loop of constant length. Its exit is predicted, as all rows have the
+    // same number of columns, so one instance is as fast as one for each number.
+    for column in 0..GROUP {
+        if column >= sums.len() {
+            break;
+        }
         let sum = &mut sums[column][bins[column] as usize];
         for entry in 0..L {
             sum[entry] = sum[entry].wrapping_add(wide[entry]);
@@ -99,7 +84,7 @@ fn add_row<const N: usize, const L: usize>(
     }
 }
 
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx2+fma"))]
 fn subtract<const L: usize>(whole: &mut [[i32; L]], part: &[[i32; L]]) {
     for (whole, part) in whole.as_flattened_mut().iter_mut().zip(part.as_flattened()) {
         *whole = whole.wrapping_sub(*part);

@@ -9,6 +9,8 @@
 //! deviates by less than `n 2^shift` and, since roundings are independent, typically by
 //! `sqrt(n) 2^shift / 2`.
 
+use multiversion::multiversion;
+
 use crate::numerics::prefetch::visit;
 use crate::numerics::real::truncate;
 use crate::rng::mix;
@@ -91,7 +93,7 @@ impl<const L: usize> QuantizedGradients<L> {
 }
 
 /// Largest absolute value of each entry.
-#[multiversion::multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx2+fma"))]
 fn largest<const L: usize>(values: &[[f32; L]]) -> [f32; L] {
     let mut largest = [0.0_f32; L];
     // eight independent maxima: none has to wait for the result of the previous row
@@ -114,7 +116,7 @@ fn largest<const L: usize>(values: &[[f32; L]]) -> [f32; L] {
 
 /// Computes the wide and narrow integers of some rows; returns the sums of the wide ones. The
 /// rounding of the integer at place `i` uses the random bits of `counter + i`.
-#[multiversion::multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx2+fma"))]
 fn round<const L: usize>(
     values: &[[f32; L]],
     scales: &[f32],

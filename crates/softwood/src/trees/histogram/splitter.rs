@@ -240,7 +240,7 @@ const CHUNK: usize = 16;
 const SMALL: f32 = 1.0 / 4_294_967_296.0;
 
 /// Transposes the sums on the left of each split into `below` and computes the scores.
-#[multiversion(targets = "simd")]
+#[multiversion(targets("x86_64+avx2+fma"))]
 fn score_all<const L: usize>(
     running: &Bins<L>,
     below: &mut [[i32; BINS]; L],
