@@ -65,12 +65,7 @@ impl Fit for SglbParams {
     }
 }
 
-fn fit(
-    config: &BoostingConfig<'_>,
-    params: Value,
-    data: &Dataset,
-    run: &Run<'_>,
-) -> Result<Boosted> {
+fn fit(config: &BoostingConfig, params: Value, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
     let warm_start = run
         .warm_start
         .map(|record| read_warm_start(config, &params, record, data))
@@ -216,7 +211,7 @@ fn with_dispersion(
 /// # Errors
 /// When the model, the data or the parameters do not allow a warm start.
 fn read_warm_start(
-    config: &BoostingConfig<'_>,
+    config: &BoostingConfig,
     params: &Value,
     record: &Record,
     data: &Dataset,
@@ -267,7 +262,7 @@ impl EncodingOrder<'_> {
 /// All chains of a model and what they are trained on.
 #[derive(Debug)]
 struct Ensemble<'a> {
-    config: &'a BoostingConfig<'a>,
+    config: &'a BoostingConfig,
     likelihood: BoostingLikelihood,
     chosen: &'a ChosenSettings,
     columns: &'a ColumnInfo,
