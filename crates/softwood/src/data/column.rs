@@ -21,6 +21,21 @@ pub enum Values {
     },
 }
 
+impl Values {
+    /// Number of cells.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Numeric(values) => values.len(),
+            Self::Categorical { codes, .. } => codes.len(),
+        }
+    }
+
+    /// Whether there are no cells.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
@@ -62,10 +77,7 @@ impl Column {
 
     /// Number of cells.
     pub fn len(&self) -> usize {
-        match &self.values {
-            Values::Numeric(values) => values.len(),
-            Values::Categorical { codes, .. } => codes.len(),
-        }
+        self.values.len()
     }
 
     /// Whether there are no cells.

@@ -1,5 +1,6 @@
 //! A table: columns of equal length with unique names and without infinite numbers.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::data::column::{Column, Values};
@@ -154,6 +155,11 @@ impl Table {
         Ok(self)
     }
 
+    /// The columns, in order, by value.
+    pub fn into_columns(self) -> Vec<Column> {
+        self.columns
+    }
+
     /// Replaces a column by another one of the same length.
     pub(crate) fn replace_column(&mut self, index: usize, column: Column) {
         debug_assert_eq!(column.len(), self.n_rows);
@@ -182,6 +188,18 @@ fn check_finite(column: &Column) -> Result<()> {
         return Err(Error::cell(&column.name, row + 1, problem));
     }
     Ok(())
+}
+
+impl From<Table> for Cow<'_, Table> {
+    fn from(table: Table) -> Self {
+        Cow::Owned(table)
+    }
+}
+
+impl<'a> From<&'a Table> for Cow<'a, Table> {
+    fn from(table: &'a Table) -> Self {
+        Cow::Borrowed(table)
+    }
 }
 
 /// A contiguous range of rows of a table whose columns are in the order of a model's schema.
