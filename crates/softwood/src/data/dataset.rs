@@ -61,12 +61,12 @@ impl Roles {
 }
 
 /// Features, target and weights, ready to fit or score.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
-    schema: Schema,
-    features: Table,
-    target: Target,
-    weights: Option<Vec<f64>>,
+    pub(super) schema: Schema,
+    pub(super) features: Table,
+    pub(super) target: Target,
+    pub(super) weights: Option<Vec<f64>>,
 }
 
 impl Dataset {
@@ -354,7 +354,7 @@ fn weights_of(column: Column) -> Result<Vec<f64>> {
     }
 }
 
-fn check_weights(weights: &[f64], n_rows: usize) -> Result<()> {
+pub(super) fn check_weights(weights: &[f64], n_rows: usize) -> Result<()> {
     if weights.len() != n_rows {
         return Err(Error::Table(format!(
             "{} weights for {n_rows} rows",

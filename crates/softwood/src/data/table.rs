@@ -160,6 +160,14 @@ impl Table {
         self.columns
     }
 
+    /// Appends `n_rows` rows: a column of the same kind for each column.
+    pub(crate) fn append<'a>(&mut self, columns: impl Iterator<Item = &'a Column>, n_rows: usize) {
+        for (column, other) in self.columns.iter_mut().zip(columns) {
+            column.append(other);
+        }
+        self.n_rows += n_rows;
+    }
+
     /// Replaces a column by another one of the same length.
     pub(crate) fn replace_column(&mut self, index: usize, column: Column) {
         debug_assert_eq!(column.len(), self.n_rows);
