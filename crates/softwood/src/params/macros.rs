@@ -117,6 +117,7 @@ macro_rules! param_group {
                 $crate::params::$d callback! { @collect $d state $($rows)+ $d($d rest)* }
             };
         }
+        #[allow(unused_imports, reason = "a group may be used in its own file alone")]
         pub(crate) use $name;
     };
 }
