@@ -14,7 +14,6 @@ pub(crate) fn of(data: &Dataset, training: &Training) -> Vec<String> {
     let fields = data.schema().fields.iter();
     fields
         .filter_map(|field| match &field.kind {
-            FieldKind::Numeric => None,
             FieldKind::Categorical { levels } => {
                 let what = suspicion(levels, data.n_rows())?;
                 Some(format!(
@@ -22,6 +21,7 @@ pub(crate) fn of(data: &Dataset, training: &Training) -> Vec<String> {
                     field.name
                 ))
             }
+            _ => None,
         })
         .chain(warning)
         .collect()

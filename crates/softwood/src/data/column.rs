@@ -7,7 +7,8 @@ pub const MISSING: u32 = u32::MAX;
 /// Code of a category that is not in the schema.
 pub const UNSEEN: u32 = u32::MAX - 1;
 
-/// The cells of a column.
+/// The cells of a column. The enum is exhaustive, so that everything that reads or writes tables has
+/// to handle every kind.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
     /// Numbers; NaN is a missing cell.

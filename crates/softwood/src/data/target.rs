@@ -12,6 +12,7 @@ use crate::store::record::Record;
 
 /// Target values, one per row.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Target {
     /// Numbers.
     Numeric(Vec<f64>),
