@@ -120,7 +120,7 @@ fn design(data: &Dataset, train: &Dataset) -> Vec<Vec<f64>> {
 fn target(data: &Dataset) -> Vec<f64> {
     match data.target() {
         Target::Numeric(y) => y.clone(),
-        Target::Classes(_) => panic!("the targets are numeric"),
+        _ => panic!("the targets are numeric"),
     }
 }
 

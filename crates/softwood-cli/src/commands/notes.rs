@@ -19,7 +19,6 @@ pub(crate) fn of(data: &Dataset, training: &Training) -> Vec<String> {
     let fields = data.schema().fields.iter();
     fields
         .filter_map(|field| match &field.kind {
-            FieldKind::Numeric => None,
             FieldKind::Categorical { levels } => {
                 let what = suspicion(levels, data.n_rows())?;
                 Some(format!(
@@ -27,6 +26,7 @@ pub(crate) fn of(data: &Dataset, training: &Training) -> Vec<String> {
                     field.name
                 ))
             }
+            _ => None,
         })
         .chain(training.is_stopped.then(|| STOPPED.to_owned()))
         .chain(warning)

@@ -80,7 +80,7 @@ impl FitSettings {
         let table = read_table(path, &self.read)?;
         let named = self.read.check_names(&table);
         named
-            .and_then(|()| Dataset::from_table(&table, &self.roles))
+            .and_then(|()| Dataset::from_table(table, &self.roles))
             .map_err(|error| error.within(path))
     }
 

@@ -266,10 +266,10 @@ pub(crate) fn saved(report: &SavedReport) -> String {
 
 fn features(schema: &Schema) -> String {
     let name = |field: &softwood::data::Field| match &field.kind {
-        FieldKind::Numeric => field.name.clone(),
         FieldKind::Categorical { levels } => {
             format!("{} ({} categories)", field.name, levels.len())
         }
+        _ => field.name.clone(),
     };
     let names: Vec<String> = schema.fields.iter().map(name).collect();
     names.join(", ")

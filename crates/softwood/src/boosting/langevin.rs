@@ -3,7 +3,7 @@
 
 use crate::numerics::gaussian::Gaussian;
 use crate::rng::Key;
-use crate::trees::histogram::candidate::SplitNoise;
+use crate::trees::histogram::chooser::{SplitChooser, SplitNoise};
 
 /// The source of diversity among chains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,20 +37,20 @@ pub(super) struct LangevinNoise {
 }
 
 impl LangevinNoise {
-    /// Noise on the split scores of one tree, after `n_trees` trees.
+    /// How the splits of one tree are chosen, after `n_trees` trees.
     ///
-    /// Its standard deviation is the root mean square gradient times `r / (1 + r)`,
+    /// The standard deviation of noise on the scores is the root mean square gradient times `r / (1 + r)`,
     /// `r = N exp(-n_trees learning_rate)`: it vanishes as `r` falls below one. `grad_hess` holds
     /// the entries of each row; the first `n_gradients` of them are the gradients to average.
-    pub(super) fn of_scores<const L: usize>(
+    pub(super) fn split_chooser<const L: usize>(
         &self,
         grad_hess: &[[f32; L]],
         n_gradients: usize,
         n_trees: usize,
         key: Key,
-    ) -> Option<SplitNoise> {
+    ) -> SplitChooser {
         if self.sampling != Sampling::SplitNoise {
-            return None;
+            return SplitChooser::Best;
         }
         let remaining = self.total_weight * (-(n_trees as f64) * self.learning_rate).exp();
         let square = |row: &[f32; L]| -> f64 {
@@ -59,7 +59,7 @@ impl LangevinNoise {
         };
         let mean_square = grad_hess.iter().map(square).sum::<f64>() / self.total_weight;
         let sd = mean_square.sqrt() * remaining / (1.0 + remaining);
-        Some(SplitNoise { sd: sd as f32, key })
+        SplitChooser::Noisy(SplitNoise { sd: sd as f32, key })
     }
 
     /// Noise on the leaf values of one tree, or `None` without leaf noise.

@@ -146,9 +146,9 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
         // the gradient of the first output, or of every output that the round draws
         let n_gradients = likelihood.updated_outputs().len().max(1);
         let scores_key = key.child(streams::SPLIT_SCORES);
-        let noise = self
+        let chooser = self
             .langevin
-            .of_scores(&self.grad_hess, n_gradients, round, scores_key);
+            .split_chooser(&self.grad_hess, n_gradients, round, scores_key);
         self.grower.grow(&GrowTask {
             binned,
             columns: self.data.columns,
@@ -156,7 +156,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
             scaled_gain: &ScaledGain::new(&gain_spec, &self.quantized),
             limits: settings.limits,
             allowed: &allowed,
-            noise,
+            chooser,
             pool: self.data.pool,
         })
     }

@@ -7,7 +7,8 @@ pub const MISSING: u32 = u32::MAX;
 /// Code of a category that is not in the schema.
 pub const UNSEEN: u32 = u32::MAX - 1;
 
-/// The cells of a column.
+/// The cells of a column. The enum is exhaustive, so that everything that reads or writes tables has
+/// to handle every kind.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
     /// Numbers; NaN is a missing cell.
@@ -19,6 +20,21 @@ pub enum Values {
         /// Names of the categories.
         levels: Arc<Vec<String>>,
     },
+}
+
+impl Values {
+    /// Number of cells.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Numeric(values) => values.len(),
+            Self::Categorical { codes, .. } => codes.len(),
+        }
+    }
+
+    /// Whether there are no cells.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// A column of a table.
@@ -62,10 +78,7 @@ impl Column {
 
     /// Number of cells.
     pub fn len(&self) -> usize {
-        match &self.values {
-            Values::Numeric(values) => values.len(),
-            Values::Categorical { codes, .. } => codes.len(),
-        }
+        self.values.len()
     }
 
     /// Whether there are no cells.

@@ -1,9 +1,10 @@
 //! A labelled table: feature columns in schema order, the target, and row weights.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
-use crate::data::column::Values;
+use crate::data::column::{Column, Values};
 use crate::data::schema::{Schema, Task};
 use crate::data::table::Table;
 use crate::data::target::{Target, classes_of, labels_of};
@@ -60,48 +61,52 @@ impl Roles {
 }
 
 /// Features, target and weights, ready to fit or score.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
-    schema: Schema,
-    features: Table,
-    target: Target,
-    weights: Option<Vec<f64>>,
+    pub(super) schema: Schema,
+    pub(super) features: Table,
+    pub(super) target: Target,
+    pub(super) weights: Option<Vec<f64>>,
 }
 
 impl Dataset {
-    /// Splits a table into features, target and weights.
+    /// Splits a table into features, target and weights. The columns of a table that is passed by
+    /// value are moved, those of a reference are copied.
     ///
     /// # Errors
     /// When a named column is absent, a target or weight cell is missing or unusable, or there are
     /// no rows or no feature columns.
-    pub fn from_table(table: &Table, roles: &Roles) -> Result<Self> {
-        let target_column = table.column(&roles.target)?;
+    pub fn from_table<'a>(table: impl Into<Cow<'a, Table>>, roles: &Roles) -> Result<Self> {
+        let table = table.into();
+        table.column(&roles.target)?;
         for name in &roles.ignore {
             table.column(name)?;
         }
         roles.check()?;
-        let weights = roles
-            .weight
-            .as_ref()
-            .map(|name| weights_of(table, name))
-            .transpose()?;
-        let mut not_features: Vec<&str> = vec![&roles.target];
-        not_features.extend(roles.ignore.iter().map(String::as_str));
-        not_features.extend(roles.weight.as_deref());
-        let features = table.without(&not_features);
+        if let Some(name) = &roles.weight {
+            table.column(name)?;
+        }
+        let (features, mut others) = split_roles(table, roles);
+        let mut take = |name: &String| {
+            let found = others.iter().position(|column| column.name == *name);
+            found.map(|at| others.swap_remove(at))
+        };
+        let weights = roles.weight.as_ref().and_then(&mut take);
+        let weights = weights.map(weights_of).transpose()?;
+        let target = take(&roles.target).expect("the target was checked to be there");
         let classify = roles
             .classify
-            .unwrap_or(matches!(target_column.values, Values::Categorical { .. }));
+            .unwrap_or(matches!(target.values, Values::Categorical { .. }));
         let task = if classify {
             Task::Classification {
-                classes: classes_of(&target_column.values),
+                classes: classes_of(&target.values),
             }
         } else {
             Task::Regression
         };
-        let schema = Schema::of(&features, &roles.target, task)
-            .with_labels(labels_of(&target_column.values));
-        let target = schema.target_of(table)?;
+        let schema =
+            Schema::of(&features, target.name, task).with_labels(labels_of(&target.values));
+        let target = schema.target_from(Cow::Owned(target.values))?;
         Self::new(schema, features, target, weights)
     }
 
@@ -147,7 +152,9 @@ impl Dataset {
     /// # Errors
     /// When a column is absent or a cell cannot be used.
     pub fn aligned(schema: &Schema, table: &Table, weight: Option<&str>) -> Result<Self> {
-        let weights = weight.map(|name| weights_of(table, name)).transpose()?;
+        let weights = weight
+            .map(|name| table.column(name).cloned().and_then(weights_of))
+            .transpose()?;
         Self::new(
             schema.clone(),
             schema.align(table)?,
@@ -310,24 +317,44 @@ impl Dataset {
     }
 }
 
-fn weights_of(table: &Table, name: &str) -> Result<Vec<f64>> {
-    match &table.column(name)?.values {
-        Values::Categorical { .. } => Err(Error::column(name, "weights must be numbers")),
-        Values::Numeric(weights) => match weights
-            .iter()
-            .position(|weight| weight.is_nan() || *weight < 0.0)
-        {
-            Some(row) => Err(Error::cell(
-                name,
-                row + 1,
-                "a weight must be a number that is not negative",
-            )),
-            None => Ok(weights.clone()),
-        },
+/// The feature columns of a table, and those of target and weights.
+fn split_roles(table: Cow<'_, Table>, roles: &Roles) -> (Table, Vec<Column>) {
+    let n_rows = table.n_rows();
+    let is_used = |column: &Column| !roles.ignore.contains(&column.name);
+    let is_feature = |column: &Column| {
+        column.name != roles.target && roles.weight.as_ref() != Some(&column.name)
+    };
+    let (features, others) = match table {
+        Cow::Owned(table) => {
+            let columns = table.into_columns().into_iter();
+            columns.filter(is_used).partition(is_feature)
+        }
+        Cow::Borrowed(table) => {
+            let columns = table.columns().iter();
+            let used = columns.filter(|column| is_used(column)).cloned();
+            used.partition(is_feature)
+        }
+    };
+    (Table::derived(features, n_rows), others)
+}
+
+/// The weights of a column of numbers that are not negative.
+fn weights_of(column: Column) -> Result<Vec<f64>> {
+    let Values::Numeric(weights) = column.values else {
+        return Err(Error::column(column.name, "weights must be numbers"));
+    };
+    let is_invalid = |weight: &f64| weight.is_nan() || *weight < 0.0;
+    match weights.iter().position(is_invalid) {
+        Some(row) => Err(Error::cell(
+            column.name,
+            row + 1,
+            "a weight must be a number that is not negative",
+        )),
+        None => Ok(weights),
     }
 }
 
-fn check_weights(weights: &[f64], n_rows: usize) -> Result<()> {
+pub(super) fn check_weights(weights: &[f64], n_rows: usize) -> Result<()> {
     if weights.len() != n_rows {
         return Err(Error::Table(format!(
             "{} weights for {n_rows} rows",

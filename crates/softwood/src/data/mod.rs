@@ -1,6 +1,7 @@
 //! Tables, schemas, datasets and targets; the dense encoding of a table for soft trees and its bins
 //! for hard trees.
 
+mod append;
 pub(crate) mod binning;
 pub(crate) mod categories;
 pub(crate) mod column;

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 /// Kind of a feature column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum FieldKind {
     /// Numbers.
     Numeric,
@@ -34,6 +35,7 @@ pub struct Field {
 /// The prediction task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "task", rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Task {
     /// A number.
     Regression,

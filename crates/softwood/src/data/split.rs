@@ -78,13 +78,12 @@ fn subset(data: &Dataset, chosen: &[usize], n_copies: &[usize]) -> Option<Datase
         counts[row] += 1;
     }
     let rows: Vec<usize> = (0..counts.len()).filter(|&row| counts[row] > 0).collect();
-    let subset = data.take(&rows);
     let share =
-        |(&row, weight): (&usize, &f64)| weight * f64::from(counts[row]) / n_copies[row] as f64;
-    let weights = subset
+        |weights: &[f64], row: usize| weights[row] * f64::from(counts[row]) / n_copies[row] as f64;
+    let weights = data
         .weights()
-        .map(|weights| rows.iter().zip(weights).map(share).collect());
-    subset.with_weights(weights).ok()
+        .map(|weights| rows.iter().map(|&row| share(weights, row)).collect());
+    data.take(&rows).with_weights(weights).ok()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A table: columns of equal length with unique names and without infinite numbers.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::data::column::{Column, Values};
@@ -33,19 +34,7 @@ impl Table {
                 let problem = format!("{} cells where the first column has {n_rows}", column.len());
                 return Err(Error::column(&column.name, problem));
             }
-            // a pass without early exit comes first, because it vectorises
-            if let Values::Numeric(values) = &column.values
-                && values
-                    .iter()
-                    .fold(false, |any, value| any | value.is_infinite())
-                && let Some(row) = values.iter().position(|value| value.is_infinite())
-            {
-                let problem = format!(
-                    "{} is not a finite number; leave the cell empty if it is missing",
-                    values[row]
-                );
-                return Err(Error::cell(&column.name, row + 1, problem));
-            }
+            check_finite(column)?;
         }
         Ok(Self { columns, n_rows })
     }
@@ -146,6 +135,39 @@ impl Table {
         }
     }
 
+    /// The table with one more column, or with the column of the same name replaced.
+    ///
+    /// # Errors
+    /// When the length of the column is not the number of rows, or a number is infinite.
+    pub fn with_column(mut self, column: Column) -> Result<Self> {
+        if self.columns.is_empty() {
+            return Self::new(vec![column]);
+        }
+        if column.len() != self.n_rows {
+            let problem = format!("{} cells for a table of {} rows", column.len(), self.n_rows);
+            return Err(Error::column(&column.name, problem));
+        }
+        check_finite(&column)?;
+        match self.columns.iter_mut().find(|old| old.name == column.name) {
+            Some(old) => *old = column,
+            None => self.columns.push(column),
+        }
+        Ok(self)
+    }
+
+    /// The columns, in order, by value.
+    pub fn into_columns(self) -> Vec<Column> {
+        self.columns
+    }
+
+    /// Appends `n_rows` rows: a column of the same kind for each column.
+    pub(crate) fn append<'a>(&mut self, columns: impl Iterator<Item = &'a Column>, n_rows: usize) {
+        for (column, other) in self.columns.iter_mut().zip(columns) {
+            column.append(other);
+        }
+        self.n_rows += n_rows;
+    }
+
     /// Replaces a column by another one of the same length.
     pub(crate) fn replace_column(&mut self, index: usize, column: Column) {
         debug_assert_eq!(column.len(), self.n_rows);
@@ -155,6 +177,36 @@ impl Table {
     /// A view of a range of rows.
     pub fn rows(&self, range: Range<usize>) -> Rows<'_> {
         Rows { table: self, range }
+    }
+}
+
+/// Returns an error if a number is infinite.
+fn check_finite(column: &Column) -> Result<()> {
+    // a pass without early exit comes first, because it vectorises
+    if let Values::Numeric(values) = &column.values
+        && values
+            .iter()
+            .fold(false, |any, value| any | value.is_infinite())
+        && let Some(row) = values.iter().position(|value| value.is_infinite())
+    {
+        let problem = format!(
+            "{} is not a finite number; leave the cell empty if it is missing",
+            values[row]
+        );
+        return Err(Error::cell(&column.name, row + 1, problem));
+    }
+    Ok(())
+}
+
+impl From<Table> for Cow<'_, Table> {
+    fn from(table: Table) -> Self {
+        Cow::Owned(table)
+    }
+}
+
+impl<'a> From<&'a Table> for Cow<'a, Table> {
+    fn from(table: &'a Table) -> Self {
+        Cow::Borrowed(table)
     }
 }
 
@@ -176,5 +228,31 @@ impl Rows<'_> {
     /// Whether no row is in view.
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_is_added_or_replaces_that_of_its_name() {
+        let table = Table::default();
+        let table = table.with_column(Column::numeric("a", vec![1.0, 2.0]));
+        let b = Column::categorical("b", &[Some("x"), None]);
+        let table = table.unwrap().with_column(b.clone()).unwrap();
+        let again = Column::numeric("a", vec![3.0, f64::INFINITY.recip()]);
+        let replaced = table.clone().with_column(again.clone()).unwrap();
+        assert_eq!(replaced, Table::new(vec![again, b]).unwrap());
+        for (column, expected) in [
+            (
+                Column::numeric("c", vec![1.0]),
+                "`c`: 1 cells for a table of 2 rows",
+            ),
+            (Column::numeric("a", vec![1.0, f64::INFINITY]), "`a`, row 2"),
+        ] {
+            let message = table.clone().with_column(column).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
     }
 }

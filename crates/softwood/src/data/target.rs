@@ -1,7 +1,9 @@
 //! The target of a dataset: values or classes, standard units, and the floor of predicted standard
 //! deviations.
 
-use crate::data::column::{Column, MISSING, Values};
+use std::borrow::Cow;
+
+use crate::data::column::{MISSING, Values};
 use crate::data::dataset::Dataset;
 use crate::data::schema::{Labels, NameIndex, Schema, Task};
 use crate::data::table::Table;
@@ -10,6 +12,7 @@ use crate::store::record::Record;
 
 /// Target values, one per row.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Target {
     /// Numbers.
     Numeric(Vec<f64>),
@@ -176,15 +179,27 @@ impl Schema {
     /// When the column is absent, or a cell is missing, is not a number (regression) or is not a
     /// class of the schema.
     pub fn target_of(&self, table: &Table) -> Result<Target> {
-        let column = table.column(&self.target)?;
-        match (&self.task, &column.values) {
-            (Task::Regression, Values::Numeric(values)) => {
-                match values.iter().position(|value| value.is_nan()) {
-                    Some(row) => Err(self.missing_target(row)),
-                    None => Ok(Target::Numeric(values.clone())),
-                }
-            }
-            (Task::Regression, Values::Categorical { codes, levels }) => {
+        self.target_from(Cow::Borrowed(&table.column(&self.target)?.values))
+    }
+
+    /// The target of the cells of its column; owned numbers are not copied.
+    ///
+    /// # Errors
+    /// As [`Schema::target_of`].
+    pub(crate) fn target_from(&self, values: Cow<'_, Values>) -> Result<Target> {
+        let Task::Classification { classes } = &self.task else {
+            return self.numeric_target(values);
+        };
+        self.class_target(&values, classes)
+    }
+
+    fn numeric_target(&self, values: Cow<'_, Values>) -> Result<Target> {
+        match values.into_owned() {
+            Values::Numeric(numbers) => match numbers.iter().position(|value| value.is_nan()) {
+                Some(row) => Err(self.missing_target(row)),
+                None => Ok(Target::Numeric(numbers)),
+            },
+            Values::Categorical { codes, levels } => {
                 let row = codes.iter().position(|&code| code != MISSING).unwrap_or(0);
                 let text = levels
                     .get(codes.get(row).map_or(0, |&code| code as usize))
@@ -194,17 +209,16 @@ impl Schema {
                 );
                 Err(Error::cell(&self.target, row + 1, problem))
             }
-            (Task::Classification { classes }, _) => self.class_target(column, classes),
         }
     }
 
-    fn class_target(&self, column: &Column, classes: &[String]) -> Result<Target> {
-        let code_of_row = class_codes(&column.values, classes);
+    fn class_target(&self, values: &Values, classes: &[String]) -> Result<Target> {
+        let code_of_row = class_codes(values, classes);
         let code = |row: usize| {
             if let Some(code) = code_of_row(row) {
                 return Ok(code);
             }
-            let Some(name) = class_name(&column.values, row) else {
+            let Some(name) = class_name(values, row) else {
                 return Err(self.missing_target(row));
             };
             let problem = format!(
@@ -213,7 +227,7 @@ impl Schema {
             );
             Err(Error::cell(&self.target, row + 1, problem))
         };
-        let codes = (0..column.len()).map(code);
+        let codes = (0..values.len()).map(code);
         codes.collect::<Result<_>>().map(Target::Classes)
     }
 
@@ -236,10 +250,18 @@ fn class_codes<'a>(
                 levels.iter().map(|name| index.find(name)).collect();
             Box::new(move |row| code_of_level.get(codes[row] as usize).copied().flatten())
         }
-        Values::Numeric(numbers) => Box::new(move |row| {
-            let number = Some(numbers[row]).filter(|number| !number.is_nan())?;
-            index.find(&number.to_string())
-        }),
+        Values::Numeric(numbers) => {
+            let distinct = distinct_numbers(numbers);
+            let code_of_number: Vec<Option<u32>> = distinct
+                .iter()
+                .map(|number| index.find(&number.to_string()))
+                .collect();
+            Box::new(move |row| {
+                let compare = |number: &f64| number.total_cmp(&numbers[row]);
+                let at = distinct.binary_search_by(compare).ok()?;
+                code_of_number[at]
+            })
+        }
     }
 }
 
@@ -252,18 +274,24 @@ fn class_name(values: &Values, row: usize) -> Option<String> {
     }
 }
 
+/// The numbers that occur, in ascending order, without NaN.
+fn distinct_numbers(numbers: &[f64]) -> Vec<f64> {
+    let mut found: Vec<f64> = numbers
+        .iter()
+        .copied()
+        .filter(|value| !value.is_nan())
+        .collect();
+    found.sort_unstable_by(f64::total_cmp);
+    found.dedup_by(|a, b| a.total_cmp(b).is_eq());
+    found
+}
+
 /// Names of the classes that occur: numbers in numeric order, texts in the order of the levels.
 pub(crate) fn classes_of(values: &Values) -> Vec<String> {
     match values {
         Values::Numeric(numbers) => {
-            let mut found: Vec<f64> = numbers
-                .iter()
-                .copied()
-                .filter(|value| !value.is_nan())
-                .collect();
-            found.sort_by(f64::total_cmp);
-            found.dedup_by(|a, b| a.total_cmp(b).is_eq());
-            found.iter().map(ToString::to_string).collect()
+            let distinct = distinct_numbers(numbers);
+            distinct.iter().map(ToString::to_string).collect()
         }
         Values::Categorical { codes, levels } => {
             let mut seen = vec![false; levels.len()];

@@ -1,6 +1,7 @@
 //! Parameters of model families. A family declares each field once, with default, range and
 //! description, in a `params!` table; the struct, its serde implementation, the checks, the help
-//! texts and the Python signatures all come from that table.
+//! texts and the Python signatures all come from that table. Rows that families share stand in a
+//! `param_group!`.
 
 mod macros;
 mod named;
@@ -12,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 
-pub(crate) use macros::{choices, params};
+pub(crate) use macros::{choices, param_group, params, with_groups};
 pub use named::{ClassWeight, Directions, WeightRule};
 pub(crate) use read::{former_names, from_json, from_record, from_texts, updated};
 pub use spec::{ParamKind, ParamSpec, ParamValue};
@@ -69,6 +70,27 @@ mod tests {
             Blue = "blue" ("azure") }
     }
 
+    param_group! {
+        /// Rows of two families.
+        shared_rows {
+            /// How often.
+            times ("repeats"): usize = 2, [1, 9];
+            /// How wide.
+            width: f64 = 0.5, [0.0, 1.0];
+        }
+    }
+
+    params! {
+        /// Parameters with a group between other rows.
+        Wide, across = |_: &Wide| None, {
+            /// First.
+            first: bool = true;
+            use shared_rows { width = 0.75 };
+            /// Last.
+            last: Option<Colour> = None;
+        }
+    }
+
     params! {
         /// Parameters of nothing.
         Toy, across = |toy: &Toy| (toy.count == 7 && toy.flag).then(|| "seven and flag exclude each other".to_owned()), {
@@ -77,9 +99,9 @@ mod tests {
             /// How fast.
             rate: Option<f64> = None, [0.0, 1.0];
             /// Which.
-            colour: Colour = Colour::Red, [0, 0];
+            colour: Colour = Colour::Red;
             /// Whether.
-            flag: bool = false, [0, 0];
+            flag: bool = false;
             /// Which way.
             way: Option<Directions> = None, [-1, 1];
             /// How much.
@@ -93,6 +115,35 @@ mod tests {
             .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
             .collect();
         from_texts(&pairs)
+    }
+
+    #[test]
+    fn rows_of_a_group_keep_their_place_and_may_have_other_defaults() {
+        let table = Wide::table();
+        let names: Vec<_> = table.iter().map(|spec| spec.name).collect();
+        assert_eq!(names, ["first", "times", "width", "last"]);
+        assert_eq!((table[1].doc, table[2].doc), ("How often.", "How wide."));
+        assert_eq!(table[1].former_names, ["repeats"]);
+        assert_eq!(table[2].default, ParamValue::Float(0.75));
+        let given = Wide {
+            width: 2.0,
+            ..Wide::default()
+        };
+        let message = given.clone().check().unwrap_err().to_string();
+        assert!(message.contains("`width` = 2.0"), "{message}");
+        #[derive(Debug, PartialEq)]
+        struct Sheet {
+            times: usize,
+            width: f64,
+            height: f64,
+        }
+        let sheet = with_groups!(given, [shared_rows] => Sheet { height: 1.0 });
+        let expected = Sheet {
+            times: 2,
+            width: 2.0,
+            height: 1.0,
+        };
+        assert_eq!(sheet, expected);
     }
 
     #[test]

@@ -17,7 +17,8 @@ use crate::params::{ParamKind, ParamSpec, Setting};
 pub struct Directions(pub BTreeMap<String, i8>);
 
 impl Setting for Directions {
-    fn kind(min: f64, max: f64) -> ParamKind {
+    type Bounds = (f64, f64);
+    fn kind((min, max): (f64, f64)) -> ParamKind {
         ParamKind::Map {
             keys: "column",
             form: "columns with +1 (rising) or -1 (falling), as age:+1,price:-1",
@@ -26,7 +27,7 @@ impl Setting for Directions {
             max,
         }
     }
-    fn is_within(&self, min: f64, max: f64) -> bool {
+    fn is_within(&self, (min, max): (f64, f64)) -> bool {
         let is_valid =
             |&direction: &i8| direction != 0 && (min..=max).contains(&f64::from(direction));
         self.0.values().all(is_valid)
@@ -52,7 +53,8 @@ pub enum ClassWeight {
 }
 
 impl Setting for ClassWeight {
-    fn kind(min: f64, max: f64) -> ParamKind {
+    type Bounds = (f64, f64);
+    fn kind((min, max): (f64, f64)) -> ParamKind {
         ParamKind::Map {
             keys: "class",
             form: "balanced, or classes with their weights, as yes:5,no:1",
@@ -61,7 +63,7 @@ impl Setting for ClassWeight {
             max,
         }
     }
-    fn is_within(&self, min: f64, max: f64) -> bool {
+    fn is_within(&self, (min, max): (f64, f64)) -> bool {
         match self {
             Self::Rule(_) => true,
             Self::Given(weights) => weights.values().all(|weight| (min..=max).contains(weight)),

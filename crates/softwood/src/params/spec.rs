@@ -151,61 +151,62 @@ impl ParamValue {
 pub(crate) trait Setting: Clone + Serialize + DeserializeOwned {
     /// Whether the type accepts `auto`.
     const AUTO: bool = false;
+    /// Bounds that a row declares: smallest and largest value, or nothing.
+    type Bounds: Copy;
     /// Accepted values, given the declared bounds.
-    fn kind(min: f64, max: f64) -> ParamKind;
+    fn kind(bounds: Self::Bounds) -> ParamKind;
     /// Whether the value lies within the declared bounds.
-    fn is_within(&self, min: f64, max: f64) -> bool;
+    fn is_within(&self, bounds: Self::Bounds) -> bool;
 }
 
 impl Setting for f64 {
-    fn kind(min: f64, max: f64) -> ParamKind {
+    type Bounds = (f64, f64);
+    fn kind((min, max): (f64, f64)) -> ParamKind {
         ParamKind::Float { min, max }
     }
-    fn is_within(&self, min: f64, max: f64) -> bool {
+    fn is_within(&self, (min, max): (f64, f64)) -> bool {
         (min..=max).contains(self)
     }
 }
 
 impl Setting for usize {
-    fn kind(min: f64, max: f64) -> ParamKind {
+    type Bounds = (f64, f64);
+    fn kind((min, max): (f64, f64)) -> ParamKind {
         ParamKind::Int { min, max }
     }
-    fn is_within(&self, min: f64, max: f64) -> bool {
+    fn is_within(&self, (min, max): (f64, f64)) -> bool {
         (min..=max).contains(&(*self as f64))
     }
 }
 
 impl Setting for bool {
-    fn kind(_: f64, _: f64) -> ParamKind {
+    type Bounds = ();
+    fn kind((): ()) -> ParamKind {
         ParamKind::Bool
     }
-    fn is_within(&self, _: f64, _: f64) -> bool {
+    fn is_within(&self, (): ()) -> bool {
         true
     }
 }
 
 impl<T: Setting> Setting for Option<T> {
     const AUTO: bool = true;
-    fn kind(min: f64, max: f64) -> ParamKind {
-        T::kind(min, max)
+    type Bounds = T::Bounds;
+    fn kind(bounds: T::Bounds) -> ParamKind {
+        T::kind(bounds)
     }
-    fn is_within(&self, min: f64, max: f64) -> bool {
-        self.as_ref().is_none_or(|value| value.is_within(min, max))
+    fn is_within(&self, bounds: T::Bounds) -> bool {
+        self.as_ref().is_none_or(|value| value.is_within(bounds))
     }
 }
 
 /// Error message for a value outside its range, for `params!`; `None` if the value is in range.
-pub(crate) fn out_of_range<T: Setting>(
-    name: &str,
-    value: &T,
-    min: f64,
-    max: f64,
-) -> Option<String> {
-    if value.is_within(min, max) {
+pub(crate) fn out_of_range<T: Setting>(name: &str, value: &T, bounds: T::Bounds) -> Option<String> {
+    if value.is_within(bounds) {
         return None;
     }
     let found = serde_json::to_string(value).unwrap_or_default();
-    Some(invalid_value(name, &found, &T::kind(min, max), T::AUTO))
+    Some(invalid_value(name, &found, &T::kind(bounds), T::AUTO))
 }
 
 fn invalid_value(name: &str, found: &str, kind: &ParamKind, accepts_unset: bool) -> String {

@@ -6,9 +6,12 @@ use crate::boosting::inputs::BoostingSettings;
 use crate::boosting::langevin::Sampling;
 use crate::likelihood::NoiseModel;
 use crate::models::boosting::likelihood::BoostingLikelihood;
-use crate::models::boosting::params::{SgbParams, SglbParams};
-use crate::params::{ClassWeight, Directions};
-use crate::trees::histogram::grower::{Growth, Limits};
+use crate::models::boosting::params::{
+    GrowPolicy, SgbParams, SglbParams, boosted_trees, boosted_validation,
+};
+use crate::models::param_groups::{hard_bins, hard_min_scale};
+use crate::params::{ClassWeight, Directions, with_groups};
+use crate::trees::histogram::grower::Limits;
 
 /// Number of ensemble members, and the chains that they are taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -44,25 +47,26 @@ impl From<Hyperparameters> for (f64, usize) {
     }
 }
 
-/// Checked parameters of a boosted family. A learning rate, a depth or category crosses of `None`
-/// are selected on the validation set.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BoostingConfig<'a> {
+/// Checked parameters of a boosted family; the fields of shared parameters have the names of the
+/// parameters. A learning rate, a depth or category crosses of `None` are selected on the
+/// validation set.
+#[derive(Debug, Clone)]
+pub(super) struct BoostingConfig {
     pub(super) family: &'static str,
     pub(super) n_estimators: usize,
     pub(super) learning_rate: Option<f64>,
     pub(super) max_depth: Option<usize>,
-    pub(super) growth: Growth,
-    pub(super) max_leaves: usize,
-    pub(super) l2: f64,
+    pub(super) grow_policy: GrowPolicy,
+    pub(super) max_leaf_nodes: usize,
+    pub(super) l2_regularization: f64,
     pub(super) min_child_weight: f64,
     pub(super) subsample: f64,
-    pub(super) colsample: f64,
+    pub(super) colsample_bytree: f64,
     pub(super) max_bins: usize,
     pub(super) category_crosses: Option<bool>,
     pub(super) noise: NoiseModel,
-    pub(super) monotone: Option<&'a Directions>,
-    pub(super) class_weight: Option<&'a ClassWeight>,
+    pub(super) monotonic_cst: Option<Directions>,
+    pub(super) class_weight: Option<ClassWeight>,
     pub(super) sampling: Sampling,
     /// Model shrink rate; `None`: [`BoostingLikelihood::shrink_rate`].
     pub(super) shrink_rate: Option<f64>,
@@ -74,34 +78,9 @@ pub(super) struct BoostingConfig<'a> {
     pub(super) min_scale: Option<f64>,
 }
 
-/// A configuration from the parameters that both families share and the fields that differ.
-macro_rules! config {
-    ($params:ident, { $($family_fields:tt)* }) => {
-        BoostingConfig {
-            n_estimators: $params.n_estimators,
-            learning_rate: $params.learning_rate,
-            max_depth: $params.max_depth,
-            growth: $params.grow_policy.into(),
-            max_leaves: $params.max_leaf_nodes,
-            l2: $params.l2_regularization,
-            min_child_weight: $params.min_child_weight,
-            subsample: $params.subsample,
-            colsample: $params.colsample_bytree,
-            max_bins: $params.max_bins,
-            category_crosses: $params.category_crosses,
-            noise: $params.noise,
-            monotone: $params.monotonic_cst.as_ref(),
-            class_weight: $params.class_weight.as_ref(),
-            validation_fraction: $params.validation_fraction,
-            min_scale: $params.min_scale,
-            $($family_fields)*
-        }
-    };
-}
-
-impl<'a> From<&'a SgbParams> for BoostingConfig<'a> {
-    fn from(params: &'a SgbParams) -> Self {
-        config!(params, {
+impl From<&SgbParams> for BoostingConfig {
+    fn from(params: &SgbParams) -> Self {
+        with_groups!(params, [boosted_trees, boosted_validation, hard_min_scale] => BoostingConfig {
             family: "sgb",
             sampling: Sampling::Off,
             shrink_rate: Some(0.0),
@@ -115,14 +94,14 @@ impl<'a> From<&'a SgbParams> for BoostingConfig<'a> {
     }
 }
 
-impl<'a> From<&'a SglbParams> for BoostingConfig<'a> {
-    fn from(params: &'a SglbParams) -> Self {
+impl From<&SglbParams> for BoostingConfig {
+    fn from(params: &SglbParams) -> Self {
         let chains = if params.virtual_ensemble {
             params.n_chains.unwrap_or(1).min(params.n_members)
         } else {
             params.n_members
         };
-        config!(params, {
+        with_groups!(params, [boosted_trees, boosted_validation, hard_min_scale] => BoostingConfig {
             family: "sglb",
             sampling: params.langevin_noise.into(),
             shrink_rate: params.model_shrink_rate,
@@ -136,7 +115,7 @@ impl<'a> From<&'a SglbParams> for BoostingConfig<'a> {
     }
 }
 
-impl BoostingConfig<'_> {
+impl BoostingConfig {
     /// Whether a regression model has one noise variance for all rows.
     pub(super) fn has_constant_noise(&self) -> bool {
         self.noise == NoiseModel::Constant
@@ -144,7 +123,7 @@ impl BoostingConfig<'_> {
 
     /// Whether trees are grown on random subsets of the rows or columns.
     pub(super) fn has_subsampling(&self) -> bool {
-        self.subsample < 1.0 || self.colsample < 1.0
+        self.subsample < 1.0 || self.colsample_bytree < 1.0
     }
 
     /// Settings of a chain that is trained on rows of total weight `total_weight`.
@@ -157,19 +136,19 @@ impl BoostingConfig<'_> {
         BoostingSettings {
             n_trees: self.n_estimators,
             learning_rate: hyperparameters.learning_rate,
-            l2: self.l2,
+            l2: self.l2_regularization,
             min_child_weight: self.min_child_weight,
             limits: Limits {
-                growth: self.growth,
+                growth: self.grow_policy.into(),
                 max_depth: hyperparameters.max_depth,
-                max_leaves: if self.growth == Growth::Leafwise {
-                    self.max_leaves
+                max_leaves: if self.grow_policy == GrowPolicy::Leafwise {
+                    self.max_leaf_nodes
                 } else {
                     usize::MAX
                 },
             },
             subsample: self.subsample,
-            colsample: self.colsample,
+            colsample: self.colsample_bytree,
             sampling: self.sampling,
             shrink_rate: self
                 .shrink_rate

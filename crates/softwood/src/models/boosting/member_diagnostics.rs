@@ -35,7 +35,7 @@ const ALARM_QUANTILE: f64 = 2.326;
 /// The trained members and the facts that their comparison needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MemberDiagnostics<'a> {
-    pub(super) config: &'a BoostingConfig<'a>,
+    pub(super) config: &'a BoostingConfig,
     pub(super) members: Members,
     pub(super) chains: &'a [Chain],
     pub(super) likelihood: BoostingLikelihood,

@@ -2,7 +2,8 @@
 
 use crate::boosting::langevin::Sampling;
 use crate::likelihood::NoiseModel;
-use crate::params::{ClassWeight, Directions, choices, params};
+use crate::models::param_groups::{hard_bins, hard_min_scale};
+use crate::params::{ClassWeight, Directions, choices, param_group, params};
 use crate::trees::histogram::grower::Growth;
 
 choices! {
@@ -49,9 +50,9 @@ impl From<LangevinNoise> for Sampling {
     }
 }
 
-params! {
-    #[doc = include_str!("boosting.md")]
-    SgbParams, across = |_: &SgbParams| None, {
+param_group! {
+    /// Trees, features and target of both boosted families. `sglb` has another `subsample`.
+    boosted_trees {
         /// Number of boosting rounds: each adds a tree to every chain. It is the maximum if the
         /// number is selected on the validation set.
         n_estimators: usize = 1000, [1, 100_000];
@@ -65,7 +66,7 @@ params! {
         /// least prone to overfitting), `depthwise` splits every node of a level by its own
         /// condition, `leafwise` splits the leaf with the largest gain first, up to
         /// `max_leaf_nodes`.
-        grow_policy ("growth"): GrowPolicy = GrowPolicy::Symmetric, [0, 0];
+        grow_policy ("growth"): GrowPolicy = GrowPolicy::Symmetric;
         /// Maximum number of leaves of a tree; only used with `grow_policy` = leafwise.
         max_leaf_nodes ("max_leaves"): usize = 31, [2, 65_536];
         /// L2 penalty on leaf values, in units of the average hessian of a row. Increase it against
@@ -81,32 +82,43 @@ params! {
         /// Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it
         /// if there are many columns.
         colsample_bytree ("colsample"): f64 = 1.0, [0.01, 1.0];
-        /// Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser.
-        max_bins: usize = 255, [2, 255];
+        use hard_bins;
         /// Whether pairs and triples of categorical columns are target-encoded too; auto: if that
         /// improves the validation score.
-        category_crosses ("interactions"): Option<bool> = None, [0, 0];
+        category_crosses ("interactions"): Option<bool> = None;
         /// Noise model for regression: `varying` depends on the inputs, `constant` is one variance
         /// for all rows.
-        noise ("head"): NoiseModel = NoiseModel::Varying, [0, 0];
+        noise ("head"): NoiseModel = NoiseModel::Varying;
         /// Monotonic constraints: columns in which the mean (for two classes: the logit of the
         /// second class) never decreases (1) or never increases (-1).
         monotonic_cst ("monotone"): Option<Directions> = None, [-1, 1];
         /// Weights of the classes, which multiply the weights of the rows; `balanced` gives all
         /// classes the same total weight.
         class_weight: Option<ClassWeight> = None, [0.0, 1e6];
+    }
+}
+
+param_group! {
+    /// Validation set of both boosted families.
+    boosted_validation {
+        /// Fraction of the training rows held out as the validation set, if one is needed and none
+        /// is given.
+        validation_fraction: f64 = 0.2, [0.01, 0.5];
+    }
+}
+
+params! {
+    #[doc = include_str!("boosting.md")]
+    SgbParams, across = |_: &SgbParams| None, {
+        use boosted_trees;
         /// Number of ensemble members, each trained separately. More members estimate knowledge
         /// uncertainty better and take longer.
         n_members: usize = 10, [1, 1000];
         /// Number of boosting rounds without a better validation score after which training stops;
         /// auto: no early stopping.
         early_stopping_rounds: Option<usize> = None, [1, 100_000];
-        /// Fraction of the training rows held out as the validation set, if one is needed and none
-        /// is given.
-        validation_fraction: f64 = 0.2, [0.01, 0.5];
-        /// Minimum predicted standard deviation, in units of the standard deviation of the target;
-        /// auto: 0.001, or half the resolution of a rounded target.
-        min_scale: Option<f64> = None, [1e-6, 10.0];
+        use boosted_validation;
+        use hard_min_scale;
     }
 }
 
@@ -125,54 +137,12 @@ params! {
             )
         })
     }, {
-        /// Number of boosting rounds: each adds a tree to every chain. It is the maximum if the
-        /// number is selected on the validation set.
-        n_estimators: usize = 1000, [1, 100_000];
-        /// Step size of each boosting round. Smaller values need more rounds (`n_estimators`);
-        /// auto: chosen on the validation set.
-        learning_rate: Option<f64> = None, [1e-5, 1.0];
-        /// Maximum depth of a tree. Deeper trees fit interactions of more columns; auto: chosen on
-        /// the validation set.
-        max_depth: Option<usize> = None, [0, 16];
-        /// How a tree grows: `symmetric` has one split condition for all nodes of a level (fast,
-        /// least prone to overfitting), `depthwise` splits every node of a level by its own
-        /// condition, `leafwise` splits the leaf with the largest gain first, up to
-        /// `max_leaf_nodes`.
-        grow_policy ("growth"): GrowPolicy = GrowPolicy::Symmetric, [0, 0];
-        /// Maximum number of leaves of a tree; only used with `grow_policy` = leafwise.
-        max_leaf_nodes ("max_leaves"): usize = 31, [2, 65_536];
-        /// L2 penalty on leaf values, in units of the average hessian of a row. Increase it against
-        /// overfitting.
-        l2_regularization ("l2"): f64 = 3.0, [0.0, 1e6];
-        /// Minimum weight of a leaf: the total weight of its rows, for classification the sum of
-        /// their hessians. Increase it against overfitting.
-        min_child_weight: f64 = 1e-3, [0.0, 1e12];
-        /// Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf
-        /// values use all rows. The members of `sgb` differ only if this or `colsample_bytree` is
-        /// below 1.
-        subsample: f64 = 1.0, [0.01, 1.0];
-        /// Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it
-        /// if there are many columns.
-        colsample_bytree ("colsample"): f64 = 1.0, [0.01, 1.0];
-        /// Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser.
-        max_bins: usize = 255, [2, 255];
-        /// Whether pairs and triples of categorical columns are target-encoded too; auto: if that
-        /// improves the validation score.
-        category_crosses ("interactions"): Option<bool> = None, [0, 0];
-        /// Noise model for regression: `varying` depends on the inputs, `constant` is one variance
-        /// for all rows.
-        noise ("head"): NoiseModel = NoiseModel::Varying, [0, 0];
-        /// Monotonic constraints: columns in which the mean (for two classes: the logit of the
-        /// second class) never decreases (1) or never increases (-1).
-        monotonic_cst ("monotone"): Option<Directions> = None, [-1, 1];
-        /// Weights of the classes, which multiply the weights of the rows; `balanced` gives all
-        /// classes the same total weight.
-        class_weight: Option<ClassWeight> = None, [0.0, 1e6];
+        use boosted_trees { subsample = 1.0 };
         /// Where the Langevin noise is added: `posterior` adds it to the leaf values so that the
         /// members are posterior samples (use this for knowledge uncertainty), `malinin` adds that
         /// of equation 11 of the paper, which is much smaller (to reproduce the paper),
         /// `split-noise` adds it to the scores of splits only (to compare with CatBoost).
-        langevin_noise ("sampling"): LangevinNoise = LangevinNoise::Posterior, [0, 0];
+        langevin_noise ("sampling"): LangevinNoise = LangevinNoise::Posterior;
         /// Before each tree the model is multiplied by 1 - `learning_rate` * `model_shrink_rate`,
         /// which acts as a prior: larger values draw the members towards a constant; auto: 1/(2 N)
         /// for N rows, for classification at least 0.01 (less with more than 31 classes).
@@ -182,18 +152,14 @@ params! {
         n_members: usize = 10, [1, 1000];
         /// Take the members from a few chains (virtual ensemble) instead of one chain per member:
         /// faster to fit and predict, but the members are correlated.
-        virtual_ensemble ("virtual"): bool = false, [0, 0];
+        virtual_ensemble ("virtual"): bool = false;
         /// Number of chains of a virtual ensemble. More chains make the members less correlated;
         /// auto: 1.
         n_chains: Option<usize> = None, [1, 1000];
         /// Fraction of the trees of a chain before its first virtual member. Smaller values put the
         /// members farther apart.
         burn_in: f64 = 0.5, [0.0, 0.99];
-        /// Fraction of the training rows held out as the validation set, if one is needed and none
-        /// is given.
-        validation_fraction: f64 = 0.2, [0.01, 0.5];
-        /// Minimum predicted standard deviation, in units of the standard deviation of the target;
-        /// auto: 0.001, or half the resolution of a rounded target.
-        min_scale: Option<f64> = None, [1e-6, 10.0];
+        use boosted_validation;
+        use hard_min_scale;
     }
 }

@@ -69,7 +69,7 @@ pub(super) struct WarmStart<'a> {
 /// # Errors
 /// When every candidate diverges, or the observer stops the fit.
 pub(super) fn choose(
-    config: &BoostingConfig<'_>,
+    config: &BoostingConfig,
     training_data: &TrainingData<'_>,
     warm_start: Option<WarmStart<'_>>,
     run: &Run<'_>,
@@ -147,10 +147,7 @@ pub(super) fn choose(
     Ok(best)
 }
 
-fn candidates(
-    config: &BoostingConfig<'_>,
-    warm_start: Option<WarmStart<'_>>,
-) -> Vec<Hyperparameters> {
+fn candidates(config: &BoostingConfig, warm_start: Option<WarmStart<'_>>) -> Vec<Hyperparameters> {
     if let Some(warm_start) = warm_start {
         let fitted = warm_start.hyperparameters;
         return vec![Hyperparameters {
@@ -183,7 +180,7 @@ fn better_half(candidates: &[Hyperparameters], scores: &[f64]) -> Vec<Hyperparam
 }
 
 /// Number of training rows that are held out as the validation set.
-fn n_held_out(config: &BoostingConfig<'_>, run: &Run<'_>, n_rows: usize) -> usize {
+fn n_held_out(config: &BoostingConfig, run: &Run<'_>, n_rows: usize) -> usize {
     let needs_validation =
         config.learning_rate.is_none() || config.max_depth.is_none() || config.patience.is_some();
     if !needs_validation || run.held_out.is_some() {
@@ -195,7 +192,7 @@ fn n_held_out(config: &BoostingConfig<'_>, run: &Run<'_>, n_rows: usize) -> usiz
 /// Trains candidates on the training rows and scores them on the validation rows.
 #[derive(Debug, Clone, Copy)]
 struct Comparison<'a> {
-    config: &'a BoostingConfig<'a>,
+    config: &'a BoostingConfig,
     training_data: &'a TrainingData<'a>,
     warm_start: Option<WarmStart<'a>>,
     run: &'a Run<'a>,

@@ -68,7 +68,7 @@ impl Fit for SglbParams {
 }
 
 fn fit(
-    config: &BoostingConfig<'_>,
+    config: &BoostingConfig,
     params: Value,
     data: &Dataset,
     run: &Run<'_>,
@@ -76,7 +76,7 @@ fn fit(
     let warm_start = fitted_model(config, &params, data, run)?;
     let config = &BoostingConfig {
         members: warm_start.map_or(config.members, |model| model.members),
-        ..*config
+        ..config.clone()
     };
     let fitted_units = warm_start.map(|model| FittedUnits {
         units: model.target_units,
@@ -173,7 +173,7 @@ fn fit(
 /// The parts of a model besides its chains.
 #[derive(Debug, Clone, Copy)]
 struct ModelParts<'a> {
-    config: &'a BoostingConfig<'a>,
+    config: &'a BoostingConfig,
     params: &'a Value,
     data: &'a Dataset,
     units: TargetUnits,
@@ -291,7 +291,7 @@ fn with_dispersion(
 /// # Errors
 /// When the model, the data or the parameters do not allow a warm start.
 fn fitted_model<'a>(
-    config: &BoostingConfig<'_>,
+    config: &BoostingConfig,
     params: &Value,
     data: &Dataset,
     run: &Run<'a>,

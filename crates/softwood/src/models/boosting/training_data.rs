@@ -81,14 +81,14 @@ impl<'a> TrainingData<'a> {
     /// # Errors
     /// When monotonic constraints or class weights do not fit the data.
     pub(super) fn new(
-        config: &BoostingConfig<'_>,
+        config: &BoostingConfig,
         data: &'a Dataset,
         fitted: Option<FittedUnits>,
         key: Key,
     ) -> Result<Self> {
-        let directions = orders(config.monotone, data)?;
+        let directions = orders(config.monotonic_cst.as_ref(), data)?;
         let dedup = Deduplicated::shuffled(data, key);
-        let class_weights = ClassWeights::new(config.class_weight, data, &dedup)?;
+        let class_weights = ClassWeights::new(config.class_weight.as_ref(), data, &dedup)?;
         let dedup = class_weights.weigh(data, dedup);
         let FittedUnits { units, likelihood } = fitted.unwrap_or_else(|| {
             let TargetStandard { units, floor } =
@@ -178,7 +178,7 @@ impl<'a> TrainingData<'a> {
     }
 }
 
-fn likelihood(config: &BoostingConfig<'_>, data: &Dataset, floor: f64) -> BoostingLikelihood {
+fn likelihood(config: &BoostingConfig, data: &Dataset, floor: f64) -> BoostingLikelihood {
     match data.schema().classes().map(<[String]>::len) {
         Some(2) => BoostingLikelihood::Binary,
         Some(classes) => BoostingLikelihood::Multiclass { classes },

@@ -1,5 +1,6 @@
 //! Parameters of the forest.
 
+use crate::models::param_groups::{hard_bins, hard_min_scale};
 use crate::params::params;
 
 params! {
@@ -25,13 +26,10 @@ params! {
         /// values make the trees more different; auto: 0.6 for regression, for classification as
         /// many columns as the square root of their number.
         max_features ("colsample"): Option<f64> = None, [0.0, 1.0];
-        /// Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser.
-        max_bins: usize = 255, [2, 255];
+        use hard_bins;
         /// Number of ensemble members: blocks of consecutive trees. More members estimate knowledge
         /// uncertainty better, but each averages fewer trees.
         n_members: usize = 10, [1, 1000];
-        /// Minimum predicted standard deviation, in units of the standard deviation of the target;
-        /// auto: 0.001, or half the resolution of a rounded target.
-        min_scale: Option<f64> = None, [1e-6, 10.0];
+        use hard_min_scale;
     }
 }

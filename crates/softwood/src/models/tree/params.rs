@@ -1,5 +1,6 @@
 //! Parameters of the tree.
 
+use crate::models::param_groups::{hard_bins, hard_min_scale};
 use crate::params::params;
 
 params! {
@@ -17,13 +18,10 @@ params! {
         /// must bring, as a fraction of the loss of the root. Larger values make smaller trees;
         /// auto: chosen by cross-validation.
         ccp_alpha: Option<f64> = None, [0.0, 1.0];
-        /// Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser.
-        max_bins: usize = 255, [2, 255];
+        use hard_bins;
         /// Number of ensemble members: posterior draws of the leaf values. More members estimate
         /// knowledge uncertainty better.
         n_members: usize = 10, [1, 1000];
-        /// Minimum predicted standard deviation, in units of the standard deviation of the target;
-        /// auto: 0.001, or half the resolution of a rounded target.
-        min_scale: Option<f64> = None, [1e-6, 10.0];
+        use hard_min_scale;
     }
 }

@@ -97,6 +97,7 @@ impl<const L: usize> ExactSearch<L> {
             right_bins,
             gain: gain as f32,
             rank: gain as f32,
+            n_candidates: 0,
         })
     }
 

@@ -15,6 +15,7 @@ use crate::rng::Key;
 use crate::stop::Stop;
 use crate::trees::cart::depth_first::{DepthFirstOptions, DepthFirstTree};
 use crate::trees::histogram::candidate::ColumnInfo;
+use crate::trees::histogram::chooser::SplitChooser;
 use crate::trees::histogram::grower::{GrowTask, Grower, Growth, Limits};
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 use crate::trees::histogram::splitter::{GainSpec, ScaledGain};
@@ -196,7 +197,7 @@ fn grow_with<const L: usize>(
             max_leaves: usize::MAX,
         },
         allowed: &vec![true; data.binned.n_columns()],
-        noise: None,
+        chooser: SplitChooser::Best,
         pool: data.pool,
     };
     let options = DepthFirstOptions {

@@ -1,7 +1,6 @@
 //! Candidate splits, and the properties of columns that the split search depends on.
 
 use crate::data::binning::binned::{Binned, Cut, Cuts, MISSING_BIN};
-use crate::rng::Key;
 use crate::trees::condition::{BinCondition, RightBins};
 
 /// Properties of the columns.
@@ -44,13 +43,6 @@ impl ColumnInfo {
     }
 }
 
-/// Normal noise on split scores: its standard deviation and random stream.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SplitNoise {
-    pub(crate) sd: f32,
-    pub(crate) key: Key,
-}
-
 /// The best split of one column or of several.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct SplitCandidate {
@@ -58,14 +50,20 @@ pub(crate) struct SplitCandidate {
     pub(crate) right_bins: RightBins,
     /// Score of the split minus that of the unsplit node.
     pub(crate) gain: f32,
-    /// The value that candidates are compared by: the gain, or the root of the score plus noise.
+    /// The value that candidates are compared by: the gain, or a noisy score.
     pub(crate) rank: f32,
+    /// Number of candidates that this one is the best of, if the chooser counts them.
+    pub(crate) n_candidates: usize,
 }
 
 impl SplitCandidate {
     /// The candidate of higher rank; `self` if the ranks are equal.
     pub(crate) fn better(self, other: Self) -> Self {
-        if other.rank > self.rank { other } else { self }
+        let best = if other.rank > self.rank { other } else { self };
+        Self {
+            n_candidates: self.n_candidates + other.n_candidates,
+            ..best
+        }
     }
 
     pub(crate) fn condition(&self) -> BinCondition {

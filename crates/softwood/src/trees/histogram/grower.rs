@@ -12,7 +12,8 @@ use crate::data::binning::binned::Binned;
 use crate::numerics::prefetch::visit;
 use crate::par::Pool;
 use crate::trees::condition::{BinCondition, RightBins};
-use crate::trees::histogram::candidate::{ColumnInfo, SplitCandidate, SplitNoise};
+use crate::trees::histogram::candidate::{ColumnInfo, SplitCandidate};
+use crate::trees::histogram::chooser::SplitChooser;
 use crate::trees::histogram::histogram_builder::{HistogramBuilder, HistogramTask};
 use crate::trees::histogram::partition::Partition;
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
@@ -48,7 +49,9 @@ pub(crate) struct GrowTask<'a, const L: usize> {
     pub(crate) limits: Limits,
     /// Whether each column may be split on.
     pub(crate) allowed: &'a [bool],
-    pub(crate) noise: Option<SplitNoise>,
+    /// How one of the candidate splits is chosen. Sampled splits need [`Growth::Depthwise`] or
+    /// [`Growth::Leafwise`].
+    pub(crate) chooser: SplitChooser,
     pub(crate) pool: &'a Pool,
 }
 
@@ -114,6 +117,11 @@ impl<const L: usize> Grower<L> {
         for builder in &mut self.builders {
             builder.clear();
         }
+        let is_sampled = matches!(task.chooser, SplitChooser::Sampled(_));
+        assert!(
+            !is_sampled || task.limits.growth != Growth::Symmetric,
+            "sampled splits are those of single nodes"
+        );
         match task.limits.growth {
             Growth::Symmetric => self.grow_symmetric(task),
             Growth::Depthwise | Growth::Leafwise => self.grow_general(task),
@@ -130,12 +138,13 @@ impl<const L: usize> Grower<L> {
             self.count_and_search(task, &splits, |builder, nodes| {
                 builder.search_level(task, depth, nodes, &level);
             });
-            let best = self
+            let candidates = self
                 .builders
                 .iter()
-                .filter_map(|builder| builder.best_of_level)
-                .reduce(SplitCandidate::better);
-            let Some(best) = best else { break };
+                .filter_map(|builder| builder.best_of_level);
+            let Some(best) = task.chooser.choose(candidates, depth, depth) else {
+                break;
+            };
             let condition = best.condition();
             splits.clear();
             let mut next = Vec::with_capacity(2 * level.len());
@@ -312,7 +321,10 @@ impl<const L: usize> Grower<L> {
                 .builders
                 .iter()
                 .filter_map(|builder| builder.best_of_nodes[at]);
-            match candidates.reduce(SplitCandidate::better) {
+            match task
+                .chooser
+                .choose(candidates, self.nodes[node].depth, node)
+            {
                 Some(best) => queue.push(QueuedNode { node, best }),
                 None => self.release(node),
             }

@@ -3,16 +3,16 @@
 
 use std::ops::Range;
 
-use crate::numerics::gaussian::Gaussian;
 use crate::trees::condition::RightBins;
-use crate::trees::histogram::candidate::{SplitCandidate, SplitNoise};
+use crate::trees::histogram::candidate::SplitCandidate;
+use crate::trees::histogram::chooser::{
+    BestScore, GumbelScore, NoisyScore, RankCandidates, SplitChooser,
+};
 use crate::trees::histogram::grower::{GrowTask, Node, SplitChildren};
 use crate::trees::histogram::histogram::{BINS, Bins, Histogram};
 use crate::trees::histogram::partition::Partition;
 use crate::trees::histogram::splitter::{BinScan, REFUSED, ScanOrder, ScanTask};
 
-/// Gains below this fraction of the score of a node are rounding errors.
-const MIN_GAIN: f32 = 1e-5;
 const KEPT: &str = "a node keeps its histogram until it is split";
 
 /// Scores of the splits of one column: with missing cells on the left, and on the right.
@@ -144,7 +144,7 @@ impl<const L: usize> HistogramBuilder<L> {
                 let search = ColumnSearch {
                     slot,
                     column,
-                    noise_stream: depth,
+                    stream: depth,
                     nodes: level,
                 };
                 let scores = &self.level_scores[slot];
@@ -212,7 +212,7 @@ impl<const L: usize> HistogramBuilder<L> {
         let search = ColumnSearch {
             slot: column - self.columns.start,
             column,
-            noise_stream: node,
+            stream: node,
             nodes: &[node],
         };
         if task.columns.is_category[column] {
@@ -222,15 +222,19 @@ impl<const L: usize> HistogramBuilder<L> {
         let bins = histogram.column(search.slot);
         let (total, order) = (total(bins), &self.orders[search.slot]);
         let scan = scan_task(task, column, bins, order, total, REFUSED);
-        let unsplit = task.scaled_gain.score(&total);
+        let unsplit = match task.chooser {
+            SplitChooser::Sampled(_) => 0.0,
+            SplitChooser::Best | SplitChooser::Noisy(_) => task.scaled_gain.score(&total),
+        };
         let mut scores = [[REFUSED; BINS]; 2];
-        let missing_left = self.scan.run(&scan);
+        let missing_left = self.scan.run_for(&scan, &task.chooser);
         scores[0][..missing_left.len()].copy_from_slice(missing_left);
         if scan.left != [0; L] {
-            let missing_right = self.scan.run(&ScanTask {
+            let missing_right = ScanTask {
                 left: [0; L],
                 ..scan
-            });
+            };
+            let missing_right = self.scan.run_for(&missing_right, &task.chooser);
             scores[1][..missing_right.len()].copy_from_slice(missing_right);
         }
         self.best_candidate(task, search, unsplit, &scores)
@@ -268,7 +272,7 @@ impl<const L: usize> HistogramBuilder<L> {
             .order_bins(&self.pooled, n_bins, &mut self.orders[slot]);
     }
 
-    /// The split of highest rank among those that were scored, if it gains enough.
+    /// The split of highest rank among those that were scored, if the chooser accepts it.
     fn best_candidate(
         &self,
         task: &GrowTask<'_, L>,
@@ -276,17 +280,32 @@ impl<const L: usize> HistogramBuilder<L> {
         unsplit: f32,
         scores: &ColumnScores,
     ) -> Option<SplitCandidate> {
-        let column = search.column;
-        let mut noise = task.noise.map(|noise| ScoreNoise::new(noise, search));
-        let best = self.best_split(task, search, scores, &mut noise)?;
-        let gain = best.score - unsplit;
-        let rank = match &mut noise {
-            Some(noise) => noise.rank(best.score),
-            None => gain,
-        };
-        if noise.is_none() && gain <= MIN_GAIN * unsplit.abs() {
-            return None;
+        let (stream, column) = (search.stream, search.column);
+        // one instance for each strategy, so that none costs a call or a branch per candidate
+        match task.chooser {
+            SplitChooser::Best => self.ranked(task, search, unsplit, scores, BestScore),
+            SplitChooser::Noisy(noise) => {
+                let noisy = NoisyScore::new(noise, stream, column);
+                self.ranked(task, search, unsplit, scores, noisy)
+            }
+            SplitChooser::Sampled(sampling) => {
+                let gumbel = GumbelScore::new(sampling, stream, column);
+                self.ranked(task, search, unsplit, scores, gumbel)
+            }
         }
+    }
+
+    fn ranked(
+        &self,
+        task: &GrowTask<'_, L>,
+        search: ColumnSearch<'_>,
+        unsplit: f32,
+        scores: &ColumnScores,
+        mut ranking: impl RankCandidates,
+    ) -> Option<SplitCandidate> {
+        let column = search.column;
+        let (best, best_rank) = self.best_split(task, search, scores, &mut ranking)?;
+        let rank = ranking.among_columns(best.score, unsplit, best_rank)?;
         let right_bins = if task.columns.is_category[column] {
             self.category_set(task, search, best.after)
         } else {
@@ -298,18 +317,20 @@ impl<const L: usize> HistogramBuilder<L> {
         Some(SplitCandidate {
             column,
             right_bins,
-            gain,
+            gain: best.score - unsplit,
             rank,
+            n_candidates: ranking.n_candidates(),
         })
     }
 
+    /// The split of highest rank, and its rank.
     fn best_split(
         &self,
         task: &GrowTask<'_, L>,
         search: ColumnSearch<'_>,
         scores: &ColumnScores,
-        noise: &mut Option<ScoreNoise>,
-    ) -> Option<ScoredSplit> {
+        ranking: &mut impl RankCandidates,
+    ) -> Option<(ScoredSplit, f32)> {
         let is_category = task.columns.is_category[search.column];
         let n_splits = if is_category {
             self.orders[search.slot].len().saturating_sub(1)
@@ -330,10 +351,7 @@ impl<const L: usize> HistogramBuilder<L> {
                 n_splits.saturating_sub(1)
             };
             for (after, &score) in scores[..n].iter().enumerate() {
-                let rank = match noise {
-                    Some(noise) => noise.rank(score),
-                    None => score,
-                };
+                let rank = ranking.rank(score);
                 if rank > best_rank && score > REFUSED {
                     best_rank = rank;
                     best = Some(ScoredSplit {
@@ -344,7 +362,7 @@ impl<const L: usize> HistogramBuilder<L> {
                 }
             }
         }
-        best
+        best.map(|best| (best, best_rank))
     }
 
     /// The set of the ordered bins after `after`. Bins without rows go to the heavier side.
@@ -389,8 +407,8 @@ struct ColumnSearch<'a> {
     /// Index of the column within its group.
     slot: usize,
     column: usize,
-    /// Random stream of the noise on scores: the node, or the depth of the level.
-    noise_stream: usize,
+    /// Random stream of the chooser: the node, or the depth of the level.
+    stream: usize,
     nodes: &'a [usize],
 }
 
@@ -429,36 +447,6 @@ fn scan_task<'a, const L: usize>(
         } else {
             task.columns.monotonic_cst[column]
         },
-    }
-}
-
-/// Normal noise on the scores of one column.
-struct ScoreNoise {
-    stream: Gaussian,
-    sd: f32,
-    buffer: [f32; 32],
-    n_used: usize,
-}
-
-impl ScoreNoise {
-    fn new(noise: SplitNoise, search: ColumnSearch<'_>) -> Self {
-        let key = noise.key.child(search.noise_stream as u64);
-        Self {
-            stream: Gaussian::new(key.child(search.column as u64)),
-            sd: noise.sd,
-            buffer: [0.0; 32],
-            n_used: 32,
-        }
-    }
-
-    /// The root of a score plus noise.
-    fn rank(&mut self, score: f32) -> f32 {
-        if self.n_used == self.buffer.len() {
-            self.stream.fill(&mut self.buffer);
-            self.n_used = 0;
-        }
-        self.n_used += 1;
-        score.max(0.0).sqrt() + self.sd * self.buffer[self.n_used - 1]
     }
 }
 

@@ -1,6 +1,7 @@
 //! Histogram trees on binned columns: quantized gradients, histograms, split search and growth.
 
 pub(crate) mod candidate;
+pub(crate) mod chooser;
 pub(crate) mod grower;
 #[expect(
     clippy::module_inception,

@@ -8,6 +8,7 @@
 use multiversion::multiversion;
 
 use crate::likelihood::OutputTerms;
+use crate::trees::histogram::chooser::SplitChooser;
 use crate::trees::histogram::histogram::{BINS, Bins};
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 
@@ -104,6 +105,20 @@ impl ScaledGain {
         self.weight
     }
 
+    /// Log marginal likelihood of the rows of a leaf under a Normal prior on its values, without the
+    /// terms that are the same for every partition of the rows: see
+    /// [`SplitSampling`](crate::trees::histogram::chooser::SplitSampling).
+    fn log_marginal<const L: usize>(&self, sums: &[i32; L], noise_variance: f64) -> f64 {
+        let of_output = |output: &ScaledOutput| {
+            let (gradient, hessian) = (sums[output.gradient], sums[output.hessian]);
+            let (gradient, hessian) = (f64::from(gradient), f64::from(hessian));
+            let l2 = f64::from(output.l2);
+            let score = f64::from(output.factor) * gradient * gradient / (hessian + l2);
+            0.5 * (score / noise_variance - (hessian / l2).ln_1p())
+        };
+        self.outputs.iter().map(of_output).sum()
+    }
+
     /// Score of an unsplit node.
     pub(crate) fn score<const L: usize>(&self, total: &[i32; L]) -> f32 {
         self.outputs
@@ -161,9 +176,20 @@ impl<const L: usize> BinScan<L> {
         }
     }
 
-    /// Score of the split after each bin of the scan.
-    pub(crate) fn run(&mut self, task: &ScanTask<'_, L>) -> &[f32] {
-        let n = match task.order {
+    /// Score of the split after each bin of the scan, as the chooser compares it: the score, or the
+    /// gain of log marginal likelihood.
+    pub(crate) fn run_for(&mut self, task: &ScanTask<'_, L>, chooser: &SplitChooser) -> &[f32] {
+        match chooser {
+            SplitChooser::Best | SplitChooser::Noisy(_) => self.run(task),
+            SplitChooser::Sampled(sampling) => {
+                self.log_marginal_gains(task, sampling.noise_variance)
+            }
+        }
+    }
+
+    /// Computes the sums on the left of each split; returns their number.
+    fn accumulate(&mut self, task: &ScanTask<'_, L>) -> usize {
+        match task.order {
             ScanOrder::From1To(end) => {
                 accumulate(task.bins[1..end].iter(), task.left, &mut self.running)
             }
@@ -171,7 +197,33 @@ impl<const L: usize> BinScan<L> {
                 let ordered = order.iter().map(|&bin| &task.bins[bin as usize]);
                 accumulate(ordered, task.left, &mut self.running)
             }
-        };
+        }
+    }
+
+    /// Log marginal likelihood of both sides of each split minus that of the unsplit node, in double
+    /// precision, because the likelihoods of large nodes are far larger than their differences.
+    /// Both sides need rows. There are no monotone constraints.
+    fn log_marginal_gains(&mut self, task: &ScanTask<'_, L>, noise_variance: f64) -> &[f32] {
+        debug_assert_eq!(task.monotonic_cst, 0, "sampled splits have no constraints");
+        let n = self.accumulate(task);
+        let gain = task.scaled_gain;
+        let log_marginal = |sums: &[i32; L]| gain.log_marginal(sums, noise_variance);
+        let (unsplit, min_weight) = (log_marginal(&task.total), gain.min_weight.max(1));
+        for (score, left) in self.scores.iter_mut().zip(&self.running[..n]) {
+            let right = std::array::from_fn(|entry| task.total[entry].wrapping_sub(left[entry]));
+            let is_allowed = left[gain.weight].min(right[gain.weight]) >= min_weight;
+            *score = if is_allowed {
+                (log_marginal(left) + log_marginal(&right) - unsplit) as f32
+            } else {
+                task.fallback
+            };
+        }
+        &self.scores[..n]
+    }
+
+    /// Score of the split after each bin of the scan.
+    pub(crate) fn run(&mut self, task: &ScanTask<'_, L>) -> &[f32] {
+        let n = self.accumulate(task);
         // whole chunks: beyond the last bin stand sums of earlier scans, whose scores are not read
         let scores = &mut self.scores[..n.next_multiple_of(CHUNK)];
         score_all(
