@@ -2,7 +2,7 @@
 
 use crate::inference::prior::Groups;
 use crate::soft::additive::AdditiveLayout;
-use crate::soft::layout::Layout;
+use crate::soft::layout::{Layout, TreeLayout};
 use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::options::Prior;
@@ -22,7 +22,7 @@ pub(crate) fn groups(
     let n_groups = (1 + stack.first.n_channels) * stack.width();
     for (tree, (layout, range)) in stack.ranges().enumerate() {
         let by_input = config.prior == Prior::Ard;
-        group_tree(&layout, likelihood, by_input, &mut of_weight[range.clone()]);
+        group_tree(layout, likelihood, by_input, &mut of_weight[range.clone()]);
         for group in &mut of_weight[range] {
             *group += (tree * n_groups) as u32;
         }

@@ -4,7 +4,7 @@
 use crate::numerics::cholesky;
 use crate::numerics::real::inverse_softplus;
 use crate::rng::{Key, shuffle, uniform};
-use crate::soft::layout::Layout;
+use crate::soft::layout::{Layout, TreeLayout};
 use crate::soft::likelihood::SoftLikelihood;
 use crate::trees::dense::best_split::DenseSample;
 use crate::trees::dense::complete_tree::{CompleteTree, complete};

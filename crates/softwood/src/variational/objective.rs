@@ -7,6 +7,7 @@ use crate::inference::lowrank_gaussian::{INITIAL_SD, LossScale, LowRank};
 use crate::inference::objective::{Objective, ValidationScores};
 use crate::numerics::real::{LANES, inverse_softplus};
 use crate::soft::kernel::SoftTreeSpec;
+use crate::soft::layout::TreeLayout;
 use crate::soft::likelihood::{HALF_LN_TWO_PI, SoftLikelihood};
 use crate::soft::tree::{Workspace, log_likelihood};
 use crate::variational::config::NoiseSpec;

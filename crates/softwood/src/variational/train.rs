@@ -10,6 +10,7 @@ use crate::model::CurvePoint;
 use crate::observer::{Observer, Progress};
 use crate::rng::Key;
 use crate::soft::kernel::SoftTreeSpec;
+use crate::soft::layout::TreeLayout;
 use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::EncodedRows;

@@ -13,7 +13,7 @@ use crate::models::vsgbm::params::{NoiseUpdate, Residuals, VsgbmParams};
 use crate::rng::Key;
 use crate::soft::additive::AdditiveLayout;
 use crate::soft::kernel::SoftTreeSpec;
-use crate::soft::layout::Layout;
+use crate::soft::layout::{Layout, TreeLayout};
 use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedRows, EncodedSplit};
