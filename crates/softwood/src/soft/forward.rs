@@ -5,11 +5,12 @@
 
 use multiversion::multiversion;
 
-use crate::numerics::real::{LANES, Lanes, Real, sigmoid};
+use crate::likelihood::categorical::exponentials;
+use crate::likelihood::soft::SoftLikelihood;
+use crate::numerics::real::{LANES, Lanes, Real, both, sigmoid};
 use crate::soft::blend::{blend_up, lanes_at};
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::TreeLayout;
-use crate::soft::likelihood::SoftLikelihood;
 
 /// Floor of a component's weight before its logarithm is taken.
 const MIN_REACH: f32 = 1e-30;
@@ -20,6 +21,8 @@ pub(crate) struct ForwardScratch {
     gates: Vec<Lanes<f32>>,
     reach: Vec<Lanes<f32>>,
     blended: Vec<Lanes<f32>>,
+    /// Exponentials of the logits of a component.
+    classes: Vec<Lanes<f32>>,
 }
 
 impl ForwardScratch {
@@ -30,6 +33,7 @@ impl ForwardScratch {
             gates: zeros(layout.n_gates()),
             reach: zeros(n_nodes),
             blended: zeros(n_nodes * layout.n_channels()),
+            classes: zeros(layout.n_channels()),
         }
     }
 }
@@ -242,7 +246,7 @@ fn widen(values: Lanes<f32>) -> [f64; LANES] {
 fn write_classes<L: TreeLayout>(
     spec: &SoftTreeSpec<L>,
     start: usize,
-    scratch: &ForwardScratch,
+    scratch: &mut ForwardScratch,
     out: &mut Components<'_>,
 ) {
     let layout = &spec.stack.first;
@@ -253,24 +257,12 @@ fn write_classes<L: TreeLayout>(
     for component in 0..n_components {
         let node = layout.component_root(component);
         let logits = &scratch.blended[node * n_classes..(node + 1) * n_classes];
-        let mut max_logit = logits[0];
-        for class in logits {
-            for lane in 0..LANES {
-                max_logit[lane] = max_logit[lane].largest(class[lane]);
-            }
-        }
-        let mut sum = Lanes::of(0.0);
-        for class in logits {
-            for lane in 0..LANES {
-                sum[lane] += Real::exp(class[lane] - max_logit[lane]);
-            }
-        }
-        for (class, logit) in logits.iter().enumerate() {
+        let (_, sum) = exponentials(logits, &mut scratch.classes);
+        let factor = both(scratch.reach[node], sum, |reach, sum| reach / sum);
+        for (class, exponential) in scratch.classes.iter().enumerate() {
             let out = &mut out.weight[class * out.stride + start..][..LANES];
             for lane in 0..LANES {
-                let probability = scratch.reach[node][lane] / sum[lane]
-                    * Real::exp(logit[lane] - max_logit[lane]);
-                out[lane] += f64::from(probability);
+                out[lane] += f64::from(factor[lane] * exponential[lane]);
             }
         }
     }

@@ -133,13 +133,13 @@ impl TreeLayout for GeneralLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::likelihood::soft::SoftLikelihood;
     use crate::numerics::real::LANES;
     use crate::rng::Key;
     use crate::soft::additive::AdditiveLayout;
     use crate::soft::forward::{Activations, Components, ForwardScratch, components};
     use crate::soft::kernel::SoftTreeSpec;
     use crate::soft::layout::Layout;
-    use crate::soft::likelihood::SoftLikelihood;
     use crate::soft::packed::{PackedWeights, transpose};
     use crate::soft::tree::{Batch, Kernel, Workspace, log_likelihood};
     use softwood_testkit::{central_difference, close};

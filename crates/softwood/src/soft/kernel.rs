@@ -17,11 +17,12 @@
 
 use multiversion::multiversion;
 
+use crate::likelihood::TargetDensity;
+use crate::likelihood::soft::SoftLikelihood;
 use crate::numerics::real::{LANES, Lanes, Real, both, gate, sigmoid};
 use crate::soft::additive::AdditiveLayout;
 use crate::soft::blend::{blend_up, lanes_at};
 use crate::soft::layout::{Layout, TreeLayout};
-use crate::soft::likelihood::SoftLikelihood;
 
 /// Floor of path probabilities: it keeps their products with gradients out of the subnormal range.
 const MIN_REACH: f64 = 1e-12;

@@ -12,6 +12,5 @@ pub(crate) mod forward;
 pub(crate) mod general_layout;
 pub(crate) mod kernel;
 pub(crate) mod layout;
-pub(crate) mod likelihood;
 pub(crate) mod packed;
 pub(crate) mod tree;

@@ -207,10 +207,10 @@ fn weight_gradients<T: Real, L: TreeLayout>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::likelihood::soft::SoftLikelihood;
     use crate::rng::{Key, uniform};
     use crate::soft::additive::AdditiveLayout;
     use crate::soft::layout::Layout;
-    use crate::soft::likelihood::SoftLikelihood;
     use softwood_testkit::{central_difference, close};
 
     fn check(stack: AdditiveLayout, likelihood: SoftLikelihood, beta: f64) {

@@ -1,10 +1,10 @@
 //! Output of the earlier trees, the offset of the next one, and residuals.
 
+use crate::likelihood::soft::SoftLikelihood;
 use crate::numerics::logspace::softmax;
 use crate::soft::forward::{Activations, ForwardScratch, add_root, offset};
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::TreeLayout;
-use crate::soft::likelihood::SoftLikelihood;
 use crate::soft::packed::{PackedWeights, transpose};
 use crate::variational::encoded_rows::EncodedRows;
 
