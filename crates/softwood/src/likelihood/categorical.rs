@@ -1,12 +1,14 @@
-//! Categorical likelihoods: logistic for two classes, softmax for more.
+//! Categorical likelihoods: logistic for two classes, softmax for more; soft trees have a logit per
+//! class for two classes too ([`Softmax`]).
 //!
 //! Two classes: `raw = (f)`, `p = sigmoid(f)` is the probability of the second class; gradient
 //! `y - p`, hessian `p (1 - p)`. `C` classes: one logit per class, `p = softmax(f)`; gradient
 //! `[y = k] - p_k`, hessian `C/(C - 1) p_k (1 - p_k)`. The factor `C/(C - 1)` accounts for the
 //! simultaneous steps of the other logits (Friedman 2001).
 
-use crate::likelihood::{Likelihood, OutputTerms};
+use crate::likelihood::{Likelihood, OutputNames, OutputTerms, TargetDensity};
 use crate::numerics::logspace::softmax_f32;
+use crate::numerics::real::{LANES, Lanes, Real};
 use crate::rng::{Key, shuffle};
 
 /// Least hessian of a row of weight one: bounds the steps in leaves whose rows have probabilities
@@ -19,9 +21,77 @@ const TYPICAL_HESSIAN: f64 = 0.25;
 /// Least probability in a log-likelihood.
 const MIN_PROBABILITY: f64 = 1e-12;
 
+/// Derivative of the log-likelihood with respect to the logit of a class with probability `p`.
+#[inline(always)]
+fn d_logit<T: Real>(is_target: bool, p: T) -> T {
+    (if is_target { T::ONE } else { T::ZERO }) - p
+}
+
+/// Writes `e^{z_k - max z}` for the logits `z`; returns `max z` and the sum of the exponentials.
+#[inline(always)]
+pub(crate) fn exponentials<T: Real>(
+    logits: &[Lanes<T>],
+    out: &mut [Lanes<T>],
+) -> (Lanes<T>, Lanes<T>) {
+    let mut max_logit = logits[0];
+    for logit in &logits[1..] {
+        for lane in 0..LANES {
+            max_logit[lane] = max_logit[lane].largest(logit[lane]);
+        }
+    }
+    let mut sum = Lanes::of(T::ZERO);
+    for (out, logit) in out.iter_mut().zip(logits) {
+        for lane in 0..LANES {
+            let e = (logit[lane] - max_logit[lane]).exp();
+            out[lane] = e;
+            sum[lane] += e;
+        }
+    }
+    (max_logit, sum)
+}
+
+/// Density of the class with one logit per class; targets are class numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Softmax;
+
+impl TargetDensity for Softmax {
+    fn output_names(&self) -> OutputNames {
+        Multiclass::OUTPUT_NAMES
+    }
+
+    /// `log f = z_y - ln sum_k e^{z_k}`, `d/dz_k = [k = y] - softmax_k`.
+    #[inline(always)]
+    fn log_density<T: Real>(
+        &self,
+        outputs: &[Lanes<T>],
+        target: &Lanes<T>,
+        gradient: &mut [Lanes<T>],
+    ) -> Lanes<T> {
+        let mut out = Lanes::of(T::ZERO);
+        let (max_logit, mut sum) = exponentials(outputs, gradient);
+        for lane in 0..LANES {
+            out[lane] = -max_logit[lane] - sum[lane].ln();
+            sum[lane] = T::ONE / sum[lane];
+        }
+        for (class, logits) in outputs.iter().enumerate() {
+            let code = T::of(class as f64);
+            for lane in 0..LANES {
+                let is_target = target[lane] == code;
+                out[lane] += if is_target { logits[lane] } else { T::ZERO };
+                gradient[class][lane] = d_logit(is_target, gradient[class][lane] * sum[lane]);
+            }
+        }
+        out
+    }
+}
+
 /// Likelihood of two classes. The entries of a row are gradient and hessian.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Binary;
+
+impl Binary {
+    pub(crate) const OUTPUT_NAMES: OutputNames = OutputNames::Each(&["logit"]);
+}
 
 impl Likelihood<2> for Binary {
     fn outputs(&self, l2: f64, _: &[f64; 2]) -> Vec<OutputTerms> {
@@ -76,6 +146,8 @@ pub(crate) struct Multiclass {
 }
 
 impl Multiclass {
+    pub(crate) const OUTPUT_NAMES: OutputNames = OutputNames::PerClass("logit");
+
     pub(crate) fn new(n_classes: usize) -> Self {
         Self {
             n_classes,
@@ -145,9 +217,8 @@ impl<const L: usize> Likelihood<L> for Multiclass {
         {
             softmax_f32(raw, &mut p);
             for (at, &class) in classes.iter().enumerate() {
-                let indicator = f32::from(u8::from(y as usize == class));
                 let hessian = factor * p[class] * (1.0 - p[class]);
-                out[at] = w * (indicator - p[class]);
+                out[at] = w * d_logit(y as usize == class, p[class]);
                 out[classes.len() + at] = w * hessian.max(MIN_HESSIAN);
             }
             out[L - 1] = w;

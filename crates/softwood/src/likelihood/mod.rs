@@ -1,9 +1,13 @@
-//! Likelihoods of the target given raw outputs: values, gradients, hessians, starts.
+//! Likelihoods of the target given the outputs of a model: log densities, gradients, hessians,
+//! starts. One file per distribution has its formulas for all engines: [`TargetDensity`] for soft
+//! trees, [`Likelihood`] for boosted hard trees.
 
 pub(crate) mod categorical;
 pub(crate) mod normal;
+pub(crate) mod soft;
 pub(crate) mod squared;
 
+use crate::numerics::real::{Lanes, Real};
 use crate::params::choices;
 use crate::rng::Key;
 
@@ -15,6 +19,56 @@ choices! {
         /// One noise variance for all rows.
         Constant = "constant" ("squared"),
     }
+}
+
+/// Names of the outputs of a model under a likelihood: the parameters of the distribution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutputNames {
+    /// One name per output.
+    Each(&'static [&'static str]),
+    /// One output per class, all with this name.
+    PerClass(&'static str),
+}
+
+impl OutputNames {
+    /// Name of an output.
+    pub(crate) fn name(self, output: usize) -> &'static str {
+        match self {
+            Self::Each(names) => names[output],
+            Self::PerClass(name) => name,
+        }
+    }
+
+    /// Index of the first output with the name of this one: outputs with one name have one role.
+    pub(crate) fn role(self, output: usize) -> usize {
+        match self {
+            Self::Each(_) => output,
+            Self::PerClass(_) => 0,
+        }
+    }
+
+    /// Number of outputs; `n_classes` is used for outputs per class.
+    pub(crate) fn n_outputs(self, n_classes: usize) -> usize {
+        match self {
+            Self::Each(names) => names.len(),
+            Self::PerClass(_) => n_classes,
+        }
+    }
+}
+
+/// The density of the target given the outputs of a model, with its gradient: what gradient-based
+/// training of any model needs.
+pub(crate) trait TargetDensity {
+    /// Names of the outputs.
+    fn output_names(&self) -> OutputNames;
+
+    /// Log density of `target` given the outputs; writes its gradient. Lanes are rows.
+    fn log_density<T: Real>(
+        &self,
+        outputs: &[Lanes<T>],
+        target: &Lanes<T>,
+        gradient: &mut [Lanes<T>],
+    ) -> Lanes<T>;
 }
 
 /// The entries that hold the gradient and the hessian of one output, and its regularisation.
@@ -87,6 +141,16 @@ pub(crate) trait Likelihood<const L: usize>: Sync {
 
     /// Log-likelihood of each row.
     fn log_densities(&self, raw: &[f32], target: &[f32], out: &mut [f64]);
+}
+
+/// Weighted mean of a target.
+pub(crate) fn target_mean(target: &[f32], weight: &[f32]) -> f64 {
+    let total: f64 = weight.iter().map(|&w| f64::from(w)).sum();
+    let terms = target.iter().zip(weight);
+    terms
+        .map(|(&y, &w)| f64::from(y) * f64::from(w))
+        .sum::<f64>()
+        / total
 }
 
 /// Weighted mean of the log-likelihoods of rows.

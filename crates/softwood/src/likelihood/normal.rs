@@ -1,10 +1,12 @@
-//! Normal likelihood with mean and log scale: `y ~ N(m, e^{2s})`, `raw = (m, s)`.
+//! Normal likelihoods: `y ~ N(m, e^{2s})`. The outputs are `m` and `s` for boosted trees
+//! ([`Normal`]), `m` and a raw scale `r` with `e^s = softplus(r) + floor` for soft trees
+//! ([`SoftplusNormal`]), or `m` alone ([`KnownNoise`]).
 //!
 //! With `z = (y - m) e^{-s}`: log-likelihood `-s - z^2/2 - ln(2 pi)/2`; gradient
-//! `(z e^{-s}, z^2 - 1)`; Fisher information `diag(e^{-2s}, 2)`. The natural gradient is their
+//! `(z e^{-s}, z^2 - 1)`, and `d/dr = (z^2 - 1) e^{-s} sigmoid(r)`; Fisher information `diag(e^{-2s}, 2)`. The natural gradient is their
 //! ratio, `(y - m, (z^2 - 1)/2)`.
 //!
-//! A leaf moves its log scale by the mean of the natural gradient, and its mean by an average of
+//! A leaf of a boosted tree moves its log scale by the mean of the natural gradient, and its mean by an average of
 //! the residuals `y - m` weighted by `e^{-s}`: `sum z / sum e^{-s}`. Weights `e^{-2s}` would be
 //! efficient under the true scales, but with estimated scales a few rows of small scale dominate a
 //! leaf; with equal weights the noisiest rows dominate it. If all rows of a leaf have the same
@@ -16,18 +18,115 @@
 
 use multiversion::multiversion;
 
-use crate::likelihood::{Likelihood, OutputTerms};
-use crate::numerics::real::Real;
+use crate::likelihood::{Likelihood, OutputNames, OutputTerms, TargetDensity, target_mean};
+use crate::numerics::normal::HALF_LN_TAU;
+use crate::numerics::real::{LANES, Lanes, Real, gate, softplus};
 use crate::numerics::special::exp;
 
-/// ln(2 pi) / 2.
-const HALF_LN_TAU: f64 = 0.918_938_533_204_672_7;
 /// Bound of the absolute standardised residual.
 const Z_LIMIT: f32 = 8.0;
 /// Largest step of the log scale in one leaf.
 const MAX_SCALE_STEP: f64 = 1.0;
 /// Largest log scale, far above that of any standardised target.
 const MAX_LOG_SCALE: f32 = 8.0;
+
+/// Log density at the standardised residual `z`.
+#[inline(always)]
+fn log_density<T: Real>(z: T, log_scale: T) -> T {
+    -(T::of(0.5) * z).fma(z, log_scale + T::of(HALF_LN_TAU))
+}
+
+/// Derivative of the log density with respect to the mean.
+#[inline(always)]
+fn d_mean<T: Real>(z: T, inverse_scale: T) -> T {
+    z * inverse_scale
+}
+
+/// Derivative of the log density with respect to the log scale.
+#[inline(always)]
+fn d_log_scale<T: Real>(z: T) -> T {
+    z * z - T::ONE
+}
+
+/// Normal density with outputs mean and raw scale: `sd = softplus(raw) + floor`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SoftplusNormal {
+    /// Lower bound on the standard deviation.
+    pub(crate) floor: f64,
+}
+
+impl SoftplusNormal {
+    /// Standard deviation for a raw scale.
+    #[inline(always)]
+    pub(crate) fn sd<T: Real>(self, raw: T) -> T {
+        softplus(raw) + T::of(self.floor)
+    }
+}
+
+impl TargetDensity for SoftplusNormal {
+    fn output_names(&self) -> OutputNames {
+        OutputNames::Each(&["mean", "raw scale"])
+    }
+
+    #[inline(always)]
+    fn log_density<T: Real>(
+        &self,
+        outputs: &[Lanes<T>],
+        target: &Lanes<T>,
+        gradient: &mut [Lanes<T>],
+    ) -> Lanes<T> {
+        let floor = T::of(self.floor);
+        let (mean, raw, target) = (outputs[0], outputs[1], *target);
+        let mut out = Lanes::of(T::ZERO);
+        let (mut of_mean, mut of_raw) = (out, out);
+        for lane in 0..LANES {
+            let (d_soft, soft, _) = gate(raw[lane]);
+            let sd = floor + soft;
+            let inverse = T::ONE / sd;
+            let z = (target[lane] - mean[lane]) * inverse;
+            out[lane] = log_density(z, sd.ln());
+            of_mean[lane] = d_mean(z, inverse);
+            of_raw[lane] = d_log_scale(z) * inverse * d_soft;
+        }
+        (gradient[0], gradient[1]) = (of_mean, of_raw);
+        out
+    }
+}
+
+/// Normal density with the mean as output and a known standard deviation. Further outputs are not
+/// used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownNoise {
+    /// Standard deviation of the target.
+    pub(crate) sd: f64,
+}
+
+impl TargetDensity for KnownNoise {
+    fn output_names(&self) -> OutputNames {
+        OutputNames::Each(&["mean"])
+    }
+
+    #[inline(always)]
+    fn log_density<T: Real>(
+        &self,
+        outputs: &[Lanes<T>],
+        target: &Lanes<T>,
+        gradient: &mut [Lanes<T>],
+    ) -> Lanes<T> {
+        let sd = T::of(self.sd);
+        let (inverse, log_scale) = (T::ONE / sd, sd.ln());
+        let mut out = Lanes::of(T::ZERO);
+        for lane in 0..LANES {
+            let z = (target[lane] - outputs[0][lane]) * inverse;
+            out[lane] = log_density(z, log_scale);
+            gradient[0][lane] = d_mean(z, inverse);
+        }
+        for unused in &mut gradient[1..] {
+            *unused = Lanes::of(T::ZERO);
+        }
+        out
+    }
+}
 
 /// Normal likelihood. The entries of a row are `z`, `e^{-s}`, the natural gradient of the log
 /// scale, and 1, each times the weight of the row.
@@ -38,6 +137,8 @@ pub(crate) struct Normal {
 }
 
 impl Normal {
+    pub(crate) const OUTPUT_NAMES: OutputNames = OutputNames::Each(&["mean", "log scale"]);
+
     /// The log scale of a raw output, clamped.
     pub(crate) fn log_scale(self, raw: f64) -> f64 {
         raw.clamp(self.floor.ln(), f64::from(MAX_LOG_SCALE))
@@ -112,7 +213,7 @@ impl Likelihood<4> for Normal {
                 .sum()
         };
         let total: f64 = weight.iter().map(|&w| f64::from(w)).sum();
-        let mean = weighted(&|y| y) / total;
+        let mean = target_mean(target, weight);
         let variance = weighted(&|y| (y - mean).powi(2)) / total;
         vec![mean, 0.5 * variance.max(self.floor.powi(2)).ln()]
     }
@@ -202,7 +303,7 @@ fn grad_hess_of_chunk(
         let log_scale = raw_scale.clamp(min_log_scale, MAX_LOG_SCALE);
         let precision = Real::exp(-log_scale);
         let z = ((y - mean) * precision).clamp(-Z_LIMIT, Z_LIMIT);
-        let gradient = 0.5 * (z * z - 1.0);
+        let gradient = 0.5 * d_log_scale(z);
         let gradient = if raw_scale < min_log_scale {
             gradient.max(0.0)
         } else {

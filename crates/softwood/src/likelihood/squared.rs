@@ -1,11 +1,21 @@
 //! Squared error: `raw = (m)`, loss `(y - m)^2 / 2`: a Normal likelihood with one variance for all
 //! rows, the mean square of the residuals.
 
-use crate::likelihood::{Likelihood, OutputTerms};
+use crate::likelihood::{Likelihood, OutputNames, OutputTerms, target_mean};
+
+/// The gradient of the log-likelihood with respect to `m`, `y - m`.
+#[inline(always)]
+pub(crate) fn residual(y: f32, mean: f32) -> f32 {
+    y - mean
+}
 
 /// Squared error. The entries of a row are gradient `y - m` and weight, which is also the hessian.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Squared;
+
+impl Squared {
+    pub(crate) const OUTPUT_NAMES: OutputNames = OutputNames::Each(&["mean"]);
+}
 
 impl Likelihood<2> for Squared {
     fn outputs(&self, l2: f64, _: &[f64; 2]) -> Vec<OutputTerms> {
@@ -31,18 +41,12 @@ impl Likelihood<2> for Squared {
     }
 
     fn start(&self, target: &[f32], weight: &[f32]) -> Vec<f64> {
-        let total: f64 = weight.iter().map(|&w| f64::from(w)).sum();
-        let sum: f64 = target
-            .iter()
-            .zip(weight)
-            .map(|(&y, &w)| f64::from(y) * f64::from(w))
-            .sum();
-        vec![sum / total]
+        vec![target_mean(target, weight)]
     }
 
     fn grad_hess(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; 2]]) {
         for (((out, &mean), &y), &w) in out.iter_mut().zip(raw).zip(target).zip(weight) {
-            *out = [w * (y - mean), w];
+            *out = [w * residual(y, mean), w];
         }
     }
 

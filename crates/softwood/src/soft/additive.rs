@@ -6,36 +6,39 @@
 
 use std::ops::Range;
 
-use crate::soft::layout::Layout;
+use crate::soft::layout::{Layout, TreeLayout};
 
 /// Shapes of the trees of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct AdditiveLayout {
+pub(crate) struct AdditiveLayout<L = Layout> {
     /// The first tree; its mixing levels define the components.
-    pub(crate) first: Layout,
+    pub(crate) first: L,
     /// Whether the output of the first tree is an offset that comes with the rows; the first tree
     /// then has no weights here.
     #[serde(rename = "is_given")]
     pub(crate) has_offset: bool,
     /// Each added tree; all its levels blend.
-    pub(crate) added: Layout,
+    pub(crate) added: L,
     /// Number of added trees.
     pub(crate) n_added: usize,
 }
 
-impl AdditiveLayout {
+impl<L: TreeLayout> AdditiveLayout<L> {
     /// One tree.
-    pub(crate) fn single(first: Layout) -> Self {
+    pub(crate) fn single(first: L) -> Self
+    where
+        L: Clone,
+    {
         Self {
+            added: first.clone(),
             first,
             has_offset: false,
-            added: first,
             n_added: 0,
         }
     }
 
     /// One tree that is added to an offset.
-    pub(crate) fn on_offset(first: Layout, added: Layout) -> Self {
+    pub(crate) fn on_offset(first: L, added: L) -> Self {
         Self {
             first,
             has_offset: true,
@@ -45,15 +48,15 @@ impl AdditiveLayout {
     }
 
     /// The layouts of the trees that have weights, in order.
-    pub(crate) fn trees(&self) -> impl Iterator<Item = Layout> + '_ {
-        let first = (!self.has_offset).then_some(self.first);
+    pub(crate) fn trees(&self) -> impl Iterator<Item = &L> {
+        let first = (!self.has_offset).then_some(&self.first);
         first
             .into_iter()
-            .chain(std::iter::repeat_n(self.added, self.n_added))
+            .chain(std::iter::repeat_n(&self.added, self.n_added))
     }
 
     /// The layout and the range of the weights of each tree.
-    pub(crate) fn ranges(&self) -> impl Iterator<Item = (Layout, Range<usize>)> + '_ {
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (&L, Range<usize>)> {
         let mut start = 0;
         self.trees().map(move |layout| {
             let range = start..start + layout.n_weights();
@@ -69,12 +72,12 @@ impl AdditiveLayout {
 
     /// Number of weights of all trees.
     pub(crate) fn n_weights(&self) -> usize {
-        self.trees().map(|layout| layout.n_weights()).sum()
+        self.trees().map(L::n_weights).sum()
     }
 
     /// Number of activations per row.
     pub(crate) fn n_activations(&self) -> usize {
-        self.trees().map(|layout| layout.n_activations()).sum()
+        self.trees().map(L::n_activations).sum()
     }
 
     /// Index of the first activation of an added tree.
@@ -90,7 +93,7 @@ impl AdditiveLayout {
     /// Number of offset values per row: the log weights of all components, then their channels.
     pub(crate) fn n_offset(&self) -> usize {
         if self.has_offset {
-            self.first.n_components() * (1 + self.first.n_channels)
+            self.first.n_components() * (1 + self.first.n_channels())
         } else {
             0
         }
@@ -98,6 +101,6 @@ impl AdditiveLayout {
 
     /// Whether every activation is an output of the matrix product.
     pub(crate) fn is_linear(&self) -> bool {
-        self.trees().all(|layout| layout.is_linear)
+        self.trees().all(L::is_linear)
     }
 }

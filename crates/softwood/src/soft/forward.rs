@@ -5,11 +5,12 @@
 
 use multiversion::multiversion;
 
-use crate::numerics::real::{LANES, Lanes, Real, sigmoid};
+use crate::likelihood::categorical::exponentials;
+use crate::likelihood::soft::SoftLikelihood;
+use crate::numerics::real::{LANES, Lanes, Real, both, sigmoid};
 use crate::soft::blend::{blend_up, lanes_at};
 use crate::soft::kernel::SoftTreeSpec;
-use crate::soft::layout::Layout;
-use crate::soft::likelihood::SoftLikelihood;
+use crate::soft::layout::TreeLayout;
 
 /// Floor of a component's weight before its logarithm is taken.
 const MIN_REACH: f32 = 1e-30;
@@ -20,16 +21,19 @@ pub(crate) struct ForwardScratch {
     gates: Vec<Lanes<f32>>,
     reach: Vec<Lanes<f32>>,
     blended: Vec<Lanes<f32>>,
+    /// Exponentials of the logits of a component.
+    classes: Vec<Lanes<f32>>,
 }
 
 impl ForwardScratch {
-    pub(crate) fn new(layout: &Layout) -> Self {
-        let n_nodes = 2 * layout.n_leaves() - 1;
+    pub(crate) fn new<L: TreeLayout>(layout: &L) -> Self {
+        let n_nodes = layout.n_nodes();
         let zeros = |len: usize| vec![Lanes::of(0.0); len];
         Self {
             gates: zeros(layout.n_gates()),
             reach: zeros(n_nodes),
-            blended: zeros(n_nodes * layout.n_channels),
+            blended: zeros(n_nodes * layout.n_channels()),
+            classes: zeros(layout.n_channels()),
         }
     }
 }
@@ -67,8 +71,8 @@ pub(crate) struct Activations<'a> {
 
 /// Adds the output of an added tree to `sums` (channels x rows).
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
-pub(crate) fn add_root(
-    layout: &Layout,
+pub(crate) fn add_root<L: TreeLayout>(
+    layout: &L,
     beta: f64,
     activations: Activations<'_>,
     scratch: &mut ForwardScratch,
@@ -77,7 +81,7 @@ pub(crate) fn add_root(
     let n_rows = activations.n_rows;
     for start in (0..n_rows).step_by(LANES) {
         descend(layout, beta, activations, start, scratch);
-        for (channel, root) in scratch.blended[..layout.n_channels].iter().enumerate() {
+        for (channel, root) in scratch.blended[..layout.n_channels()].iter().enumerate() {
             let sums = &mut sums[channel * n_rows + start..][..LANES];
             for lane in 0..LANES {
                 sums[lane] += root[lane];
@@ -89,8 +93,8 @@ pub(crate) fn add_root(
 /// Components of every row from the activations of the first tree and `root_sum`, the sum of the
 /// outputs of the added trees (channels x rows; empty if there are none).
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
-pub(crate) fn components(
-    spec: &SoftTreeSpec,
+pub(crate) fn components<L: TreeLayout>(
+    spec: &SoftTreeSpec<L>,
     activations: Activations<'_>,
     root_sum: &[f32],
     scratch: &mut ForwardScratch,
@@ -111,21 +115,21 @@ pub(crate) fn components(
 /// Offset for the next added tree: the log weights of all components, then their channels (rows
 /// contiguous).
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
-pub(crate) fn offset(
-    spec: &SoftTreeSpec,
+pub(crate) fn offset<L: TreeLayout>(
+    spec: &SoftTreeSpec<L>,
     activations: Activations<'_>,
     root_sum: &[f32],
     scratch: &mut ForwardScratch,
     out: &mut [f32],
 ) {
     let layout = &spec.stack.first;
-    let (n_components, n_channels) = (layout.n_components(), layout.n_channels);
+    let (n_components, n_channels) = (layout.n_components(), layout.n_channels());
     let n_rows = activations.n_rows;
     for start in (0..n_rows).step_by(LANES) {
         descend(layout, spec.beta, activations, start, scratch);
         add_root_sum(spec, n_rows, start, root_sum, scratch);
         for component in 0..n_components {
-            let node = n_components - 1 + component;
+            let node = layout.component_root(component);
             let reach = scratch.reach[node];
             let log_reach = &mut out[component * n_rows + start..][..LANES];
             for lane in 0..LANES {
@@ -142,8 +146,8 @@ pub(crate) fn offset(
 
 /// Adds the sum of the outputs of the added trees to the channels of every component.
 #[inline(always)]
-fn add_root_sum(
-    spec: &SoftTreeSpec,
+fn add_root_sum<L: TreeLayout>(
+    spec: &SoftTreeSpec<L>,
     n_rows: usize,
     start: usize,
     root_sum: &[f32],
@@ -152,8 +156,10 @@ fn add_root_sum(
     if root_sum.is_empty() {
         return;
     }
-    let (n_components, n_channels) = (spec.stack.first.n_components(), spec.stack.first.n_channels);
-    for node in n_components - 1..2 * n_components - 1 {
+    let layout = &spec.stack.first;
+    let n_channels = layout.n_channels();
+    for component in 0..layout.n_components() {
+        let node = layout.component_root(component);
         for channel in 0..n_channels {
             let sum = lanes_at(root_sum, channel * n_rows + start);
             let value = &mut scratch.blended[node * n_channels + channel];
@@ -166,8 +172,8 @@ fn add_root_sum(
 
 /// Gates, path probabilities above the mixing level, and channels blended up to it.
 #[inline(always)]
-fn descend(
-    layout: &Layout,
+fn descend<L: TreeLayout>(
+    layout: &L,
     beta: f64,
     activations: Activations<'_>,
     start: usize,
@@ -175,7 +181,7 @@ fn descend(
 ) {
     let Activations { values, n_rows } = activations;
     let beta = beta as f32;
-    let first = layout.n_components() - 1;
+    let n_mixing = layout.n_mixing_gates();
     scratch.reach[0] = Lanes::of(1.0);
     for node in 0..layout.n_gates() {
         let a = lanes_at(values, node * n_rows + start);
@@ -184,7 +190,7 @@ fn descend(
             g[lane] = sigmoid(beta * a[lane]);
         }
         scratch.gates[node] = g;
-        if node >= first {
+        if node >= n_mixing {
             continue;
         }
         let up = scratch.reach[node];
@@ -193,23 +199,25 @@ fn descend(
             right[lane] = up[lane] * g[lane];
             left[lane] = up[lane] - right[lane];
         }
-        scratch.reach[2 * node + 1] = left;
-        scratch.reach[2 * node + 2] = right;
+        let [left_child, right_child] = layout.children(node);
+        scratch.reach[left_child] = left;
+        scratch.reach[right_child] = right;
     }
     let leaves = |activation| lanes_at(values, activation * n_rows + start);
     blend_up(layout, leaves, &scratch.gates, &mut scratch.blended);
 }
 
 #[inline(always)]
-fn write_normals(
-    spec: &SoftTreeSpec,
+fn write_normals<L: TreeLayout>(
+    spec: &SoftTreeSpec<L>,
     start: usize,
     scratch: &ForwardScratch,
     out: &mut Components<'_>,
 ) {
-    let (n_components, n_channels) = (spec.stack.first.n_components(), spec.stack.first.n_channels);
+    let layout = &spec.stack.first;
+    let (n_components, n_channels) = (layout.n_components(), layout.n_channels());
     for component in 0..n_components {
-        let node = n_components - 1 + component;
+        let node = layout.component_root(component);
         let at = component * out.stride + start;
         // with known noise there may be no scale channel; `raw` is then the mean and is not used
         let channels = &scratch.blended[node * n_channels..(node + 1) * n_channels];
@@ -235,37 +243,26 @@ fn widen(values: Lanes<f32>) -> [f64; LANES] {
 
 /// Class probabilities: the reach-weighted softmax of each component.
 #[inline(always)]
-fn write_classes(
-    spec: &SoftTreeSpec,
+fn write_classes<L: TreeLayout>(
+    spec: &SoftTreeSpec<L>,
     start: usize,
-    scratch: &ForwardScratch,
+    scratch: &mut ForwardScratch,
     out: &mut Components<'_>,
 ) {
-    let (n_components, n_classes) = (spec.stack.first.n_components(), spec.stack.first.n_channels);
+    let layout = &spec.stack.first;
+    let (n_components, n_classes) = (layout.n_components(), layout.n_channels());
     for class in 0..n_classes {
         out.weight[class * out.stride + start..][..LANES].fill(0.0);
     }
     for component in 0..n_components {
-        let node = n_components - 1 + component;
+        let node = layout.component_root(component);
         let logits = &scratch.blended[node * n_classes..(node + 1) * n_classes];
-        let mut max_logit = logits[0];
-        for class in logits {
-            for lane in 0..LANES {
-                max_logit[lane] = max_logit[lane].largest(class[lane]);
-            }
-        }
-        let mut sum = Lanes::of(0.0);
-        for class in logits {
-            for lane in 0..LANES {
-                sum[lane] += Real::exp(class[lane] - max_logit[lane]);
-            }
-        }
-        for (class, logit) in logits.iter().enumerate() {
+        let (_, sum) = exponentials(logits, &mut scratch.classes);
+        let factor = both(scratch.reach[node], sum, |reach, sum| reach / sum);
+        for (class, exponential) in scratch.classes.iter().enumerate() {
             let out = &mut out.weight[class * out.stride + start..][..LANES];
             for lane in 0..LANES {
-                let probability = scratch.reach[node][lane] / sum[lane]
-                    * Real::exp(logit[lane] - max_logit[lane]);
-                out[lane] += f64::from(probability);
+                out[lane] += f64::from(factor[lane] * exponential[lane]);
             }
         }
     }

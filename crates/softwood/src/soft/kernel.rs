@@ -17,20 +17,21 @@
 
 use multiversion::multiversion;
 
+use crate::likelihood::TargetDensity;
+use crate::likelihood::soft::SoftLikelihood;
 use crate::numerics::real::{LANES, Lanes, Real, both, gate, sigmoid};
 use crate::soft::additive::AdditiveLayout;
 use crate::soft::blend::{blend_up, lanes_at};
-use crate::soft::layout::Layout;
-use crate::soft::likelihood::SoftLikelihood;
+use crate::soft::layout::{Layout, TreeLayout};
 
 /// Floor of path probabilities: it keeps their products with gradients out of the subnormal range.
 const MIN_REACH: f64 = 1e-12;
 
 /// A sum of soft trees without its weights: layout, likelihood and gate temperature.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SoftTreeSpec {
+pub(crate) struct SoftTreeSpec<L = Layout> {
     /// Layout of the trees.
-    pub(crate) stack: AdditiveLayout,
+    pub(crate) stack: AdditiveLayout<L>,
     pub(crate) likelihood: SoftLikelihood,
     /// Inverse temperature of the gates.
     pub(crate) beta: f64,
@@ -45,7 +46,7 @@ pub(crate) struct Scratch<T> {
     root_sum: Vec<Lanes<T>>,
     /// Gradient of each component's log density, component-major.
     gradient: Vec<Lanes<T>>,
-    /// Responsibilities and their subtree sums, by heap node.
+    /// Responsibilities and their subtree sums, by node.
     responsibilities: Vec<Lanes<T>>,
     /// Largest log joint density of a component, and sum of the densities relative to it. They are
     /// fields because the compiler does not vectorise a loop that carries them in a local array.
@@ -58,34 +59,34 @@ pub(crate) struct Scratch<T> {
 struct TreeScratch<T> {
     /// Probability of going right at every gate.
     gates: Vec<Lanes<T>>,
-    /// Path probability by heap node: its logarithm above the mixing level, itself below.
+    /// Path probability by node: its logarithm above the mixing level, itself below.
     reach: Vec<Lanes<T>>,
     /// Blended channels, node-major: `node * n_channels + channel`.
     blended: Vec<Lanes<T>>,
 }
 
 impl<T: Real> TreeScratch<T> {
-    fn new(layout: &Layout) -> Self {
-        let n_nodes = 2 * layout.n_leaves() - 1;
+    fn new<L: TreeLayout>(layout: &L) -> Self {
+        let n_nodes = layout.n_nodes();
         let zeros = |len: usize| vec![Lanes::of(T::ZERO); len];
         Self {
             gates: zeros(layout.n_gates()),
             reach: zeros(n_nodes),
-            blended: zeros(n_nodes * layout.n_channels),
+            blended: zeros(n_nodes * layout.n_channels()),
         }
     }
 }
 
 impl<T: Real> Scratch<T> {
-    pub(crate) fn new(stack: &AdditiveLayout) -> Self {
+    pub(crate) fn new<L: TreeLayout>(stack: &AdditiveLayout<L>) -> Self {
         let zeros = |len: usize| vec![Lanes::of(T::ZERO); len];
         let first = &stack.first;
         Self {
             first: TreeScratch::new(first),
             added: vec![TreeScratch::new(&stack.added); stack.n_added],
-            root_sum: zeros(first.n_channels),
-            gradient: zeros(first.n_components() * first.n_channels),
-            responsibilities: zeros(2 * first.n_components() - 1),
+            root_sum: zeros(first.n_channels()),
+            gradient: zeros(first.n_components() * first.n_channels()),
+            responsibilities: zeros(first.n_nodes()),
             max_joint: Lanes::of(T::ZERO),
             sum: Lanes::of(T::ZERO),
         }
@@ -107,8 +108,8 @@ pub(crate) struct BlockRows<'a, T> {
 
 /// [`gradient`] in single precision, compiled for several SIMD instruction sets.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
-pub(crate) fn gradient_f32(
-    spec: &SoftTreeSpec,
+pub(crate) fn gradient_f32<L: TreeLayout>(
+    spec: &SoftTreeSpec<L>,
     rows: &mut BlockRows<'_, f32>,
     scratch: &mut Scratch<f32>,
 ) {
@@ -118,8 +119,8 @@ pub(crate) fn gradient_f32(
 /// Replaces activations by weighted gradients of the log-likelihood, and writes the log-likelihood
 /// of each row.
 #[inline(always)]
-pub(crate) fn gradient<T: Real>(
-    spec: &SoftTreeSpec,
+pub(crate) fn gradient<T: Real, L: TreeLayout>(
+    spec: &SoftTreeSpec<L>,
     rows: &mut BlockRows<'_, T>,
     scratch: &mut Scratch<T>,
 ) {
@@ -165,8 +166,8 @@ impl<T: Real> BlockView<'_, T> {
 }
 
 #[inline(always)]
-fn chunk_gradient<T: Real>(
-    spec: &SoftTreeSpec,
+fn chunk_gradient<T: Real, L: TreeLayout>(
+    spec: &SoftTreeSpec<L>,
     view: &mut BlockView<'_, T>,
     offset: &[T],
     target: &Lanes<T>,
@@ -221,16 +222,16 @@ fn chunk_gradient<T: Real>(
 
 /// Reads the components from the offset instead of computing them.
 #[inline(always)]
-fn load_offset<T: Real>(
-    layout: &Layout,
+fn load_offset<T: Real, L: TreeLayout>(
+    layout: &L,
     offset: &[T],
     view: &BlockView<'_, T>,
     tree: &mut TreeScratch<T>,
 ) {
-    let (n_components, n_channels) = (layout.n_components(), layout.n_channels);
+    let (n_components, n_channels) = (layout.n_components(), layout.n_channels());
     let value = |at: usize| lanes_at(offset, at * view.n_rows + view.start);
     for component in 0..n_components {
-        let node = n_components - 1 + component;
+        let node = layout.component_root(component);
         tree.reach[node] = value(component);
         for channel in 0..n_channels {
             tree.blended[node * n_channels + channel] =
@@ -241,11 +242,11 @@ fn load_offset<T: Real>(
 
 /// Adds the sum of the roots of the added trees to the channels of every component.
 #[inline(always)]
-fn add_root_sum<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
-    let (n_components, n_channels) = (layout.n_components(), layout.n_channels);
-    let from = (n_components - 1) * n_channels;
-    let channels = &mut scratch.first.blended[from..from + n_components * n_channels];
-    for channels in channels.chunks_exact_mut(n_channels) {
+fn add_root_sum<T: Real, L: TreeLayout>(layout: &L, scratch: &mut Scratch<T>) {
+    let n_channels = layout.n_channels();
+    for component in 0..layout.n_components() {
+        let node = layout.component_root(component);
+        let channels = &mut scratch.first.blended[node * n_channels..(node + 1) * n_channels];
         for (channel, root_sum) in channels.iter_mut().zip(&scratch.root_sum) {
             *channel = both(*channel, *root_sum, |a, b| a + b);
         }
@@ -254,11 +255,10 @@ fn add_root_sum<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
 
 /// Multiplies the gradients of the components by their responsibilities.
 #[inline(always)]
-fn weight_gradients<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
-    let n_channels = layout.n_channels;
-    let first = layout.n_components() - 1;
-    for component in 0..=first {
-        let responsibility = scratch.responsibilities[first + component];
+fn weight_gradients<T: Real, L: TreeLayout>(layout: &L, scratch: &mut Scratch<T>) {
+    let n_channels = layout.n_channels();
+    for component in 0..layout.n_components() {
+        let responsibility = scratch.responsibilities[layout.component_root(component)];
         for partial in &mut scratch.gradient[component * n_channels..(component + 1) * n_channels] {
             *partial = both(*partial, responsibility, |partial, responsibility| {
                 partial * responsibility
@@ -269,9 +269,9 @@ fn weight_gradients<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
 
 /// Sums the weighted gradients over components, into `root_sum`.
 #[inline(always)]
-fn sum_gradients<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
+fn sum_gradients<T: Real, L: TreeLayout>(layout: &L, scratch: &mut Scratch<T>) {
     scratch.root_sum.fill(Lanes::of(T::ZERO));
-    for gradient in scratch.gradient.chunks_exact(layout.n_channels) {
+    for gradient in scratch.gradient.chunks_exact(layout.n_channels()) {
         for (sum, partial) in scratch.root_sum.iter_mut().zip(gradient) {
             *sum = both(*sum, *partial, |sum, partial| sum + partial);
         }
@@ -280,8 +280,13 @@ fn sum_gradients<T: Real>(layout: &Layout, scratch: &mut Scratch<T>) {
 
 /// Gates and path probabilities, from the root down.
 #[inline(always)]
-fn descend<T: Real>(layout: &Layout, beta: T, view: &BlockView<'_, T>, tree: &mut TreeScratch<T>) {
-    let n_mixing = layout.n_components() - 1;
+fn descend<T: Real, L: TreeLayout>(
+    layout: &L,
+    beta: T,
+    view: &BlockView<'_, T>,
+    tree: &mut TreeScratch<T>,
+) {
+    let n_mixing = layout.n_mixing_gates();
     tree.reach[0] = Lanes::of(T::ZERO);
     for node in 0..n_mixing {
         let a = view.get(node);
@@ -294,13 +299,13 @@ fn descend<T: Real>(layout: &Layout, beta: T, view: &BlockView<'_, T>, tree: &mu
             right[lane] = up[lane] - below;
         }
         tree.gates[node] = g;
-        tree.reach[2 * node + 1] = left;
-        tree.reach[2 * node + 2] = right;
+        let [left_child, right_child] = layout.children(node);
+        tree.reach[left_child] = left;
+        tree.reach[right_child] = right;
     }
     for node in n_mixing..layout.n_gates() {
         let a = view.get(node);
-        let is_component_root = node < 2 * n_mixing + 1;
-        let up = if is_component_root {
+        let up = if layout.is_component_root(node) {
             Lanes::of(T::ONE)
         } else {
             tree.reach[node]
@@ -313,39 +318,40 @@ fn descend<T: Real>(layout: &Layout, beta: T, view: &BlockView<'_, T>, tree: &mu
             left[lane] = (up[lane] - up[lane] * value).largest(T::of(MIN_REACH));
         }
         tree.gates[node] = g;
-        tree.reach[2 * node + 1] = left;
-        tree.reach[2 * node + 2] = right;
+        let [left_child, right_child] = layout.children(node);
+        tree.reach[left_child] = left;
+        tree.reach[right_child] = right;
     }
 }
 
 /// Densities of the components, their log-sum-exp, and weighted responsibilities.
 #[inline(always)]
-fn components<T: Real>(
-    spec: &SoftTreeSpec,
+fn components<T: Real, L: TreeLayout>(
+    spec: &SoftTreeSpec<L>,
     target: &Lanes<T>,
     weight: &Lanes<T>,
     scratch: &mut Scratch<T>,
 ) -> Lanes<T> {
-    let n_channels = spec.stack.first.n_channels;
-    let first = spec.stack.first.n_components() - 1;
-    let last = 2 * first + 1;
+    let layout = &spec.stack.first;
+    let (n_components, n_channels) = (layout.n_components(), layout.n_channels());
     scratch.max_joint = Lanes::of(T::of(-1e30));
-    for node in first..last {
+    for component in 0..n_components {
+        let node = layout.component_root(component);
         let z = &scratch.first.blended[node * n_channels..(node + 1) * n_channels];
-        let gradient =
-            &mut scratch.gradient[(node - first) * n_channels..(node - first + 1) * n_channels];
+        let gradient = &mut scratch.gradient[component * n_channels..(component + 1) * n_channels];
         let density = spec.likelihood.log_density(z, target, gradient);
         let joint = both(density, scratch.first.reach[node], |f, reach| f + reach);
         scratch.responsibilities[node] = joint;
         scratch.max_joint = both(scratch.max_joint, joint, Real::largest);
     }
-    if first == 0 {
+    if n_components == 1 {
         let scores = scratch.responsibilities[0];
         scratch.responsibilities[0] = *weight;
         return scores;
     }
     scratch.sum = Lanes::of(T::ZERO);
-    for node in first..last {
+    for component in 0..n_components {
+        let node = layout.component_root(component);
         let relative = both(scratch.responsibilities[node], scratch.max_joint, |a, b| {
             (a - b).exp()
         });
@@ -353,7 +359,8 @@ fn components<T: Real>(
         scratch.sum = both(scratch.sum, relative, |a, b| a + b);
     }
     let factor = both(*weight, scratch.sum, |weight, sum| weight / sum);
-    for node in first..last {
+    for component in 0..n_components {
+        let node = layout.component_root(component);
         scratch.responsibilities[node] = both(
             scratch.responsibilities[node],
             factor,
@@ -365,17 +372,16 @@ fn components<T: Real>(
 
 /// Gradients of the gates above the mixing level, which choose a component.
 #[inline(always)]
-fn mixing_gates<T: Real>(
-    layout: &Layout,
+fn mixing_gates<T: Real, L: TreeLayout>(
+    layout: &L,
     beta: T,
     view: &mut BlockView<'_, T>,
     scratch: &mut Scratch<T>,
 ) {
-    for node in (0..layout.n_components() - 1).rev() {
-        let (left, right) = (
-            scratch.responsibilities[2 * node + 1],
-            scratch.responsibilities[2 * node + 2],
-        );
+    for node in (0..layout.n_mixing_gates()).rev() {
+        let [left, right] = layout
+            .children(node)
+            .map(|child| scratch.responsibilities[child]);
         let sum = both(left, right, |left, right| left + right);
         let part = both(scratch.first.gates[node], sum, |g, sum| g * sum);
         let out = both(right, part, |right, part| beta * (right - part));
@@ -387,42 +393,41 @@ fn mixing_gates<T: Real>(
 /// Gradients of the gates below the mixing level and of the leaves, from the weighted gradients of
 /// the components (component-major).
 #[inline(always)]
-fn blending_gates<T: Real>(
-    layout: &Layout,
+fn blending_gates<T: Real, L: TreeLayout>(
+    layout: &L,
     beta: T,
     view: &mut BlockView<'_, T>,
     tree: &TreeScratch<T>,
     gradient: &[Lanes<T>],
 ) {
-    let (n_gates, n_leaves, n_channels) = (layout.n_gates(), layout.n_leaves(), layout.n_channels);
-    for level in layout.mixing_levels..layout.depth {
-        let below = level - layout.mixing_levels;
-        for node in (1 << level) - 1..(2 << level) - 1 {
-            let component = (node + 1 - (1 << level)) >> below;
-            let mut derivative = Lanes::of(T::ZERO);
-            for channel in 0..n_channels {
-                let partial = gradient[component * n_channels + channel];
-                let left = tree.blended[(2 * node + 1) * n_channels + channel];
-                let right = tree.blended[(2 * node + 2) * n_channels + channel];
-                let difference = both(right, left, |right, left| right - left);
-                for lane in 0..LANES {
-                    derivative[lane] = partial[lane].fma(difference[lane], derivative[lane]);
-                }
-            }
-            let (g, right) = (tree.gates[node], tree.reach[2 * node + 2]);
+    let (n_gates, n_leaves, n_channels) =
+        (layout.n_gates(), layout.n_leaves(), layout.n_channels());
+    for node in layout.n_mixing_gates()..n_gates {
+        let component = layout.component_of(node);
+        let [left_child, right_child] = layout.children(node);
+        let mut derivative = Lanes::of(T::ZERO);
+        for channel in 0..n_channels {
+            let partial = gradient[component * n_channels + channel];
+            let left = tree.blended[left_child * n_channels + channel];
+            let right = tree.blended[right_child * n_channels + channel];
+            let difference = both(right, left, |right, left| right - left);
             for lane in 0..LANES {
-                derivative[lane] = beta * derivative[lane] * right[lane] * (T::ONE - g[lane]);
+                derivative[lane] = partial[lane].fma(difference[lane], derivative[lane]);
             }
-            view.set(node, &derivative);
         }
+        let (g, right) = (tree.gates[node], tree.reach[right_child]);
+        for lane in 0..LANES {
+            derivative[lane] = beta * derivative[lane] * right[lane] * (T::ONE - g[lane]);
+        }
+        view.set(node, &derivative);
     }
-    let below = layout.depth - layout.mixing_levels;
     for leaf in 0..n_leaves {
-        let component = leaf >> below;
-        let reach = if below == 0 {
+        let node = n_gates + leaf;
+        let component = layout.component_of(node);
+        let reach = if layout.is_component_root(node) {
             Lanes::of(T::ONE)
         } else {
-            tree.reach[n_gates + leaf]
+            tree.reach[node]
         };
         for channel in 0..n_channels {
             let partial = gradient[component * n_channels + channel];

@@ -4,7 +4,7 @@
 use multiversion::multiversion;
 
 use crate::numerics::real::{LANES, Lanes, both};
-use crate::soft::layout::Layout;
+use crate::soft::layout::{Layout, TreeLayout};
 
 /// Rows of weights in one tile: enough independent sums to hide the latency of an addition.
 const TILE: usize = 8;
@@ -12,14 +12,14 @@ const TILE: usize = 8;
 /// The weights of several draws. Each draw holds the rows of its matrix product in tiles
 /// (`tile x input x row of the tile`, the last tile padded with zeros), then its constant leaves.
 #[derive(Debug, Clone)]
-pub(crate) struct PackedWeights {
-    layout: Layout,
+pub(crate) struct PackedWeights<L = Layout> {
+    layout: L,
     values: Vec<f32>,
 }
 
-impl PackedWeights {
+impl<L: TreeLayout> PackedWeights<L> {
     /// Packs draws that are stored one after the other, `n_weights` values each.
-    pub(crate) fn new(layout: Layout, draws: &[f32]) -> Self {
+    pub(crate) fn new(layout: L, draws: &[f32]) -> Self {
         let size = draw_size(&layout);
         let width = layout.width();
         let n_draws = draws.len() / layout.n_weights();
@@ -38,7 +38,7 @@ impl PackedWeights {
     }
 
     /// Layout of the tree.
-    pub(crate) fn layout(&self) -> &Layout {
+    pub(crate) fn layout(&self) -> &L {
         &self.layout
     }
 
@@ -68,7 +68,7 @@ impl PackedWeights {
 }
 
 /// Length of a packed draw.
-fn draw_size(layout: &Layout) -> usize {
+fn draw_size<L: TreeLayout>(layout: &L) -> usize {
     let n_products = layout.n_products();
     layout.n_weights() + (n_products.next_multiple_of(TILE) - n_products) * layout.width()
 }

@@ -4,6 +4,7 @@
 use crate::numerics::gemm::{Matrix, product, product_transposed};
 use crate::numerics::real::{LANES, Real};
 use crate::soft::kernel::{BlockRows, Scratch, SoftTreeSpec, gradient, gradient_f32};
+use crate::soft::layout::TreeLayout;
 
 /// Encoded rows: `inputs` is `n_rows x width` with a last column of ones. `n_rows` is a multiple of
 /// [`LANES`]; padding rows have weight 0.
@@ -27,7 +28,11 @@ pub(crate) struct Workspace<T> {
 
 impl<T: Real> Workspace<T> {
     /// A workspace for `max_rows` rows and `n_draws` draws.
-    pub(crate) fn new(spec: &SoftTreeSpec, max_rows: usize, n_draws: usize) -> Self {
+    pub(crate) fn new<L: TreeLayout>(
+        spec: &SoftTreeSpec<L>,
+        max_rows: usize,
+        n_draws: usize,
+    ) -> Self {
         let rows = max_rows.next_multiple_of(LANES);
         Self {
             activations: vec![T::ZERO; n_draws * spec.stack.n_activations() * rows],
@@ -40,17 +45,29 @@ impl<T: Real> Workspace<T> {
 /// Number types that the gradient can be computed in.
 pub(crate) trait Kernel: Real {
     /// Replaces activations by gradients, see [`gradient`].
-    fn fused(spec: &SoftTreeSpec, rows: &mut BlockRows<'_, Self>, scratch: &mut Scratch<Self>);
+    fn fused<L: TreeLayout>(
+        spec: &SoftTreeSpec<L>,
+        rows: &mut BlockRows<'_, Self>,
+        scratch: &mut Scratch<Self>,
+    );
 }
 
 impl Kernel for f32 {
-    fn fused(spec: &SoftTreeSpec, rows: &mut BlockRows<'_, f32>, scratch: &mut Scratch<f32>) {
+    fn fused<L: TreeLayout>(
+        spec: &SoftTreeSpec<L>,
+        rows: &mut BlockRows<'_, f32>,
+        scratch: &mut Scratch<f32>,
+    ) {
         gradient_f32(spec, rows, scratch);
     }
 }
 
 impl Kernel for f64 {
-    fn fused(spec: &SoftTreeSpec, rows: &mut BlockRows<'_, f64>, scratch: &mut Scratch<f64>) {
+    fn fused<L: TreeLayout>(
+        spec: &SoftTreeSpec<L>,
+        rows: &mut BlockRows<'_, f64>,
+        scratch: &mut Scratch<f64>,
+    ) {
         gradient(spec, rows, scratch);
     }
 }
@@ -58,8 +75,8 @@ impl Kernel for f64 {
 /// Weighted log-likelihood of the batch, summed over draws. Writes the gradient of each draw.
 ///
 /// `weights` and `gradients` hold the draws one after the other, `n_weights` values each.
-pub(crate) fn log_likelihood<T: Kernel>(
-    spec: &SoftTreeSpec,
+pub(crate) fn log_likelihood<T: Kernel, L: TreeLayout>(
+    spec: &SoftTreeSpec<L>,
     batch: &Batch<'_, T>,
     weights: &[T],
     gradients: &mut [T],
@@ -86,8 +103,8 @@ pub(crate) fn log_likelihood<T: Kernel>(
 }
 
 /// Writes the log-likelihood of each row under each draw to `workspace.scores`.
-pub(crate) fn row_scores<T: Kernel>(
-    spec: &SoftTreeSpec,
+pub(crate) fn row_scores<T: Kernel, L: TreeLayout>(
+    spec: &SoftTreeSpec<L>,
     batch: &Batch<'_, T>,
     weights: &[T],
     workspace: &mut Workspace<T>,
@@ -116,7 +133,12 @@ pub(crate) fn row_scores<T: Kernel>(
 
 /// Activations of every draw: `n_activations x n_rows` each. With linear leaves one product
 /// computes those of all draws and trees.
-fn activate<T: Real>(spec: &SoftTreeSpec, inputs: Matrix<'_, T>, weights: &[T], out: &mut [T]) {
+fn activate<T: Real, L: TreeLayout>(
+    spec: &SoftTreeSpec<L>,
+    inputs: Matrix<'_, T>,
+    weights: &[T],
+    out: &mut [T],
+) {
     let stack = &spec.stack;
     let n_rows = inputs.rows();
     let width = stack.width();
@@ -145,8 +167,8 @@ fn activate<T: Real>(spec: &SoftTreeSpec, inputs: Matrix<'_, T>, weights: &[T], 
 }
 
 /// Gradients of the weights from gradients of the activations.
-fn weight_gradients<T: Real>(
-    spec: &SoftTreeSpec,
+fn weight_gradients<T: Real, L: TreeLayout>(
+    spec: &SoftTreeSpec<L>,
     inputs: Matrix<'_, T>,
     activations: &[T],
     gradients: &mut [T],
@@ -185,10 +207,10 @@ fn weight_gradients<T: Real>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::likelihood::soft::SoftLikelihood;
     use crate::rng::{Key, uniform};
     use crate::soft::additive::AdditiveLayout;
     use crate::soft::layout::Layout;
-    use crate::soft::likelihood::SoftLikelihood;
     use softwood_testkit::{central_difference, close};
 
     fn check(stack: AdditiveLayout, likelihood: SoftLikelihood, beta: f64) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::data::dataset::Dataset;
 use crate::data::encoding::{Encoder, Encoding};
 use crate::data::target::{Target, TargetStandard, TargetUnits};
-use crate::soft::likelihood::SoftLikelihood;
+use crate::likelihood::soft::SoftLikelihood;
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 
 /// Encoded rows: inputs `n_rows x width` with a last column of ones.

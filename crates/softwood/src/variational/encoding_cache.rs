@@ -79,7 +79,7 @@ mod tests {
     use crate::data::schema::{Schema, Task};
     use crate::data::table::Table;
     use crate::data::target::{Target, TargetUnits};
-    use crate::soft::likelihood::SoftLikelihood;
+    use crate::likelihood::soft::SoftLikelihood;
     use crate::variational::encoded_rows::TargetScale;
 
     #[test]

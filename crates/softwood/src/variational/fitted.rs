@@ -9,13 +9,13 @@ use crate::data::table::Rows;
 use crate::data::unseen::{UnseenCell, UnseenSubstitutes};
 use crate::error::{Error, Result};
 use crate::inference::lowrank_gaussian::{LowRank, draw_block};
+use crate::likelihood::soft::SoftLikelihood;
 use crate::predictive::block::{Block, LANES};
 use crate::rng::Key;
 use crate::soft::additive::AdditiveLayout;
 use crate::soft::forward::{Activations, Components, ForwardScratch, add_root, components};
 use crate::soft::kernel::SoftTreeSpec;
-use crate::soft::layout::Layout;
-use crate::soft::likelihood::SoftLikelihood;
+use crate::soft::layout::{Layout, TreeLayout};
 use crate::soft::packed::{PackedWeights, transpose};
 use crate::store::record::{Array, Record};
 use crate::variational::streams::posterior_draws as streams;
@@ -84,7 +84,7 @@ impl FittedTrees {
             let of_tree: Vec<f32> = draws
                 .flat_map(|draw| draw[range.clone()].iter().copied())
                 .collect();
-            PackedWeights::new(layout, &of_tree)
+            PackedWeights::new(*layout, &of_tree)
         });
         Self {
             draws: draws.collect(),
@@ -109,7 +109,7 @@ impl FittedTrees {
         let stack = &self.spec.stack;
         let inputs = transpose(&self.encoder.encode(rows), stack.width());
         let n_rows = rows.len().next_multiple_of(LANES);
-        let widest = stack.trees().map(|layout| layout.n_activations()).max();
+        let widest = stack.trees().map(Layout::n_activations).max();
         let mut values = vec![0.0; widest.unwrap_or(0) * n_rows];
         let mut root_sum = vec![0.0; stack.first.n_channels * n_rows];
         let mut scratch = ForwardScratch::new(&stack.first);

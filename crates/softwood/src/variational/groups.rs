@@ -1,9 +1,10 @@
 //! Assignment of the weights of a sum of soft trees to groups that share a prior variance.
 
 use crate::inference::prior::Groups;
+use crate::likelihood::TargetDensity;
+use crate::likelihood::soft::SoftLikelihood;
 use crate::soft::additive::AdditiveLayout;
-use crate::soft::layout::Layout;
-use crate::soft::likelihood::SoftLikelihood;
+use crate::soft::layout::{Layout, TreeLayout};
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::options::Prior;
 
@@ -22,7 +23,7 @@ pub(crate) fn groups(
     let n_groups = (1 + stack.first.n_channels) * stack.width();
     for (tree, (layout, range)) in stack.ranges().enumerate() {
         let by_input = config.prior == Prior::Ard;
-        group_tree(&layout, likelihood, by_input, &mut of_weight[range.clone()]);
+        group_tree(layout, likelihood, by_input, &mut of_weight[range.clone()]);
         for group in &mut of_weight[range] {
             *group += (tree * n_groups) as u32;
         }
@@ -49,11 +50,7 @@ fn group_tree(layout: &Layout, likelihood: SoftLikelihood, by_input: bool, of_we
     }
     for channel in 0..layout.n_channels {
         // mean and scale have different roles; all logits have one role
-        let role = if likelihood == SoftLikelihood::Categorical {
-            1
-        } else {
-            1 + channel
-        };
+        let role = 1 + likelihood.output_names().role(channel);
         for leaf in 0..layout.n_leaves() {
             let range = layout.leaf(channel, leaf);
             let first_input = width - range.len();

@@ -1,11 +1,11 @@
 //! Initial weights of a soft tree: gates from a greedy hard tree, leaves from ridge regressions
 //! that are shrunk towards the regression on all rows.
 
+use crate::likelihood::soft::SoftLikelihood;
 use crate::numerics::cholesky;
 use crate::numerics::real::inverse_softplus;
 use crate::rng::{Key, shuffle, uniform};
-use crate::soft::layout::Layout;
-use crate::soft::likelihood::SoftLikelihood;
+use crate::soft::layout::{Layout, TreeLayout};
 use crate::trees::dense::best_split::DenseSample;
 use crate::trees::dense::complete_tree::{CompleteTree, complete};
 use crate::variational::encoded_rows::EncodedRows;

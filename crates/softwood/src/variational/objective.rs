@@ -5,9 +5,11 @@ use std::ops::Range;
 
 use crate::inference::lowrank_gaussian::{INITIAL_SD, LossScale, LowRank};
 use crate::inference::objective::{Objective, ValidationScores};
+use crate::likelihood::soft::SoftLikelihood;
+use crate::numerics::normal::HALF_LN_TAU;
 use crate::numerics::real::{LANES, inverse_softplus};
 use crate::soft::kernel::SoftTreeSpec;
-use crate::soft::likelihood::{HALF_LN_TWO_PI, SoftLikelihood};
+use crate::soft::layout::TreeLayout;
 use crate::soft::tree::{Workspace, log_likelihood};
 use crate::variational::config::NoiseSpec;
 use crate::variational::encoded_rows::EncodedRows;
@@ -174,7 +176,7 @@ impl Objective for SoftTreeObjective<'_> {
             (self.homoscedastic_noise, self.spec.likelihood)
         {
             let total_weight = self.train.total_weight;
-            let log_normaliser = total_weight * (sd.ln() + HALF_LN_TWO_PI);
+            let log_normaliser = total_weight * (sd.ln() + HALF_LN_TAU);
             let sum_of_squares = -2.0 * sd * sd * (log_likelihood + log_normaliser);
             let sd = noise.sd(total_weight, sum_of_squares.max(0.0));
             self.spec.likelihood = SoftLikelihood::KnownNoise { sd };

@@ -11,10 +11,11 @@ const LAYERS: &[&[&str]] = &[
     &["numerics"],
     &["data", "store"],
     &["predictive", "likelihood", "score"],
+    // variational training names no tree
+    &["inference"],
     &["trees"],
     &["boosting"],
     &["soft"],
-    &["inference"],
     &["explain::tree_export"],
     &["observer", "model", "fit", "distribution"],
     &["variational"],
@@ -220,6 +221,8 @@ fn wrong_imports_are_found() {
     assert!(problem(&path("models::vst::train"), &path("models::vst::Vst")).is_none());
     assert!(problem(&path("models::registry"), &path("models::vst::Vst")).is_none());
     assert!(problem(&path("evaluate::run"), &path("score::prr")).is_none());
+    assert!(problem(&path("inference::train"), &path("soft::layout")).is_some());
+    assert!(problem(&path("inference::train"), &path("observer::Observer")).is_some());
     let found = crate_paths(
         "use crate::data::table::{Table};\n// crate::no::such\nlet x = crate::rng::Key(1);",
     );

@@ -6,6 +6,7 @@ use crate::boosting::chain::Chain;
 use crate::boosting::inputs::{BoostingData, BoostingSettings};
 use crate::boosting::train_chain::{OnRound, TrainedChain, grow};
 use crate::error::{Error, Result};
+use crate::likelihood::OutputNames;
 use crate::likelihood::categorical::{Binary, MAX_SHOWN, Multiclass};
 use crate::likelihood::normal::Normal;
 use crate::likelihood::squared::Squared;
@@ -33,12 +34,22 @@ pub(super) enum BoostingLikelihood {
 const MAX_CLASSES: usize = 1000;
 
 impl BoostingLikelihood {
-    pub(super) fn n_outputs(self) -> usize {
+    /// Names of the raw outputs.
+    pub(super) fn output_names(self) -> OutputNames {
         match self {
-            Self::Normal { .. } => 2,
-            Self::Squared { .. } | Self::Binary => 1,
-            Self::Multiclass { classes } => classes,
+            Self::Normal { .. } => Normal::OUTPUT_NAMES,
+            Self::Squared { .. } => Squared::OUTPUT_NAMES,
+            Self::Binary => Binary::OUTPUT_NAMES,
+            Self::Multiclass { .. } => Multiclass::OUTPUT_NAMES,
         }
+    }
+
+    pub(super) fn n_outputs(self) -> usize {
+        let n_classes = match self {
+            Self::Multiclass { classes } => classes,
+            _ => 0,
+        };
+        self.output_names().n_outputs(n_classes)
     }
 
     /// Trains a chain with this likelihood, from a constant or from the chain `warm_start`.

@@ -16,6 +16,7 @@
 use crate::boosting::chain::Chain;
 use crate::boosting::langevin::Sampling;
 use crate::data::binning::binned::Binned;
+use crate::likelihood::OutputNames;
 use crate::model::{MemberReport, OutputSpread};
 use crate::models::boosting::config::{BoostingConfig, Members};
 use crate::models::boosting::likelihood::BoostingLikelihood;
@@ -152,7 +153,7 @@ impl MemberDiagnostics<'_> {
             1.0
         };
         OutputSpread {
-            name: output_name(class_names, output),
+            name: output_name(self.likelihood.output_names(), class_names, output),
             effective: effective.min(self.max_effective()),
             r_hat: chains.r_hat(),
             variance: unit * chains.variance(),
@@ -269,12 +270,13 @@ fn variance_ratio_quantile(n_draws: f64) -> f64 {
     (1.0 - unit - ALARM_QUANTILE * unit.sqrt()).max(0.0).powi(3)
 }
 
-fn output_name(class_names: Option<&[String]>, output: usize) -> String {
-    match (class_names, output) {
-        (None, 0) => "mean".to_owned(),
-        (None, _) => "log scale".to_owned(),
-        (Some([_, second]), _) => format!("logit of `{second}`"),
-        (Some(names), _) => format!("logit of `{}`", names[output]),
+/// Name of an output for users; a parameter of a class has the name of the class.
+fn output_name(names: OutputNames, class_names: Option<&[String]>, output: usize) -> String {
+    let name = names.name(output);
+    match class_names {
+        None => name.to_owned(),
+        Some([_, second]) => format!("{name} of `{second}`"),
+        Some(classes) => format!("{name} of `{}`", classes[output]),
     }
 }
 

@@ -9,10 +9,10 @@
 
 use crate::data::dataset::Dataset;
 use crate::data::target::{Target, TargetUnits};
+use crate::likelihood::soft::SoftLikelihood;
 use crate::numerics::logspace::log_sum_exp;
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
-use crate::soft::likelihood::SoftLikelihood;
 use crate::variational::fitted::FittedTrees;
 
 /// Maximum number of validation rows per fit.

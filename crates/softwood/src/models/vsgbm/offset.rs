@@ -1,9 +1,10 @@
 //! Output of the earlier trees, the offset of the next one, and residuals.
 
+use crate::likelihood::soft::SoftLikelihood;
 use crate::numerics::logspace::softmax;
 use crate::soft::forward::{Activations, ForwardScratch, add_root, offset};
 use crate::soft::kernel::SoftTreeSpec;
-use crate::soft::likelihood::SoftLikelihood;
+use crate::soft::layout::TreeLayout;
 use crate::soft::packed::{PackedWeights, transpose};
 use crate::variational::encoded_rows::EncodedRows;
 
@@ -16,10 +17,10 @@ pub(super) fn predict_offset(spec: &SoftTreeSpec, weights: &[f32], rows: &Encode
     let width = stack.width();
     let trees: Vec<PackedWeights> = stack
         .ranges()
-        .map(|(layout, range)| PackedWeights::new(layout, &weights[range]))
+        .map(|(layout, range)| PackedWeights::new(*layout, &weights[range]))
         .collect();
     let n_offset = stack.first.n_components() * (1 + stack.first.n_channels);
-    let widest = stack.trees().map(|layout| layout.n_activations()).max();
+    let widest = stack.trees().map(TreeLayout::n_activations).max();
     let mut values = vec![0.0; widest.unwrap_or(0) * ROWS];
     let mut root_sum = vec![0.0; stack.first.n_channels * ROWS];
     let mut block = vec![0.0; n_offset * ROWS];

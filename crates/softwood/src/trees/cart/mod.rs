@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use crate::data::binning::binned::Binned;
 use crate::error::{Error, Result};
 use crate::likelihood::OutputTerms;
+use crate::likelihood::squared::residual;
 use crate::par::Pool;
 use crate::rng::Key;
 use crate::stop::Stop;
@@ -261,12 +262,12 @@ fn grad_hess<const L: usize>(data: &CartData<'_>, weight: &[f32], root: &[f64]) 
         let mut grad_hess = [0.0; L];
         grad_hess[L - 1] = w;
         match data.kind {
-            CartTarget::Number => grad_hess[0] = w * (y - root[1] as f32),
-            CartTarget::Classes(..=2) => grad_hess[0] = w * (y - (root[1] / total) as f32),
+            CartTarget::Number => grad_hess[0] = w * residual(y, root[1] as f32),
+            CartTarget::Classes(..=2) => grad_hess[0] = w * residual(y, (root[1] / total) as f32),
             CartTarget::Classes(n) => {
                 for class in 0..n {
                     let indicator = f32::from(u8::from(y as usize == class));
-                    grad_hess[class] = w * (indicator - (root[class] / total) as f32);
+                    grad_hess[class] = w * residual(indicator, (root[class] / total) as f32);
                 }
             }
         }
