@@ -10,7 +10,7 @@ of each row and splits its uncertainty into two parts:
 from importlib.metadata import version as _version
 
 from softwood._base import load, ood
-from softwood._distribution import ClassificationDistribution, RegressionDistribution
+from softwood._distribution import ClassificationDistribution, Contrast, RegressionDistribution
 from softwood._estimators import (
     ForestClassifier,
     ForestRegressor,
@@ -28,6 +28,7 @@ from softwood._estimators import (
 
 __all__ = [
     "ClassificationDistribution",
+    "Contrast",
     "ForestClassifier",
     "ForestRegressor",
     "RegressionDistribution",
