@@ -10,6 +10,7 @@ of each row and splits its uncertainty into two parts:
 from importlib.metadata import version as _version
 
 from softwood._base import load, ood
+from softwood._callbacks import Checkpoint
 from softwood._distribution import ClassificationDistribution, Contrast, RegressionDistribution
 from softwood._estimators import (
     ForestClassifier,
@@ -25,10 +26,13 @@ from softwood._estimators import (
     VSTClassifier,
     VSTRegressor,
 )
+from softwood._native import Event
 
 __all__ = [
+    "Checkpoint",
     "ClassificationDistribution",
     "Contrast",
+    "Event",
     "ForestClassifier",
     "ForestRegressor",
     "RegressionDistribution",
