@@ -8,7 +8,7 @@ import numbers
 import os
 import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 RUN_PARAMETERS = ("random_state", "n_jobs", "verbose")
 """Parameters of the run; the other parameters belong to the family."""
+
+Array = NDArray[np.float64]
 
 MAX_REPEATS = 1000
 """Largest number of permutations of a column."""
@@ -480,18 +482,68 @@ class Regressor(RegressorMixin, Estimator):
 
     _task = "regression"
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict the mean of the predictive distribution of each row.
+    @overload
+    def predict(self, X: Any, *, return_std: Literal[False] = ..., quantiles: ArrayLike | None = ...) -> Array: ...
+    @overload
+    def predict(self, X: Any, *, return_std: Literal[True], quantiles: None = ...) -> tuple[Array, Array]: ...
+    def predict(
+        self, X: Any, *, return_std: bool = False, quantiles: ArrayLike | None = None
+    ) -> Array | tuple[Array, Array]:
+        """Predict the mean of the predictive distribution of each row, or quantiles.
 
         Parameters
         ----------
         X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return the standard deviation of the predictive distribution, too.
+        quantiles : float or array-like of shape (n_levels,), default=None
+            Levels between 0 and 1: return these quantiles instead of the mean.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            The mean; with `return_std`, a pair of mean and standard deviation; with `quantiles`, the quantiles, of
+            shape (n_samples, n_levels) for several levels.
         """
+        if quantiles is not None:
+            if return_std:
+                raise ValueError("return_std and quantiles ask for different predictions: give one of them")
+            return self.predict_quantiles(X, quantiles)
+        if return_std:
+            dist = self.predict_dist(X)
+            return dist.mean, dist.std
         return self._distribution(X).mean()
+
+    def predict_quantiles(self, X: Any, q: ArrayLike) -> Array:
+        """Predict quantiles of each row.
+
+        Parameters
+        ----------
+        X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
+        q : float or array-like of shape (n_levels,)
+            Levels between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) for one level, (n_samples, n_levels) for several
+        """
+        return self.predict_dist(X).quantile(q)
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> Array:
+        """Predict a central interval that holds the target of each row with probability `level`.
+
+        Parameters
+        ----------
+        X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
+        level : float, default=0.9
+            Probability between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper ends.
+        """
+        return self.predict_dist(X).interval(level)
 
     def predict_dist(self, X: Any) -> RegressionDistribution:
         """Predict the distribution of each row.
