@@ -26,6 +26,7 @@ from softwood._estimators import (
     VSTClassifier,
     VSTRegressor,
 )
+from softwood._evaluate import evaluate, score
 from softwood._native import Event
 
 __all__ = [
@@ -46,7 +47,9 @@ __all__ = [
     "VSGBMRegressor",
     "VSTClassifier",
     "VSTRegressor",
+    "evaluate",
     "load",
     "ood",
+    "score",
 ]
 __version__ = _version("softwood")
