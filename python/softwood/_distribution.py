@@ -68,7 +68,7 @@ class _Distribution:
         """Predictions of all members of the model.
 
         Conditional means, (n_rows, n_members), or class probabilities, (n_rows, n_members, n_classes). A member is one
-        function for all rows.
+        function for all rows. The array is kept in memory with the distribution.
         """
         return self._by_member(self._native.members())
 

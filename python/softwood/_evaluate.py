@@ -118,7 +118,7 @@ def evaluate(
     """
     compared = _estimators(models)
     for model in compared:
-        model._warn_of_former_names(stacklevel=4)
+        model._warn_of_former_names(stacklevel=3)
     data = clone(compared[0])._training_set(X, y, sample_weight)
     is_text = isinstance(protocol, str)
     if is_text and protocol.startswith("splits:"):

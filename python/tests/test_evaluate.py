@@ -151,3 +151,10 @@ def test_bad_models_are_rejected(regression):
     ):
         with pytest.raises(error, match=message):
             evaluate(models, *regression, KFold(2))
+
+
+def test_former_names_of_values_are_noted(regression, quick_of):
+    model = VSTRegressor(**quick_of("vst"), n_fits=1, prior="kind")
+    with pytest.warns(FutureWarning, match="group") as noted:
+        evaluate(model, *regression, "holdout:0.5")
+    assert noted[0].filename == __file__
