@@ -10,7 +10,8 @@ of each row and splits its uncertainty into two parts:
 from importlib.metadata import version as _version
 
 from softwood._base import load, ood
-from softwood._distribution import ClassificationDistribution, RegressionDistribution
+from softwood._callbacks import Checkpoint
+from softwood._distribution import ClassificationDistribution, Contrast, RegressionDistribution
 from softwood._estimators import (
     ForestClassifier,
     ForestRegressor,
@@ -25,9 +26,14 @@ from softwood._estimators import (
     VSTClassifier,
     VSTRegressor,
 )
+from softwood._evaluate import evaluate, score
+from softwood._native import Event
 
 __all__ = [
+    "Checkpoint",
     "ClassificationDistribution",
+    "Contrast",
+    "Event",
     "ForestClassifier",
     "ForestRegressor",
     "RegressionDistribution",
@@ -41,7 +47,9 @@ __all__ = [
     "VSGBMRegressor",
     "VSTClassifier",
     "VSTRegressor",
+    "evaluate",
     "load",
     "ood",
+    "score",
 ]
 __version__ = _version("softwood")

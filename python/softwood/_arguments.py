@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from softwood._callbacks import Dispatcher
     from softwood._native import Model
 
 
@@ -58,6 +59,27 @@ class FitRun:
     """Validation set."""
     warm_start: Model | None
     """A fitted model to train further."""
+    time_limit: float | None
+    """Seconds after which the fit stops and keeps the best model so far."""
+    callback: Dispatcher | None
+    """Receives every event and returns whether to stop."""
+    with_snapshots: bool
+    """Whether some callback may want a model of the present state of the fit."""
+
+
+@dataclass(frozen=True)
+class EvaluationRun:
+    """How models are evaluated."""
+
+    models: list[tuple[str, str]]
+    """Family and parameters (JSON) of each model."""
+    protocol: str
+    """`holdout:F`, `cv:K` or `paper:F,K`; with `splits`, a name for the report."""
+    splits: list[tuple[list[int], list[int], list[int]]] | None
+    """Rows of the training, validation and test sets of each fold, instead of the protocol."""
+    seed: int
+    n_threads: int
+    """Number of threads; 0: one per core."""
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import numbers
 import os
 import warnings
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +22,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from softwood import _former_names, _frame, _native, _random
+from softwood import _callbacks, _former_names, _frame, _native, _random
 from softwood._arguments import Column, FitRun, ImportanceRun, LabelledTable, Table
 from softwood._distribution import ClassificationDistribution, RegressionDistribution
 from softwood._validation_rows import validation_rows
@@ -28,10 +30,13 @@ from softwood._validation_rows import validation_rows
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from softwood._callbacks import Callback
     from softwood._native import Distribution, Model
 
-RUN_PARAMETERS = ("random_state", "n_jobs")
+RUN_PARAMETERS = ("random_state", "n_jobs", "verbose")
 """Parameters of the run; the other parameters belong to the family."""
+
+Array = NDArray[np.float64]
 
 MAX_REPEATS = 1000
 """Largest number of permutations of a column."""
@@ -53,6 +58,7 @@ class Estimator(BaseEstimator):
     feature_names_in_: NDArray[Any]
     random_state: Any
     n_jobs: int | None
+    verbose: int
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -90,6 +96,8 @@ class Estimator(BaseEstimator):
         y_val: ArrayLike | None = None,
         *,
         eval_set: Any = None,
+        callbacks: Iterable[Callback] | None = None,
+        time_limit: float | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -106,23 +114,46 @@ class Estimator(BaseEstimator):
             holds out a fraction of the training rows where it needs validation rows.
         eval_set : (X_val, y_val) or [(X_val, y_val)], default=None
             The validation rows in the spelling of LightGBM and XGBoost. Only one pair is accepted.
+        callbacks : list of callables, default=None
+            Each is called with a `softwood.Event` at every epoch, boosting round or tree. One that returns True stops
+            the fit, which keeps the best model so far. An exception ends the fit and leaves the estimator as it was.
+            Callbacks are called one at a time, from any thread. A callback with a method `wants_snapshot(event)` that
+            returns True gets a fitted estimator as `event.snapshot`, where the fit has one; see `softwood.Checkpoint`.
+        time_limit : float, default=None
+            Seconds after which the fit stops and keeps the best model so far.
 
         Returns
         -------
         self
 
+        Warns
+        -----
+        UserWarning
+            If a callback or the time limit stopped the fit; `training_["is_stopped"]` is then True.
+
         Raises
         ------
         ValueError
             If the data or a parameter cannot be used.
+        RuntimeError
+            If the fit was stopped before there was a model.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from softwood import SGBRegressor
+        >>> X = np.linspace(0, 1, 200)[:, None]
+        >>> trees = []
+        >>> model = SGBRegressor(n_estimators=20, n_members=1, max_depth=2, learning_rate=0.1, random_state=0)
+        >>> model = model.fit(X, np.sin(6 * X[:, 0]), callbacks=[lambda event: trees.append(event.tree)])
+        >>> max(trees)
+        20
         """
         validation = validation_rows(X_val, y_val, eval_set)
-        features = self._table(X, reset=True)
-        target = self._target(y, "y")
-        taken = set(_frame.names_of(features))
-        while target.name in taken:
-            target = target._replace(name=f"{target.name}_target")
-        self._train(self._labelled(features, target, sample_weight), validation, warm_start=None)
+        learner = copy.copy(self)
+        training = learner._training_set(X, y, sample_weight)
+        learner._train(training, validation, callbacks=callbacks, time_limit=time_limit)
+        self._take_state(learner)
         return self
 
     def resume(
@@ -134,6 +165,8 @@ class Estimator(BaseEstimator):
         y_val: ArrayLike | None = None,
         *,
         eval_set: Any = None,
+        callbacks: Iterable[Callback] | None = None,
+        time_limit: float | None = None,
         **params: Any,
     ) -> Self:
         """Train the fitted model further, in place.
@@ -155,6 +188,10 @@ class Estimator(BaseEstimator):
             Validation rows, as in `fit`.
         eval_set : (X_val, y_val) or [(X_val, y_val)], default=None
             Another spelling of the validation rows, as in `fit`.
+        callbacks : list of callables, default=None
+            Callables that receive every event and may stop the training, as in `fit`.
+        time_limit : float, default=None
+            Seconds after which the training stops and keeps the best model so far.
         **params
             Parameters to change, as in `set_params`. The other parameters keep their values.
 
@@ -170,16 +207,11 @@ class Estimator(BaseEstimator):
         """
         check_is_fitted(self)
         validation = validation_rows(X_val, y_val, eval_set)
-        features = self._table(X)
-        training = self._labelled(features, self._target(y, "y", reset=False), sample_weight)
         params = self._by_current_names(params, stacklevel=3)
-        before = {name: value for name, value in self.get_params(deep=False).items() if name in params}
-        self.set_params(**params)
-        try:
-            self._train(training, validation, warm_start=self._model)
-        except BaseException:
-            self.set_params(**before)
-            raise
+        learner = copy.copy(self).set_params(**params)
+        training = learner._labelled(self._table(X), self._target(y, "y", reset=False), sample_weight)
+        learner._train(training, validation, warm_start=self._model, callbacks=callbacks, time_limit=time_limit)
+        self._take_state(learner)
         return self
 
     def importances(
@@ -280,23 +312,65 @@ class Estimator(BaseEstimator):
             raise ValueError(f"a {type(self).__name__} is not a single tree and cannot be exported")
         return text
 
+    def _training_set(self, X: Any, y: Any, sample_weight: Any) -> LabelledTable:
+        """Read the training rows and set the attributes that describe their features and classes."""
+        features = self._table(X, reset=True)
+        target = self._target(y, "y")
+        taken = set(_frame.names_of(features))
+        while target.name in taken:
+            target = target._replace(name=f"{target.name}_target")
+        return self._labelled(features, target, sample_weight)
+
     def _labelled(self, features: Table, target: Column, sample_weight: Any) -> LabelledTable:
         check_consistent_length(_frame.first_values(features), target.values)
         return LabelledTable(features, target, _weights(sample_weight, target.values), self._label_type())
 
-    def _train(self, training: LabelledTable, validation: tuple[Any, Any] | None, *, warm_start: Model | None) -> None:
-        for note in _native.former_names(self._family, self._text_params()):
-            warnings.warn(note, FutureWarning, stacklevel=3)
+    def _train(
+        self,
+        training: LabelledTable,
+        validation: tuple[Any, Any] | None,
+        *,
+        callbacks: Any,
+        time_limit: float | None,
+        warm_start: Model | None = None,
+    ) -> None:
+        self._warn_of_former_names(stacklevel=4)
+        if time_limit is not None and not isinstance(time_limit, numbers.Real):
+            raise TypeError(f"time_limit is a {type(time_limit).__name__}: expected a number of seconds")
+        called = _callbacks.all_callbacks(callbacks, self.verbose)
+        dispatcher = _callbacks.Dispatcher(called, self._with_model) if called else None
         run = FitRun(
             seed=_random.seed_of(self.random_state),
             n_threads=self._n_threads(),
             validation=None if validation is None else self._validation_set(*validation),
             warm_start=warm_start,
+            time_limit=time_limit,
+            callback=dispatcher,
+            with_snapshots=dispatcher is not None and dispatcher.with_snapshots,
         )
         self._model = _native.fit(self._family, self._params_json(), training, run)
         warning = self._model.warning()
         if warning is not None:
             warnings.warn(warning, stacklevel=3)
+        if (dispatcher or time_limit is not None) and self.training_["is_stopped"]:
+            cause = "a callback" if dispatcher and dispatcher.is_stopped else f"time_limit={time_limit}"
+            warnings.warn(f"{cause} stopped the fit before its end: the best model so far is kept", stacklevel=3)
+
+    def _warn_of_former_names(self, *, stacklevel: int) -> None:
+        for note in _native.former_names(self._family, self._text_params()):
+            warnings.warn(note, FutureWarning, stacklevel=stacklevel)
+
+    def _with_model(self, model: Model) -> Self:
+        """Return an estimator with the parameters and columns of this one and another model."""
+        estimator = copy.copy(self)
+        estimator._model = model
+        return estimator
+
+    def _take_state(self, learner: Self) -> None:
+        """Take over parameters and fitted attributes of a copy that was fitted: a fit that fails changes nothing."""
+        # absent from the copy if the new table has no column names
+        self.__dict__.pop("feature_names_in_", None)
+        self.__dict__.update(learner.__dict__)
 
     def _validation_set(self, X_val: Any, y_val: Any) -> LabelledTable:
         features = self._table(X_val)
@@ -309,10 +383,9 @@ class Estimator(BaseEstimator):
 
     @property
     def training_(self) -> dict[str, Any]:
-        """Training report: training curve, settings tried and settings chosen."""
+        """Training report: training curve, settings tried and chosen, and whether the fit was stopped."""
         check_is_fitted(self)
-        report: dict[str, Any] = json.loads(self._model.describe())["training"]
-        return report
+        return {"is_stopped": False, **json.loads(self._model.describe())["training"]}
 
     def _target(self, y: Any, name: str, *, reset: bool = True) -> Column:
         raise NotImplementedError
@@ -381,12 +454,7 @@ class Estimator(BaseEstimator):
         return _frame.default_names(self.n_features_in_)
 
     def _n_threads(self) -> int:
-        """Return the number of threads for `n_jobs`; 0: one per core."""
-        if self.n_jobs is None or self.n_jobs == -1:
-            return 0
-        if not isinstance(self.n_jobs, numbers.Integral) or self.n_jobs < 1:
-            raise ValueError(f"n_jobs = {self.n_jobs!r}: expected None, -1 or a positive whole number")
-        return int(self.n_jobs)
+        return n_threads(self.n_jobs)
 
     def _family_params(self) -> dict[str, Any]:
         params = self.get_params(deep=False).items()
@@ -414,18 +482,68 @@ class Regressor(RegressorMixin, Estimator):
 
     _task = "regression"
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict the mean of the predictive distribution of each row.
+    @overload
+    def predict(self, X: Any, *, return_std: Literal[False] = ..., quantiles: ArrayLike | None = ...) -> Array: ...
+    @overload
+    def predict(self, X: Any, *, return_std: Literal[True], quantiles: None = ...) -> tuple[Array, Array]: ...
+    def predict(
+        self, X: Any, *, return_std: bool = False, quantiles: ArrayLike | None = None
+    ) -> Array | tuple[Array, Array]:
+        """Predict the mean of the predictive distribution of each row, or quantiles.
 
         Parameters
         ----------
         X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to return the standard deviation of the predictive distribution, too.
+        quantiles : float or array-like of shape (n_levels,), default=None
+            Levels between 0 and 1: return these quantiles instead of the mean.
 
         Returns
         -------
         ndarray of shape (n_samples,)
+            The mean; with `return_std`, a pair of mean and standard deviation; with `quantiles`, the quantiles, of
+            shape (n_samples, n_levels) for several levels.
         """
+        if quantiles is not None:
+            if return_std:
+                raise ValueError("return_std and quantiles ask for different predictions: give one of them")
+            return self.predict_quantiles(X, quantiles)
+        if return_std:
+            dist = self.predict_dist(X)
+            return dist.mean, dist.std
         return self._distribution(X).mean()
+
+    def predict_quantiles(self, X: Any, q: ArrayLike) -> Array:
+        """Predict quantiles of each row.
+
+        Parameters
+        ----------
+        X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
+        q : float or array-like of shape (n_levels,)
+            Levels between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) for one level, (n_samples, n_levels) for several
+        """
+        return self.predict_dist(X).quantile(q)
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> Array:
+        """Predict a central interval that holds the target of each row with probability `level`.
+
+        Parameters
+        ----------
+        X : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
+        level : float, default=0.9
+            Probability between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lower and upper ends.
+        """
+        return self.predict_dist(X).interval(level)
 
     def predict_dist(self, X: Any) -> RegressionDistribution:
         """Predict the distribution of each row.
@@ -470,7 +588,8 @@ class Classifier(ClassifierMixin, Estimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self.predict_dist(X).label
+        codes = self._distribution(X).labels()
+        return np.asarray(self.classes_[codes])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the probability of each class, in the order of `classes_`.
@@ -483,7 +602,7 @@ class Classifier(ClassifierMixin, Estimator):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        return self.predict_dist(X).probabilities
+        return self._distribution(X).probabilities()
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the natural logarithm of `predict_proba`."""
@@ -601,6 +720,15 @@ def ood(model: Estimator, X_in: Any, X_out: Any) -> dict[str, Any]:
     inside, outside = model._table(X_in), model._table(X_out)
     report: dict[str, Any] = json.loads(model._model.ood(inside, outside, model._n_threads()))
     return report
+
+
+def n_threads(n_jobs: Any) -> int:
+    """Return the number of threads for `n_jobs`; 0: one per core."""
+    if n_jobs is None or n_jobs == -1:
+        return 0
+    if not isinstance(n_jobs, numbers.Integral) or n_jobs < 1:
+        raise ValueError(f"n_jobs = {n_jobs!r}: expected None, -1 or a positive whole number")
+    return int(n_jobs)
 
 
 def _importance_arrays(columns: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:

@@ -89,6 +89,8 @@ class VSTRegressor(Regressor):
         command line.
     n_jobs : int or None, default=None
         Number of threads; None and -1: one per core.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
     Attributes
     ----------
@@ -97,7 +99,7 @@ class VSTRegressor(Regressor):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if the training table had names.
     training_ : dict
-        Training report: training curve, settings tried and settings chosen.
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
 
     Notes
     -----
@@ -154,6 +156,7 @@ class VSTRegressor(Regressor):
         noise_scale: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.max_depth = max_depth
         self.leaf_model = leaf_model
@@ -180,6 +183,7 @@ class VSTRegressor(Regressor):
         self.noise_scale = noise_scale
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
 
 class VSTClassifier(Classifier):
@@ -264,6 +268,8 @@ class VSTClassifier(Classifier):
         command line.
     n_jobs : int or None, default=None
         Number of threads; None and -1: one per core.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
     Attributes
     ----------
@@ -274,7 +280,7 @@ class VSTClassifier(Classifier):
     classes_ : ndarray of shape (n_classes,)
         Class labels, in the order of the probabilities.
     training_ : dict
-        Training report: training curve, settings tried and settings chosen.
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
 
     Notes
     -----
@@ -331,6 +337,7 @@ class VSTClassifier(Classifier):
         noise_scale: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.max_depth = max_depth
         self.leaf_model = leaf_model
@@ -357,6 +364,7 @@ class VSTClassifier(Classifier):
         self.noise_scale = noise_scale
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
 
 class VSGBMRegressor(Regressor):
@@ -468,6 +476,8 @@ class VSGBMRegressor(Regressor):
         command line.
     n_jobs : int or None, default=None
         Number of threads; None and -1: one per core.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
     Attributes
     ----------
@@ -476,7 +486,7 @@ class VSGBMRegressor(Regressor):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if the training table had names.
     training_ : dict
-        Training report: training curve, settings tried and settings chosen.
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
 
     Notes
     -----
@@ -546,6 +556,7 @@ class VSGBMRegressor(Regressor):
         min_scale: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_estimators = n_estimators
         self.max_depth = max_depth
@@ -581,6 +592,7 @@ class VSGBMRegressor(Regressor):
         self.min_scale = min_scale
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
 
 class VSGBMClassifier(Classifier):
@@ -692,6 +704,8 @@ class VSGBMClassifier(Classifier):
         command line.
     n_jobs : int or None, default=None
         Number of threads; None and -1: one per core.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
     Attributes
     ----------
@@ -702,7 +716,7 @@ class VSGBMClassifier(Classifier):
     classes_ : ndarray of shape (n_classes,)
         Class labels, in the order of the probabilities.
     training_ : dict
-        Training report: training curve, settings tried and settings chosen.
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
 
     Notes
     -----
@@ -772,6 +786,7 @@ class VSGBMClassifier(Classifier):
         min_scale: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_estimators = n_estimators
         self.max_depth = max_depth
@@ -807,6 +822,7 @@ class VSGBMClassifier(Classifier):
         self.min_scale = min_scale
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
 
 class SGBRegressor(Regressor):
@@ -873,6 +889,8 @@ class SGBRegressor(Regressor):
         command line.
     n_jobs : int or None, default=None
         Number of threads; None and -1: one per core.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
     Attributes
     ----------
@@ -881,7 +899,7 @@ class SGBRegressor(Regressor):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if the training table had names.
     training_ : dict
-        Training report: training curve, settings tried and settings chosen.
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
 
     Notes
     -----
@@ -937,6 +955,7 @@ class SGBRegressor(Regressor):
         min_scale: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
@@ -957,6 +976,7 @@ class SGBRegressor(Regressor):
         self.min_scale = min_scale
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
 
 class SGBClassifier(Classifier):
@@ -1026,6 +1046,8 @@ class SGBClassifier(Classifier):
         command line.
     n_jobs : int or None, default=None
         Number of threads; None and -1: one per core.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
     Attributes
     ----------
@@ -1036,7 +1058,7 @@ class SGBClassifier(Classifier):
     classes_ : ndarray of shape (n_classes,)
         Class labels, in the order of the probabilities.
     training_ : dict
-        Training report: training curve, settings tried and settings chosen.
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
 
     Notes
     -----
@@ -1093,6 +1115,7 @@ class SGBClassifier(Classifier):
         min_scale: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
@@ -1114,6 +1137,7 @@ class SGBClassifier(Classifier):
         self.min_scale = min_scale
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
 
 class SGLBRegressor(Regressor):
@@ -1195,6 +1219,8 @@ class SGLBRegressor(Regressor):
         command line.
     n_jobs : int or None, default=None
         Number of threads; None and -1: one per core.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
     Attributes
     ----------
@@ -1203,7 +1229,7 @@ class SGLBRegressor(Regressor):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if the training table had names.
     training_ : dict
-        Training report: training curve, settings tried and settings chosen.
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
 
     Notes
     -----
@@ -1266,6 +1292,7 @@ class SGLBRegressor(Regressor):
         min_scale: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
@@ -1290,6 +1317,7 @@ class SGLBRegressor(Regressor):
         self.min_scale = min_scale
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
 
 class SGLBClassifier(Classifier):
@@ -1374,6 +1402,8 @@ class SGLBClassifier(Classifier):
         command line.
     n_jobs : int or None, default=None
         Number of threads; None and -1: one per core.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
     Attributes
     ----------
@@ -1384,7 +1414,7 @@ class SGLBClassifier(Classifier):
     classes_ : ndarray of shape (n_classes,)
         Class labels, in the order of the probabilities.
     training_ : dict
-        Training report: training curve, settings tried and settings chosen.
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
 
     Notes
     -----
@@ -1448,6 +1478,7 @@ class SGLBClassifier(Classifier):
         min_scale: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
@@ -1473,6 +1504,7 @@ class SGLBClassifier(Classifier):
         self.min_scale = min_scale
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
 
 class ForestRegressor(Regressor):
@@ -1510,6 +1542,8 @@ class ForestRegressor(Regressor):
         command line.
     n_jobs : int or None, default=None
         Number of threads; None and -1: one per core.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
     Attributes
     ----------
@@ -1518,7 +1552,7 @@ class ForestRegressor(Regressor):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if the training table had names.
     training_ : dict
-        Training report: training curve, settings tried and settings chosen.
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
 
     Notes
     -----
@@ -1557,6 +1591,7 @@ class ForestRegressor(Regressor):
         min_scale: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_estimators = n_estimators
         self.max_depth = max_depth
@@ -1567,6 +1602,7 @@ class ForestRegressor(Regressor):
         self.min_scale = min_scale
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
 
 class ForestClassifier(Classifier):
@@ -1604,6 +1640,8 @@ class ForestClassifier(Classifier):
         command line.
     n_jobs : int or None, default=None
         Number of threads; None and -1: one per core.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
     Attributes
     ----------
@@ -1614,7 +1652,7 @@ class ForestClassifier(Classifier):
     classes_ : ndarray of shape (n_classes,)
         Class labels, in the order of the probabilities.
     training_ : dict
-        Training report: training curve, settings tried and settings chosen.
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
 
     Notes
     -----
@@ -1653,6 +1691,7 @@ class ForestClassifier(Classifier):
         min_scale: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_estimators = n_estimators
         self.max_depth = max_depth
@@ -1663,6 +1702,7 @@ class ForestClassifier(Classifier):
         self.min_scale = min_scale
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
 
 class TreeRegressor(Regressor):
@@ -1700,6 +1740,8 @@ class TreeRegressor(Regressor):
         command line.
     n_jobs : int or None, default=None
         Number of threads; None and -1: one per core.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
     Attributes
     ----------
@@ -1708,7 +1750,7 @@ class TreeRegressor(Regressor):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if the training table had names.
     training_ : dict
-        Training report: training curve, settings tried and settings chosen.
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
 
     Notes
     -----
@@ -1746,6 +1788,7 @@ class TreeRegressor(Regressor):
         min_scale: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.max_depth = max_depth
         self.min_child_weight = min_child_weight
@@ -1756,6 +1799,7 @@ class TreeRegressor(Regressor):
         self.min_scale = min_scale
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
 
 class TreeClassifier(Classifier):
@@ -1793,6 +1837,8 @@ class TreeClassifier(Classifier):
         command line.
     n_jobs : int or None, default=None
         Number of threads; None and -1: one per core.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
     Attributes
     ----------
@@ -1803,7 +1849,7 @@ class TreeClassifier(Classifier):
     classes_ : ndarray of shape (n_classes,)
         Class labels, in the order of the probabilities.
     training_ : dict
-        Training report: training curve, settings tried and settings chosen.
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
 
     Notes
     -----
@@ -1841,6 +1887,7 @@ class TreeClassifier(Classifier):
         min_scale: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.max_depth = max_depth
         self.min_child_weight = min_child_weight
@@ -1851,3 +1898,4 @@ class TreeClassifier(Classifier):
         self.min_scale = min_scale
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose

@@ -138,6 +138,8 @@ random_state : int, RandomState instance or None, default=None
     command line.
 n_jobs : int or None, default=None
     Number of threads; None and -1: one per core.
+verbose : int, default=0
+    What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 """
 
 ATTRIBUTES = """\
@@ -146,7 +148,7 @@ n_features_in_ : int
 feature_names_in_ : ndarray of shape (n_features_in_,)
     Names of the features, if the training table had names.
 {classes}training_ : dict
-    Training report: training curve, settings tried and settings chosen.
+    Training report: training curve, settings tried and chosen, and whether the fit was stopped.
 """
 
 CLASSES = """\
@@ -188,10 +190,12 @@ def _estimator(family: dict[str, Any], kind: str) -> str:
         *(f"        {_argument(spec)}," for spec in family["params"]),
         "        random_state: Any = None,",
         "        n_jobs: int | None = None,",
+        "        verbose: int = 0,",
         "    ) -> None:",
         *(f"        self.{spec['name']} = {spec['name']}" for spec in family["params"]),
         "        self.random_state = random_state",
         "        self.n_jobs = n_jobs",
+        "        self.verbose = verbose",
     ]
     return "\n".join(lines) + "\n"
 

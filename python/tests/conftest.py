@@ -52,6 +52,12 @@ def quick(family):
 
 
 @pytest.fixture
+def quick_of():
+    """Return the parameters of a family by its name."""
+    return lambda name: dict(QUICK[name])
+
+
+@pytest.fixture
 def regressor(family, quick):
     return partial(REGISTRY[family, "regression"], **quick)
 

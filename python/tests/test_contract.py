@@ -53,6 +53,34 @@ def test_pipelines_searches_and_cross_validation(regression, classification, reg
     np.testing.assert_allclose(proba.sum(axis=1), 1)
 
 
+def test_regressors_predict_standard_deviations_quantiles_and_intervals(regression, regressor):
+    X, y = regression
+    model = regressor().fit(X, y)
+    dist = model.predict_dist(X)
+    mean, std = model.predict(X, return_std=True)
+    np.testing.assert_array_equal(mean, dist.mean)
+    np.testing.assert_array_equal(std, dist.std)
+    np.testing.assert_array_equal(model.predict(X, quantiles=[0.1, 0.9]), dist.quantile([0.1, 0.9]))
+    np.testing.assert_array_equal(model.predict(X, quantiles=0.5), dist.quantile(0.5))
+    np.testing.assert_array_equal(model.predict_quantiles(X, [0.1, 0.9]), dist.quantile([0.1, 0.9]))
+    np.testing.assert_array_equal(model.predict_interval(X), dist.interval(0.9))
+    np.testing.assert_array_equal(model.predict_interval(X, 0.5), dist.interval(0.5))
+    with pytest.raises(ValueError, match="give one of them"):
+        model.predict(X, return_std=True, quantiles=[0.5])
+    for level in (-0.1, 1.5):
+        with pytest.raises(ValueError, match="level"):
+            model.predict_interval(X, level)
+
+
+def test_pipelines_predict_standard_deviations_and_quantiles(regression, regressor):
+    X, y = regression
+    pipeline = make_pipeline(StandardScaler(), regressor()).fit(X, y)
+    mean, std = pipeline.predict(X, return_std=True)
+    np.testing.assert_array_equal(mean, pipeline.predict(X))
+    assert (std > 0).all()
+    assert pipeline.predict(X, quantiles=[0.1, 0.9]).shape == (len(y), 2)
+
+
 def test_classes_keep_their_type(classification, classifier):
     X, _ = classification
     for y in (X[:, 0] > 0, (X[:, 0] > 0).astype(int) * 3, np.where(X[:, 0] > 0, "b", "a")):
@@ -90,4 +118,4 @@ def test_weights_equal_repetition_and_row_order_does_not_matter(mixed, quick, ki
 
 def test_a_fitted_model_has_a_training_report(regression, regressor):
     report = regressor().fit(*regression).training_
-    assert {"curve", "trials", "chosen"} <= set(report)
+    assert {"curve", "trials", "chosen", "is_stopped"} <= set(report)

@@ -88,6 +88,69 @@ def test_sampled_functions_have_the_predictive_mean(dist):
     np.testing.assert_allclose(functions.mean(axis=1), dist.mean, atol=1e-6 * dist.std.max())
 
 
+def test_members_have_the_mean_and_the_knowledge_variance(dist):
+    assert dist.members.shape[0] == len(dist)
+    np.testing.assert_allclose(dist.members.mean(axis=1), dist.mean, rtol=1e-9, atol=1e-9 * dist.std.max())
+    np.testing.assert_allclose(dist.members.var(axis=1), dist.knowledge, rtol=1e-6, atol=1e-9 * dist.total.max())
+
+
+def test_members_of_classifiers_have_the_mean_probabilities(labels):
+    members = labels.members
+    assert (members.shape[0], members.shape[2]) == (len(labels), len(labels.classes))
+    np.testing.assert_allclose(members.sum(axis=2), 1, rtol=1e-6)  # soft trees compute in 32 bits
+    np.testing.assert_allclose(members.mean(axis=1), labels.proba, atol=1e-9)
+
+
+def test_sampled_functions_of_classifiers_are_members(labels):
+    functions = labels.sample_functions(5, random_state=0)
+    assert functions.shape == (len(labels), 5, len(labels.classes))
+    np.testing.assert_array_equal(functions, labels.sample_functions(5, random_state=0))
+    for at in range(5):
+        gaps = np.abs(labels.members - functions[:, [at]]).max(axis=(0, 2))
+        assert gaps.min() < 1e-12
+
+
+def test_contrast_is_the_difference_of_the_members(regression, regressor):
+    X, y = regression
+    model = regressor().fit(X, y)
+    one, two = model.predict_dist(X + np.eye(3)[0]), model.predict_dist(X)
+    found = one.contrast(two, levels=[0.1, 0.5, 0.9])
+    gaps = one.members - two.members
+    np.testing.assert_allclose(found.mean, gaps.mean(axis=1), atol=1e-9)
+    np.testing.assert_allclose(found.std, gaps.std(axis=1), atol=1e-6)
+    np.testing.assert_allclose(found.quantiles, np.quantile(gaps, [0.1, 0.5, 0.9], axis=1).T, atol=1e-9)
+    np.testing.assert_allclose(found.member_means, gaps.mean(axis=0), atol=1e-9)
+    np.testing.assert_array_equal(found.levels, [0.1, 0.5, 0.9])
+    np.testing.assert_array_equal(one.contrast(pickle.loads(pickle.dumps(two))).mean, found.mean)
+
+
+def test_contrast_of_classifiers_has_one_column_for_each_class(classification, classifier):
+    X, y = classification
+    model = classifier().fit(X, y)
+    one, two = model.predict_dist(X + np.eye(3)[0]), model.predict_dist(X)
+    found = one.contrast(two)
+    gaps = one.members - two.members
+    n_rows, n_members, n_classes = gaps.shape
+    assert found.quantiles.shape == (n_rows, n_classes, 2)
+    assert found.member_means.shape == (n_members, n_classes)
+    np.testing.assert_allclose(found.mean, gaps.mean(axis=1), atol=1e-9)
+    np.testing.assert_allclose(found.std, gaps.std(axis=1), atol=1e-6)
+    np.testing.assert_allclose(found.quantiles, np.moveaxis(np.quantile(gaps, [0.05, 0.95], axis=1), 0, 2), atol=1e-9)
+
+
+def test_contrast_needs_the_same_model_and_as_many_rows(regression, regressor, labels):
+    X, y = regression
+    one, other = regressor().fit(X, y).predict_dist(X), regressor().fit(X, -y).predict_dist(X)
+    with pytest.raises(ValueError, match="model"):
+        one.contrast(other)
+    with pytest.raises(ValueError, match="rows"):
+        one.contrast(regressor().fit(X, y).predict_dist(X[:7]))
+    with pytest.raises(TypeError, match="expected a RegressionDistribution of the same model"):
+        one.contrast(labels)
+    with pytest.raises(ValueError, match="level 2"):
+        one.contrast(one, levels=[2])
+
+
 def test_entropy_adds_up(labels):
     np.testing.assert_allclose(labels.total, labels.data + labels.knowledge)
     np.testing.assert_allclose(labels.proba.sum(axis=1), 1)
@@ -97,7 +160,8 @@ def test_entropy_adds_up(labels):
 
 
 def test_labels_and_log_probabilities_come_from_the_probabilities(labels):
-    np.testing.assert_array_equal(labels.label, labels.classes[labels.proba.argmax(axis=1)])
+    np.testing.assert_array_equal(labels.labels, labels.classes[labels.proba.argmax(axis=1)])
+    np.testing.assert_array_equal(labels.label, labels.labels)
     np.testing.assert_allclose(labels.logpmf("low"), np.log(labels.proba[:, list(labels.classes).index("low")]))
     np.testing.assert_allclose(labels.logpmf(labels.label), np.log(labels.proba.max(axis=1)))
     with pytest.raises(ValueError, match="not a class of the model"):
@@ -107,8 +171,8 @@ def test_labels_and_log_probabilities_come_from_the_probabilities(labels):
 
 
 def test_impossible_numbers_of_draws_are_rejected(dist, labels):
-    for draw in (dist.sample, dist.sample_functions, labels.sample):
-        assert draw(0).shape == (120, 0)
+    for draw in (dist.sample, dist.sample_functions, labels.sample, labels.sample_functions):
+        assert draw(0).shape[:2] == (120, 0)
         for n in (-1, 2**80):
             with pytest.raises(ValueError, match=f"n = {n}: expected a whole number from 0"):
                 draw(n)

@@ -30,7 +30,7 @@ def warns(former, current):
 def test_signatures_have_only_current_names(kind):
     names = list(inspect.signature(kind.__init__).parameters)
     assert names[0] == "self"
-    assert names[-2:] == ["random_state", "n_jobs"]
+    assert names[-3:] == ["random_state", "n_jobs", "verbose"]
     assert list(inspect.signature(kind).parameters) == names[1:]
     assert sorted(kind().get_params()) == sorted(names[1:])
     # a former name that is the current name of another parameter would be ambiguous

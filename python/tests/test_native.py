@@ -31,7 +31,7 @@ def test_generated_estimators_are_up_to_date():
     )
 
 
-@pytest.mark.parametrize("module", ["_base", "_distribution", "_estimators"])
+@pytest.mark.parametrize("module", ["_base", "_callbacks", "_distribution", "_estimators", "_evaluate"])
 def test_examples_in_docstrings_work(module):
     results = doctest.testmod(importlib.import_module(f"softwood.{module}"))
     assert results.attempted > 0

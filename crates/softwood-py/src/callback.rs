@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use softwood::observer::{Event, Observer, Stop};
 
@@ -30,8 +31,25 @@ pub(crate) struct PyEvent {
     elbo: Option<f64>,
     /// Mean log-likelihood of the validation rows, in units of the standardised target.
     validation_score: Option<f64>,
-    /// A model of the present state of the fit, if the callbacks asked for snapshots.
-    snapshot: Option<Py<PyModel>>,
+    /// A fitted estimator of the present state of the fit, if a callback asked for it at this event.
+    snapshot: Option<Py<PyAny>>,
+}
+
+impl PyEvent {
+    fn new(event: &Event<'_>, snapshot: Option<Py<PyAny>>) -> Self {
+        Self {
+            stage: event.stage.to_owned(),
+            done: event.done,
+            total: event.total,
+            trial: event.trial,
+            member: event.member,
+            tree: event.tree,
+            epoch: event.epoch,
+            elbo: event.elbo,
+            validation_score: event.held_out,
+            snapshot,
+        }
+    }
 }
 
 #[pymethods]
@@ -58,56 +76,62 @@ impl PyEvent {
     }
 }
 
-/// An observer that calls a Python function with every event. The function returns `True` to stop
-/// the fit and keep the best model so far. An exception stops the fit and discards the model.
+/// An observer that calls a Python object with every event: `softwood._callbacks.Dispatcher`. The
+/// object returns `True` to stop the fit and keep the best model so far. An exception stops the fit
+/// and discards the model.
 #[derive(Debug)]
 pub(crate) struct Callback {
-    function: Py<PyAny>,
-    /// Whether each event carries a model of the present state of the fit.
+    dispatcher: Py<PyAny>,
+    /// Whether the method `wants_snapshot` is asked at each event.
     with_snapshots: bool,
     raised: Mutex<Option<PyErr>>,
 }
 
 impl Callback {
-    pub(crate) fn new(function: Py<PyAny>, with_snapshots: bool) -> Self {
+    pub(crate) fn new(dispatcher: Py<PyAny>, with_snapshots: bool) -> Self {
         Self {
-            function,
+            dispatcher,
             with_snapshots,
             raised: Mutex::new(None),
         }
     }
 
-    /// The exception of the function, if it raised one.
+    /// The exception of a callback, if one was raised.
     pub(crate) fn take_exception(&self) -> Option<PyErr> {
         self.raised.lock().ok().and_then(|mut raised| raised.take())
     }
 
-    fn call(&self, py: Python<'_>, event: &Event<'_>) -> PyResult<bool> {
-        let snapshot = if self.with_snapshots {
-            event.snapshot().and_then(Result::ok)
-        } else {
-            None
-        };
-        let snapshot = snapshot.map(|model| Py::new(py, PyModel::new(model)));
-        let event = PyEvent {
-            stage: event.stage.to_owned(),
-            done: event.done,
-            total: event.total,
-            trial: event.trial,
-            member: event.member,
-            tree: event.tree,
-            epoch: event.epoch,
-            elbo: event.elbo,
-            validation_score: event.held_out,
-            snapshot: snapshot.transpose()?,
-        };
-        self.function.call1(py, (event,))?.is_truthy(py)
+    /// Builds a snapshot without the interpreter lock, which other threads of the fit may wait for.
+    fn call(&self, event: &Event<'_>) -> PyResult<bool> {
+        let is_wanted = self.with_snapshots && Python::attach(|py| self.wants_snapshot(py, event))?;
+        let model = is_wanted.then(|| event.snapshot()).flatten();
+        let model = model.and_then(Result::ok);
+        Python::attach(|py| self.dispatch(py, event, model.map(PyModel::new)))
+    }
+
+    fn wants_snapshot(&self, py: Python<'_>, event: &Event<'_>) -> PyResult<bool> {
+        let event = PyEvent::new(event, None);
+        let method = intern!(py, "wants_snapshot");
+        let answer = self.dispatcher.call_method1(py, method, (event,))?;
+        answer.is_truthy(py)
+    }
+
+    fn dispatch(
+        &self,
+        py: Python<'_>,
+        event: &Event<'_>,
+        model: Option<PyModel>,
+    ) -> PyResult<bool> {
+        let method = intern!(py, "to_estimator");
+        let snapshot = model.map(|model| self.dispatcher.call_method1(py, method, (model,)));
+        let event = PyEvent::new(event, snapshot.transpose()?);
+        self.dispatcher.call1(py, (event,))?.is_truthy(py)
     }
 }
 
 impl Observer for Callback {
     fn on_event(&self, event: &Event<'_>) -> ControlFlow<Stop> {
-        match Python::attach(|py| self.call(py, event)) {
+        match self.call(event) {
             Ok(false) => ControlFlow::Continue(()),
             Ok(true) => ControlFlow::Break(Stop::Keep),
             Err(exception) => {

@@ -4,16 +4,16 @@ use std::path::Path;
 
 use pyo3::PyErr;
 use pyo3::exceptions::{
-    PyFileNotFoundError, PyIsADirectoryError, PyKeyboardInterrupt, PyOSError, PyRuntimeError,
-    PyValueError,
+    PyFileNotFoundError, PyIsADirectoryError, PyOSError, PyRuntimeError, PyValueError,
 };
 use softwood::Error;
 
-/// The exception class that a Python user expects, with the message of the library.
+/// The exception class that a Python user expects, with the message of the library. Work that Ctrl-C
+/// stopped raises the exception of the signal handler instead.
 pub(crate) fn to_python(error: Error) -> PyErr {
     let text = error.to_string();
     match error {
-        Error::Cancelled => PyKeyboardInterrupt::new_err(text),
+        Error::Cancelled => PyRuntimeError::new_err(text),
         Error::File { path, .. } => file_error(&path, text),
         error if error.is_user_error() => PyValueError::new_err(text),
         _ => PyRuntimeError::new_err(text),

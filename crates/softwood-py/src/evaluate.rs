@@ -9,6 +9,9 @@ use crate::errors::to_python;
 use crate::fit::LabelledTable;
 use crate::interrupt::interruptible;
 
+/// Rows of the training, validation and test sets of a fold.
+type RawSplit = (Vec<usize>, Vec<usize>, Vec<usize>);
+
 /// How to evaluate, read from the attributes of `softwood._arguments.EvaluationRun`.
 #[derive(FromPyObject)]
 pub(crate) struct EvaluationRun {
@@ -16,8 +19,8 @@ pub(crate) struct EvaluationRun {
     models: Vec<(String, String)>,
     /// `holdout:F`, `cv:K` or `paper:F,K`; with `splits`, a name for the report.
     protocol: String,
-    /// Rows of the training, validation and test sets of each fold, instead of the protocol.
-    splits: Option<Vec<(Vec<usize>, Vec<usize>, Vec<usize>)>>,
+    /// Folds, instead of the protocol.
+    splits: Option<Vec<RawSplit>>,
     seed: u64,
     /// Number of threads; 0: one per core.
     n_threads: usize,

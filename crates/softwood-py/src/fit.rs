@@ -114,9 +114,9 @@ pub(crate) struct FitRun<'py> {
     warm_start: Option<Bound<'py, PyModel>>,
     /// Seconds after which the fit stops and keeps the best model so far.
     time_limit: Option<f64>,
-    /// A function that receives every event and returns whether to stop.
+    /// The `softwood._callbacks.Dispatcher` that receives every event and returns whether to stop.
     callback: Option<Bound<'py, PyAny>>,
-    /// Whether events carry a model of the present state of the fit.
+    /// Whether some callback may want a model of the present state of the fit.
     with_snapshots: bool,
 }
 

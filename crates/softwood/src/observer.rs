@@ -116,16 +116,15 @@ pub struct Observers<'a>(pub Vec<&'a dyn Observer>);
 
 impl Observer for Observers<'_> {
     fn on_event(&self, event: &Event<'_>) -> ControlFlow<Stop> {
-        self.0
-            .iter()
-            .fold(ControlFlow::Continue(()), |so_far, observer| {
-                match (so_far, observer.on_event(event)) {
-                    (ControlFlow::Break(Stop::Discard), _)
-                    | (_, ControlFlow::Break(Stop::Discard)) => ControlFlow::Break(Stop::Discard),
-                    (ControlFlow::Continue(()), answer) => answer,
-                    (keep, _) => keep,
-                }
-            })
+        let mut decision = ControlFlow::Continue(());
+        for observer in &self.0 {
+            decision = match (decision, observer.on_event(event)) {
+                (ControlFlow::Continue(()), answer) => answer,
+                (_, ControlFlow::Break(Stop::Discard)) => ControlFlow::Break(Stop::Discard),
+                (stop, _) => stop,
+            };
+        }
+        decision
     }
 }
 

@@ -48,7 +48,7 @@ impl Fit for SgbParams {
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
         let json = serde_json::to_value(&**params).unwrap_or_default();
-        fit(&BoostingConfig::from(&**params), json, data, run)
+        fit(&BoostingConfig::from(&**params), &json, data, run)
     }
 }
 
@@ -63,17 +63,17 @@ impl Fit for SglbParams {
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
         let json = serde_json::to_value(&**params).unwrap_or_default();
-        fit(&BoostingConfig::from(&**params), json, data, run)
+        fit(&BoostingConfig::from(&**params), &json, data, run)
     }
 }
 
 fn fit(
     config: &BoostingConfig,
-    params: Value,
+    params: &Value,
     data: &Dataset,
     run: &Run<'_>,
 ) -> Result<Boosted> {
-    let warm_start = fitted_model(config, &params, data, run)?;
+    let warm_start = fitted_model(config, params, data, run)?;
     let config = &BoostingConfig {
         members: warm_start.map_or(config.members, |model| model.members),
         ..config.clone()
@@ -121,7 +121,7 @@ fn fit(
     } = training_data;
     let parts = ModelParts {
         config,
-        params: &params,
+        params,
         data,
         units,
         target_sd: training.target_sd,
