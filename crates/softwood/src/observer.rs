@@ -92,6 +92,40 @@ impl Debug for Event<'_> {
 }
 
 /// Receives events and may stop the work: for progress bars, time limits, checkpoints and Ctrl-C.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use softwood::models::SgbParams;
+/// use softwood::observer::{Event, Observer, Stop};
+/// use softwood::{Column, Dataset, Fit, Key, Model, Pool, Roles, Run, Table};
+///
+/// /// Stops at the first chain of 20 trees and keeps it.
+/// struct TwentyTrees;
+///
+/// impl Observer for TwentyTrees {
+///     fn on_event(&self, event: &Event<'_>) -> ControlFlow<Stop> {
+///         match event.tree {
+///             Some(20..) if event.member.is_some() => ControlFlow::Break(Stop::Keep),
+///             _ => ControlFlow::Continue(()),
+///         }
+///     }
+/// }
+///
+/// let x: Vec<f64> = (0..200).map(f64::from).collect();
+/// let y = x.iter().map(|x| (x / 20.0).sin()).collect();
+/// let table = Table::new(vec![Column::numeric("x", x), Column::numeric("y", y)])?;
+/// let data = Dataset::from_table(&table, &Roles { target: "y".to_owned(), ..Roles::default() })?;
+/// let pool = Pool::new(1)?;
+/// let run = Run::new(Key::from_seed(0), &pool).observer(&TwentyTrees);
+/// let params = SgbParams { n_estimators: 100, max_depth: Some(3), learning_rate: Some(0.1), ..SgbParams::default() };
+/// let model = params.fit_with(&data, &run)?;
+/// assert!(model.training().is_stopped);
+///
+/// // the fit can go on from there
+/// let model = params.fit_with(&data, &Run::new(Key::from_seed(1), &pool).warm_start(&model))?;
+/// assert!(!model.training().is_stopped);
+/// # Ok::<(), softwood::Error>(())
+/// ```
 pub trait Observer: Sync {
     /// Called at least once per epoch or round of a fit and once per block of rows of a prediction,
     /// from any thread. `ControlFlow::Break` stops the work: a fit ends with the best model so far

@@ -57,6 +57,25 @@ impl Distribution<'_> {
     /// The prediction of `self` minus that of `other`, which is of the same model for as many rows;
     /// quantiles over the members at `levels`.
     ///
+    /// ```
+    /// use softwood::models::TreeParams;
+    /// use softwood::{Column, Dataset, Fit, Model, Roles, Table};
+    ///
+    /// // the treatment adds 2 to the outcome
+    /// let treated: Vec<f64> = (0..100).map(|row| f64::from(row % 2)).collect();
+    /// let y = treated.iter().zip(0..).map(|(t, row)| 2.0 * t + 0.1 * f64::from(row % 7)).collect();
+    /// let table = Table::new(vec![Column::numeric("treated", treated), Column::numeric("y", y)])?;
+    /// let roles = Roles { target: "y".to_owned(), ..Roles::default() };
+    /// let model = TreeParams::default().fit(&Dataset::from_table(&table, &roles)?)?;
+    ///
+    /// let rows = model.predict(&table)?;
+    /// let all = rows.with_column(Column::numeric("treated", vec![1.0; 100]))?;
+    /// let none = rows.with_column(Column::numeric("treated", vec![0.0; 100]))?;
+    /// let effect = all.contrast(&none, &[0.05, 0.95])?;
+    /// assert!((effect.mean[0] - 2.0).abs() < 0.1);
+    /// # Ok::<(), softwood::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Distribution::ask_pair`].
     pub fn contrast(&self, other: &Distribution<'_>, levels: &[f64]) -> Result<Contrast> {

@@ -67,12 +67,7 @@ impl Fit for SglbParams {
     }
 }
 
-fn fit(
-    config: &BoostingConfig,
-    params: &Value,
-    data: &Dataset,
-    run: &Run<'_>,
-) -> Result<Boosted> {
+fn fit(config: &BoostingConfig, params: &Value, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
     let warm_start = fitted_model(config, params, data, run)?;
     let config = &BoostingConfig {
         members: warm_start.map_or(config.members, |model| model.members),
