@@ -86,7 +86,7 @@ impl LabelledRows {
     /// A dataset with an existing schema: its columns, categories and classes.
     fn into_dataset(self, schema: &Schema) -> Result<Dataset> {
         let target = target_of(schema, self.target)?;
-        let features = schema.align(&self.features)?;
+        let features = schema.align_owned(self.features)?;
         Dataset::new(schema.clone(), features, target, self.weights)
     }
 }
