@@ -12,6 +12,7 @@ use crate::likelihood::{Likelihood, OutputTerms, weighted_mean};
 use crate::rng::Key;
 use crate::trees::histogram::grower::{GrowTask, Grower, HistogramTree};
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
+use crate::trees::histogram::reduce::SingleProcess;
 use crate::trees::histogram::splitter::{GainSpec, ScaledGain};
 use crate::trees::monotone::projection::{LeafStep, MonotoneValues};
 
@@ -89,7 +90,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
         let likelihood = drawn.as_ref().unwrap_or(self.likelihood);
         self.compute_gradients(likelihood, round, key)?;
         let outputs = likelihood.outputs(self.settings.l2, &self.quantized.totals);
-        let tree = self.grow_tree(likelihood, &outputs, round, key);
+        let tree = self.grow_tree(likelihood, &outputs, round, key)?;
         let values = self.leaf_values(likelihood, &outputs, &tree, key.child(streams::LEAF_VALUES));
         let update = TreeUpdate {
             tree: &tree,
@@ -131,7 +132,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
         outputs: &[OutputTerms],
         round: usize,
         key: Key,
-    ) -> HistogramTree {
+    ) -> Result<HistogramTree> {
         let settings = &self.settings;
         let binned = self.data.train.binned;
         let rows_key = key.child(streams::ROWS);
@@ -158,6 +159,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
             allowed: &allowed,
             chooser,
             pool: self.data.pool,
+            reduce: &SingleProcess,
         })
     }
 

@@ -55,7 +55,8 @@ mod streams {
 }
 
 impl<const L: usize> Grower<L> {
-    /// Grows a tree on some rows, which ascend. Of the limits of the task only the depth applies.
+    /// Grows a tree on some rows, which ascend. Of the limits of the task only the depth applies;
+    /// there are no sums over processes, because small nodes are searched without a histogram.
     ///
     /// # Errors
     /// When the observer stops growth and discards the tree. If it keeps the tree, the nodes that
@@ -68,6 +69,7 @@ impl<const L: usize> Grower<L> {
     ) -> Result<DepthFirstTree> {
         self.nodes = vec![Node {
             rows: 0..rows.len(),
+            n_rows: rows.len(),
             depth: 0,
         }];
         self.partition = Partition::of(rows);
@@ -149,7 +151,7 @@ impl<const L: usize> Grower<L> {
         };
         let parent = split.map_or(0, |split| split.parent);
         let work = |group: usize, builder: &mut HistogramBuilder<L>| {
-            builder.count(task, group, &new);
+            builder.count_and_subtract(task, group, &new);
         };
         if self.nodes[parent].rows.len() >= MIN_PARALLEL_ROWS {
             task.pool.each(&mut self.builders, work);
@@ -168,7 +170,7 @@ impl<const L: usize> Grower<L> {
         node: usize,
         key: Key,
     ) -> Option<SplitCandidate> {
-        let Node { rows, depth } = self.nodes[node].clone();
+        let Node { rows, depth, .. } = self.nodes[node].clone();
         let rows = self.partition.rows(&rows);
         let first = options.target[*rows.first()? as usize];
         let is_pure = rows

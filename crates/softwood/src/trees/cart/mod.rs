@@ -19,6 +19,7 @@ use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::histogram::chooser::SplitChooser;
 use crate::trees::histogram::grower::{GrowTask, Grower, Growth, Limits};
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
+use crate::trees::histogram::reduce::SingleProcess;
 use crate::trees::histogram::splitter::{GainSpec, ScaledGain};
 use crate::trees::structure::TreeStructure;
 
@@ -200,6 +201,7 @@ fn grow_with<const L: usize>(
         allowed: &vec![true; data.binned.n_columns()],
         chooser: SplitChooser::Best,
         pool: data.pool,
+        reduce: &SingleProcess,
     };
     let options = DepthFirstOptions {
         gain_spec: &gain_spec,

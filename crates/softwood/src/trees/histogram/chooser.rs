@@ -228,6 +228,7 @@ mod tests {
     use crate::trees::histogram::candidate::ColumnInfo;
     use crate::trees::histogram::grower::{GrowTask, Grower, Growth, Limits};
     use crate::trees::histogram::quantized_gradients::QuantizedGradients;
+    use crate::trees::histogram::reduce::SingleProcess;
     use crate::trees::histogram::splitter::{GainSpec, ScaledGain};
     use crate::trees::structure::TreeStructure;
 
@@ -374,9 +375,10 @@ mod tests {
             allowed: &[true; 10],
             chooser: SplitChooser::Sampled(sampling(draw)),
             pool: &pool,
+            reduce: &SingleProcess,
         };
         (0..n_draws)
-            .map(|draw| outcome(&grower.grow(&task(draw)).structure, &binned))
+            .map(|draw| outcome(&grower.grow(&task(draw)).unwrap().structure, &binned))
             .collect()
     }
 

@@ -3,20 +3,24 @@
 //! Of two children, the histogram of the smaller one is computed and that of the larger one is the
 //! difference to the parent's. Groups of columns are distributed over threads: each group computes
 //! and searches the histograms of its own columns, and the best candidate, in the order of columns,
-//! is the split. All sums are integers, so that the tree does not depend on the distribution of
+//! is the split. Between counting and searching, histograms may be summed over processes that have
+//! different rows. All sums are integers, so that the tree does not depend on the distribution of
 //! work.
 
 use std::ops::Range;
 
 use crate::data::binning::binned::Binned;
+use crate::error::Result;
 use crate::numerics::prefetch::visit;
 use crate::par::Pool;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::candidate::{ColumnInfo, SplitCandidate};
 use crate::trees::histogram::chooser::SplitChooser;
+use crate::trees::histogram::histogram::Histogram;
 use crate::trees::histogram::histogram_builder::{HistogramBuilder, HistogramTask};
 use crate::trees::histogram::partition::Partition;
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
+use crate::trees::histogram::reduce::Reduce;
 use crate::trees::histogram::splitter::ScaledGain;
 use crate::trees::structure::TreeStructure;
 
@@ -53,6 +57,8 @@ pub(crate) struct GrowTask<'a, const L: usize> {
     /// [`Growth::Leafwise`].
     pub(crate) chooser: SplitChooser,
     pub(crate) pool: &'a Pool,
+    /// Sums over the processes of the fit.
+    pub(crate) reduce: &'a dyn Reduce,
 }
 
 /// A grown tree.
@@ -68,8 +74,10 @@ pub(crate) struct HistogramTree {
 /// A node of a growing tree.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    /// Its rows, as a range of the partition.
+    /// Its rows in this process, as a range of the partition.
     pub(crate) rows: Range<usize>,
+    /// Number of its rows in all processes.
+    pub(crate) n_rows: usize,
     pub(crate) depth: usize,
 }
 
@@ -80,6 +88,13 @@ pub(crate) struct SplitChildren {
     /// The child with fewer rows.
     pub(crate) smaller: usize,
     pub(crate) larger: usize,
+}
+
+impl SplitChildren {
+    /// The left child is appended to the nodes before the right one.
+    fn left_and_right(self) -> [usize; 2] {
+        [self.smaller.min(self.larger), self.smaller.max(self.larger)]
+    }
 }
 
 /// Workspace that is reused from tree to tree.
@@ -107,11 +122,17 @@ impl<const L: usize> Grower<L> {
     }
 
     /// Grows a tree on all rows.
-    pub(crate) fn grow(&mut self, task: &GrowTask<'_, L>) -> HistogramTree {
+    ///
+    /// # Errors
+    /// When the sums over processes fail.
+    pub(crate) fn grow(&mut self, task: &GrowTask<'_, L>) -> Result<HistogramTree> {
         self.partition.reset();
         self.nodes.clear();
+        let mut n_rows = [self.partition.n_rows()];
+        task.reduce.sum_counts(&mut n_rows)?;
         self.nodes.push(Node {
             rows: 0..self.partition.n_rows(),
+            n_rows: n_rows[0],
             depth: 0,
         });
         for builder in &mut self.builders {
@@ -128,7 +149,7 @@ impl<const L: usize> Grower<L> {
         }
     }
 
-    fn grow_symmetric(&mut self, task: &GrowTask<'_, L>) -> HistogramTree {
+    fn grow_symmetric(&mut self, task: &GrowTask<'_, L>) -> Result<HistogramTree> {
         let (mut conditions, mut gains) = (Vec::new(), Vec::new());
         // nodes with rows and their indices in the level: in a deep tree on few rows, most nodes
         // have no rows
@@ -137,7 +158,7 @@ impl<const L: usize> Grower<L> {
         for depth in 0..task.limits.max_depth {
             self.count_and_search(task, &splits, |builder, nodes| {
                 builder.search_level(task, depth, nodes, &level);
-            });
+            })?;
             let candidates = self
                 .builders
                 .iter()
@@ -146,38 +167,36 @@ impl<const L: usize> Grower<L> {
                 break;
             };
             let condition = best.condition();
-            splits.clear();
-            let mut next = Vec::with_capacity(2 * level.len());
-            for &node in &level {
-                splits.push(self.split(node, &condition, task.binned));
-                next.extend([self.nodes.len() - 2, self.nodes.len() - 1]);
-            }
+            splits = self.split_all(task, level.iter().map(|&node| (node, condition)))?;
+            let children = splits.iter().flat_map(|split| split.left_and_right());
+            let next: Vec<usize> = children.collect();
             conditions.push(self.with_missing_side(condition, task.columns, &next));
             gains.push(best.gain);
             let child_places = places.iter().flat_map(|&place| [2 * place, 2 * place + 1]);
             let children = next.into_iter().zip(child_places);
             (level, places) = children
-                .filter(|&(node, _)| !self.nodes[node].rows.is_empty())
+                .filter(|&(node, _)| self.nodes[node].n_rows > 0)
                 .unzip();
         }
         let mut leaves = vec![0..0; 1 << conditions.len()];
         for (node, place) in level.into_iter().zip(places) {
             leaves[place] = self.nodes[node].rows.clone();
         }
-        HistogramTree {
+        Ok(HistogramTree {
             structure: TreeStructure::Symmetric(conditions),
             leaves,
             gains,
-        }
+        })
     }
 
-    /// Computes the histograms of the root or of the children of new splits, then searches them.
+    /// Computes the histograms of the root or of the children of new splits, sums them over
+    /// processes, then searches them.
     fn count_and_search(
         &mut self,
         task: &GrowTask<'_, L>,
         splits: &[SplitChildren],
         search: impl Fn(&mut HistogramBuilder<L>, &[Node]) + Sync,
-    ) {
+    ) -> Result<()> {
         self.gather_gradients(task.quantized, splits);
         let new = HistogramTask {
             partition: &self.partition,
@@ -190,10 +209,26 @@ impl<const L: usize> Grower<L> {
                 &self.grad_hess
             },
         };
+        if task.reduce.is_local() {
+            task.pool.each(&mut self.builders, |group, builder| {
+                builder.count_and_subtract(task, group, &new);
+                search(builder, new.nodes);
+            });
+            return Ok(());
+        }
         task.pool.each(&mut self.builders, |group, builder| {
             builder.count(task, group, &new);
+        });
+        let counted = self.builders.iter_mut();
+        let mut counted: Vec<&mut [i32]> = counted
+            .flat_map(|builder| builder.counted(splits).map(Histogram::sums_mut))
+            .collect();
+        task.reduce.sum_histograms(&mut counted)?;
+        task.pool.each(&mut self.builders, |_, builder| {
+            builder.subtract(&new);
             search(builder, new.nodes);
         });
+        Ok(())
     }
 
     /// Copies the gradients of the rows of smaller children into contiguous memory, once for all
@@ -219,25 +254,54 @@ impl<const L: usize> Grower<L> {
         condition: &BinCondition,
         binned: &Binned,
     ) -> SplitChildren {
-        let Node { rows, depth } = self.nodes[node].clone();
+        let Node { rows, depth, .. } = self.nodes[node].clone();
         let middle = self.partition.split(&rows, condition, binned);
-        let (left, right) = (self.nodes.len(), self.nodes.len() + 1);
-        let is_left_smaller = 2 * (middle - rows.start) <= rows.len();
-        self.nodes.push(Node {
-            rows: rows.start..middle,
-            depth: depth + 1,
-        });
-        self.nodes.push(Node {
-            rows: middle..rows.end,
-            depth: depth + 1,
-        });
-        let (smaller, larger) = if is_left_smaller {
+        for rows in [rows.start..middle, middle..rows.end] {
+            self.nodes.push(Node {
+                n_rows: rows.len(),
+                rows,
+                depth: depth + 1,
+            });
+        }
+        self.children_of(node, self.nodes.len() - 2)
+    }
+
+    /// Splits nodes and appends their children to the nodes, with their numbers of rows in all
+    /// processes.
+    fn split_all(
+        &mut self,
+        task: &GrowTask<'_, L>,
+        splits: impl Iterator<Item = (usize, BinCondition)>,
+    ) -> Result<Vec<SplitChildren>> {
+        let first_child = self.nodes.len();
+        let mut children: Vec<SplitChildren> = splits
+            .map(|(node, condition)| self.split(node, &condition, task.binned))
+            .collect();
+        if task.reduce.is_local() {
+            return Ok(children);
+        }
+        let new = &mut self.nodes[first_child..];
+        let mut counts: Vec<usize> = new.iter().map(|node| node.n_rows).collect();
+        task.reduce.sum_counts(&mut counts)?;
+        for (node, n_rows) in new.iter_mut().zip(counts) {
+            node.n_rows = n_rows;
+        }
+        for split in &mut children {
+            *split = self.children_of(split.parent, split.left_and_right()[0]);
+        }
+        Ok(children)
+    }
+
+    /// The children of a split, of which `left` is the left one and the right one follows.
+    fn children_of(&self, parent: usize, left: usize) -> SplitChildren {
+        let right = left + 1;
+        let (smaller, larger) = if self.nodes[left].n_rows <= self.nodes[right].n_rows {
             (left, right)
         } else {
             (right, left)
         };
         SplitChildren {
-            parent: node,
+            parent,
             smaller,
             larger,
         }
@@ -256,14 +320,14 @@ impl<const L: usize> Grower<L> {
         {
             let n_rows = |first: usize| -> usize {
                 let side = children.iter().skip(first).step_by(2);
-                side.map(|&node| self.nodes[node].rows.len()).sum()
+                side.map(|&node| self.nodes[node].n_rows).sum()
             };
             *missing_right = n_rows(1) > n_rows(0);
         }
         condition
     }
 
-    fn grow_general(&mut self, task: &GrowTask<'_, L>) -> HistogramTree {
+    fn grow_general(&mut self, task: &GrowTask<'_, L>) -> Result<HistogramTree> {
         let limits = task.limits;
         let mut tree = GeneralTree::default();
         let mut queue: Vec<QueuedNode> = Vec::new();
@@ -275,7 +339,7 @@ impl<const L: usize> Grower<L> {
         let mut n_leaves = 1;
         loop {
             if !new_nodes.is_empty() {
-                self.queue_new_nodes(task, &new_nodes, &splits, &mut queue);
+                self.queue_new_nodes(task, &new_nodes, &splits, &mut queue)?;
             }
             splits.clear();
             new_nodes.clear();
@@ -283,12 +347,16 @@ impl<const L: usize> Grower<L> {
                 Growth::Leafwise => queue.len().min(1),
                 _ => queue.len(),
             };
-            for _ in 0..n_splits.min(limits.max_leaves.saturating_sub(n_leaves)) {
-                let QueuedNode { node, best } = queue.remove(next(&queue, limits.growth));
-                let condition = best.condition();
-                let split = self.split(node, &condition, task.binned);
-                let children = [self.nodes.len() - 2, self.nodes.len() - 1];
-                let condition = self.with_missing_side(condition, task.columns, &children);
+            let n_splits = n_splits.min(limits.max_leaves.saturating_sub(n_leaves));
+            let batch: Vec<QueuedNode> = (0..n_splits)
+                .map(|_| queue.remove(next(&queue, limits.growth)))
+                .collect();
+            let conditions = batch.iter().map(|queued| queued.best.condition());
+            let which = batch.iter().map(|queued| queued.node).zip(conditions);
+            let new_splits = self.split_all(task, which)?;
+            for (QueuedNode { node, best }, split) in batch.into_iter().zip(new_splits) {
+                let children = split.left_and_right();
+                let condition = self.with_missing_side(best.condition(), task.columns, &children);
                 tree.push(node, condition, best.gain, children);
                 n_leaves += 1;
                 if self.nodes[children[0]].depth < limits.max_depth {
@@ -302,7 +370,7 @@ impl<const L: usize> Grower<L> {
                 break;
             }
         }
-        tree.finish(&self.nodes)
+        Ok(tree.finish(&self.nodes))
     }
 
     /// Appends the new nodes that have a candidate to the queue.
@@ -312,10 +380,10 @@ impl<const L: usize> Grower<L> {
         new_nodes: &[usize],
         splits: &[SplitChildren],
         queue: &mut Vec<QueuedNode>,
-    ) {
+    ) -> Result<()> {
         self.count_and_search(task, splits, |builder, nodes| {
             builder.search_nodes(task, nodes, new_nodes);
-        });
+        })?;
         for (at, &node) in new_nodes.iter().enumerate() {
             let candidates = self
                 .builders
@@ -329,6 +397,7 @@ impl<const L: usize> Grower<L> {
                 None => self.release(node),
             }
         }
+        Ok(())
     }
 
     /// Releases the histograms of a node that will not be split.

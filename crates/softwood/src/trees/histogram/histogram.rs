@@ -20,6 +20,11 @@ impl<const L: usize> Histogram<L> {
         Self(vec![[[0; L]; BINS]; n_columns])
     }
 
+    /// All sums, columns x bins x entries.
+    pub(crate) fn sums_mut(&mut self) -> &mut [i32] {
+        self.0.as_flattened_mut().as_flattened_mut()
+    }
+
     pub(crate) fn column(&self, at: usize) -> &Bins<L> {
         &self.0[at]
     }

@@ -76,13 +76,37 @@ impl<const L: usize> HistogramBuilder<L> {
             .extend(self.histograms.get_mut(node).and_then(Option::take));
     }
 
-    /// Computes histograms. Of two children, the smaller one's is computed from its rows; that of
-    /// the larger one is the parent's minus the smaller one's.
+    /// Computes the histograms of the root, or of the smaller children of new splits, from the rows
+    /// of this process. [`HistogramBuilder::subtract`] follows, after the reduction.
     pub(crate) fn count(
         &mut self,
         task: &GrowTask<'_, L>,
         group: usize,
         new: &HistogramTask<'_, L>,
+    ) {
+        self.count_each(task, group, new, |_, _| ());
+    }
+
+    /// Computes the histograms of the root, or of both children of new splits, if this process has
+    /// all rows: each subtraction finds its histograms in the cache.
+    pub(crate) fn count_and_subtract(
+        &mut self,
+        task: &GrowTask<'_, L>,
+        group: usize,
+        new: &HistogramTask<'_, L>,
+    ) {
+        self.count_each(task, group, new, |builder, split| {
+            builder.subtract_split(new.nodes, split);
+        });
+    }
+
+    /// Calls `counted` for every split after the histogram of its smaller child.
+    fn count_each(
+        &mut self,
+        task: &GrowTask<'_, L>,
+        group: usize,
+        new: &HistogramTask<'_, L>,
+        counted: impl Fn(&mut Self, &SplitChildren),
     ) {
         let bins = task.binned.group(group);
         let rows_of = |node: usize| new.partition.rows(&new.nodes[node].rows);
@@ -97,21 +121,45 @@ impl<const L: usize> HistogramBuilder<L> {
             let rows = rows_of(split.smaller);
             let (of_smaller, remaining) = grad_hess.split_at(rows.len());
             grad_hess = remaining;
-            if rows_of(split.larger).is_empty() {
-                self.release(split.parent);
-                continue;
+            if new.nodes[split.smaller].n_rows > 0 {
+                let mut smaller = self.allocate();
+                smaller.fill(bins, of_smaller, rows);
+                self.histograms[split.smaller] = Some(smaller);
             }
-            if rows.is_empty() {
-                self.histograms[split.larger] = self.histograms[split.parent].take();
-                continue;
-            }
-            let mut larger = self.histograms[split.parent].take().expect(KEPT);
-            let mut smaller = self.allocate();
-            smaller.fill(bins, of_smaller, rows);
-            larger.subtract(&smaller);
-            self.histograms[split.smaller] = Some(smaller);
-            self.histograms[split.larger] = Some(larger);
+            counted(self, split);
         }
+    }
+
+    /// The histograms that [`HistogramBuilder::count`] computed, in the order of the splits.
+    pub(crate) fn counted(
+        &mut self,
+        splits: &[SplitChildren],
+    ) -> impl Iterator<Item = &mut Histogram<L>> {
+        let first = splits.iter().map(|split| split.smaller).min();
+        // nodes ascend in the order of the splits
+        self.histograms[first.unwrap_or(0)..]
+            .iter_mut()
+            .filter_map(Option::as_mut)
+    }
+
+    /// Computes the histograms of the larger children of new splits.
+    pub(crate) fn subtract(&mut self, new: &HistogramTask<'_, L>) {
+        for split in new.splits {
+            self.subtract_split(new.nodes, split);
+        }
+    }
+
+    /// The histogram of the larger child is the parent's minus that of the smaller child.
+    fn subtract_split(&mut self, nodes: &[Node], split: &SplitChildren) {
+        if nodes[split.larger].n_rows == 0 {
+            self.release(split.parent);
+            return;
+        }
+        let mut larger = self.histograms[split.parent].take().expect(KEPT);
+        if let Some(smaller) = &self.histograms[split.smaller] {
+            larger.subtract(smaller);
+        }
+        self.histograms[split.larger] = Some(larger);
     }
 
     fn allocate(&mut self) -> Histogram<L> {
@@ -134,7 +182,7 @@ impl<const L: usize> HistogramBuilder<L> {
         self.order_categories(task, level);
         let mut unsplit = 0.0;
         for &node in level {
-            if !nodes[node].rows.is_empty() {
+            if nodes[node].n_rows > 0 {
                 unsplit += self.add_node_scores(task, node);
             }
         }
@@ -191,7 +239,7 @@ impl<const L: usize> HistogramBuilder<L> {
         self.best_of_nodes.clear();
         for &node in which {
             let mut best = None;
-            if nodes[node].rows.len() > 1 {
+            if nodes[node].n_rows > 1 {
                 for column in self.columns.clone() {
                     if task.allowed[column] {
                         best = better(best, self.search_column(task, node, column));

@@ -11,4 +11,5 @@ pub(crate) mod histogram;
 pub(crate) mod histogram_builder;
 pub(crate) mod partition;
 pub(crate) mod quantized_gradients;
+pub(crate) mod reduce;
 pub(crate) mod splitter;

@@ -35,15 +35,40 @@ pub(crate) struct QuantizedGradients<const L: usize> {
     pub(crate) totals: [f64; L],
 }
 
+/// What processes with different rows agree on before they quantize, so that their integers are
+/// those of one process with all rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct QuantizationScale<const L: usize> {
+    /// Largest absolute value of each entry in all processes.
+    pub(crate) largest: [f32; L],
+    /// Number of rows in the processes before this one.
+    pub(crate) first_row: usize,
+}
+
+impl<const L: usize> QuantizationScale<L> {
+    /// The scale of the only process.
+    pub(crate) fn of(values: &[[f32; L]]) -> Self {
+        Self {
+            largest: largest(values),
+            first_row: 0,
+        }
+    }
+}
+
 impl<const L: usize> QuantizedGradients<L> {
     /// Allocates memory for `n_rows` rows.
     pub(crate) fn new(n_rows: usize) -> Self {
+        Self::of_part(n_rows, n_rows)
+    }
+
+    /// Allocates memory for `n_rows` rows of a process; all processes have `n_all` rows.
+    pub(crate) fn of_part(n_rows: usize, n_all: usize) -> Self {
         Self {
             wide: vec![[0; L]; n_rows],
             narrow: vec![[0; L]; n_rows],
             unit: [1.0; L],
-            // n_rows (2^(30 - shift) + 1) is below 2^31: histograms cannot overflow
-            shift: n_rows.next_power_of_two().ilog2().max(MIN_SHIFT),
+            // n_all (2^(30 - shift) + 1) is below 2^31: histograms cannot overflow
+            shift: n_all.next_power_of_two().ilog2().max(MIN_SHIFT),
             totals: [0.0; L],
         }
     }
@@ -55,15 +80,25 @@ impl<const L: usize> QuantizedGradients<L> {
 
     /// Quantizes the entries of all rows. The rounding of row `i` depends on `salt` and `i` alone.
     pub(crate) fn set(&mut self, values: &[[f32; L]], salt: u64) {
-        let largest = largest(values);
+        self.set_scaled(values, salt, &QuantizationScale::of(values));
+    }
+
+    /// As [`QuantizedGradients::set`] with an agreed scale; the rounding depends on the number of
+    /// the row in all processes.
+    pub(crate) fn set_scaled(
+        &mut self,
+        values: &[[f32; L]],
+        salt: u64,
+        agreed: &QuantizationScale<L>,
+    ) {
         let mut scale = [0.0; L];
         for entry in 0..L {
-            let exponent = WIDE_BITS - exponent_of(largest[entry]);
+            let exponent = WIDE_BITS - exponent_of(agreed.largest[entry]);
             scale[entry] = power_of_two(exponent);
             self.unit[entry] = power_of_two(-exponent);
         }
         let scales = scale.repeat(CHUNK);
-        let mut counter = mix(salt) as u32;
+        let mut counter = (mix(salt) as u32).wrapping_add((agreed.first_row * L) as u32);
         let mut totals = [0_i64; L];
         let chunks = values.chunks(CHUNK).zip(self.wide.chunks_mut(CHUNK));
         for ((values, wide), narrow) in chunks.zip(self.narrow.chunks_mut(CHUNK)) {
