@@ -397,21 +397,21 @@ mod tests {
     /// probability below `30 * 2 exp(-19.8)`, that is 2e-7; the seed is fixed.
     #[test]
     fn sampled_splits_have_the_probabilities_of_the_posterior() {
-        let n_draws = 100_000;
-        let mut counts: BTreeMap<Outcome, f64> = BTreeMap::new();
-        for outcome in draw(n_draws, 1) {
-            *counts.entry(outcome).or_default() += 1.0;
+        let n_draws = 100_000_u32;
+        let mut counts: BTreeMap<Outcome, u32> = BTreeMap::new();
+        for outcome in draw(n_draws.into(), 1) {
+            *counts.entry(outcome).or_default() += 1;
         }
         let probabilities = probabilities();
         assert!(probabilities.len() < 30);
-        let total: f64 = probabilities
+        let total: u32 = probabilities
             .keys()
-            .map(|outcome| counts.get(outcome).copied().unwrap_or(0.0))
+            .map(|outcome| counts.get(outcome).copied().unwrap_or(0))
             .sum();
-        assert_eq!(total, n_draws as f64, "only candidates are drawn");
+        assert_eq!(total, n_draws, "only candidates are drawn");
         for (outcome, p) in probabilities {
-            let found = counts.get(&outcome).copied().unwrap_or(0.0);
-            let expected = n_draws as f64 * p;
+            let found = f64::from(counts.get(&outcome).copied().unwrap_or(0));
+            let expected = f64::from(n_draws) * p;
             let variance = expected * (1.0 - p);
             assert!(variance > 100.0, "{outcome:?} is too rare: {p}");
             assert!(
