@@ -95,13 +95,10 @@ fn problem(from: &[String], to: &[String]) -> Option<String> {
             "`{ours}` uses `{theirs}`, which is in a higher layer"
         ));
     }
-    // a family imports no other family; `registry` and `file` enumerate them all
-    let is_family = |path: &[String]| {
-        path[0] == "models"
-            && path
-                .get(1)
-                .is_some_and(|name| name != "registry" && name != "file" && name != "mod")
-    };
+    // a family imports no other family; these modules are shared by all families
+    let is_shared = |name: &str| matches!(name, "registry" | "file" | "mod" | "param_groups");
+    let is_family =
+        |path: &[String]| path[0] == "models" && path.get(1).is_some_and(|name| !is_shared(name));
     let may_enter = from[0] != "models"
         || !is_family(from)
         || from.get(1) == to.get(1)
