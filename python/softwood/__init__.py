@@ -12,44 +12,21 @@ from importlib.metadata import version as _version
 from softwood._base import load, ood
 from softwood._callbacks import Checkpoint
 from softwood._distribution import ClassificationDistribution, Contrast, RegressionDistribution
-from softwood._estimators import (
-    ForestClassifier,
-    ForestRegressor,
-    SGBClassifier,
-    SGBRegressor,
-    SGLBClassifier,
-    SGLBRegressor,
-    TreeClassifier,
-    TreeRegressor,
-    VSGBMClassifier,
-    VSGBMRegressor,
-    VSTClassifier,
-    VSTRegressor,
-)
+from softwood._estimators import *  # noqa: F403
+from softwood._estimators import __all__ as _estimators
 from softwood._evaluate import evaluate, score
 from softwood._native import Event
 
-__all__ = [
+__all__ = [  # noqa: PLE0604
     "Checkpoint",
     "ClassificationDistribution",
     "Contrast",
     "Event",
-    "ForestClassifier",
-    "ForestRegressor",
     "RegressionDistribution",
-    "SGBClassifier",
-    "SGBRegressor",
-    "SGLBClassifier",
-    "SGLBRegressor",
-    "TreeClassifier",
-    "TreeRegressor",
-    "VSGBMClassifier",
-    "VSGBMRegressor",
-    "VSTClassifier",
-    "VSTRegressor",
     "evaluate",
     "load",
     "ood",
     "score",
+    *_estimators,
 ]
 __version__ = _version("softwood")

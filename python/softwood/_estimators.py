@@ -6,6 +6,8 @@ from typing import Any, ClassVar, Literal
 
 from softwood._base import Classifier, Regressor
 
+__all__: list[str] = []
+
 
 class VSTRegressor(Regressor):
     """Variational soft tree for regression.

@@ -1,7 +1,7 @@
 """Writes `_estimators.py` from the parameter tables of the library: `python -m softwood._generate`.
 
-The tables hold names, former names, defaults, ranges and descriptions. This module holds the layout in Python, and
-an example and advice for each family.
+The tables hold names, former names, defaults, ranges and descriptions. The folder of each family has an example and
+advice in `<family>.json`. This module holds the layout in Python.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 from softwood import _native
 
 TARGET = Path(__file__).with_name("_estimators.py")
+MODELS = Path(__file__).parents[2] / "crates/softwood/src/models"
 WIDTH = 116
 
 
@@ -26,78 +27,15 @@ class FamilyText:
     """First part of the class names."""
     example: str
     """Parameters whose fit takes a moment, for the example."""
-    when_to_use: str
-    """Advice, shortened from the page of the family; `{VST}` is the class with that prefix for the same task."""
+    when_to_use: list[str]
+    """Paragraphs of advice, shortened from the page of the family; `{VST}` is the class with that prefix."""
 
 
-BOOSTED = "n_estimators=20, n_members=2, max_depth=2, learning_rate=0.1"
-
-FAMILIES = {
-    "vst": FamilyText(
-        "VST",
-        "max_depth=1, n_epochs=5",
-        """\
-        Use it for tables of up to some tens of thousands of rows if the target varies smoothly, or if the noise depends
-        on the features or is not Normal. With linear leaves the mean extrapolates linearly, and knowledge (epistemic)
-        uncertainty grows with the distance from the training rows.
-
-        Use `{VSGBM}` if one soft tree is too coarse and a longer fit is acceptable, `{SGB}` or `{SGLB}` for large
-        tables, many sharp steps or very many categories, and `{Tree}` if the model has to be readable.""",
-    ),
-    "vsgbm": FamilyText(
-        "VSGBM",
-        "n_estimators=2, max_depth=1, n_epochs=5",
-        """\
-        Use it for smooth functions of numeric columns, from some hundred to some ten thousand rows, if one soft tree is
-        too coarse.
-
-        Use `{VST}` if time matters: this model takes three to four times as long to fit. Use `{SGLB}` for large tables
-        or many categories.""",
-    ),
-    "sgb": FamilyText(
-        "SGB",
-        BOOSTED,
-        """\
-        Use it for tables of any size with sharp steps, many columns or many categories, and if time matters. The
-        members differ mainly by the rows sampled for each tree. Hard trees are constant far from the training rows: the
-        mean does not extrapolate.
-
-        Use `{SGLB}` if knowledge (epistemic) uncertainty matters, `{VST}` or `{VSGBM}` for smooth targets on a few
-        thousand rows, `{Forest}` for a good model without tuning, and `{Tree}` if the model has to be readable.""",
-    ),
-    "sglb": FamilyText(
-        "SGLB",
-        BOOSTED,
-        """\
-        Use it for tables of any size with sharp steps, many columns or many categories, if knowledge (epistemic)
-        uncertainty matters: the members approximate posterior samples. Hard trees are constant far from the training
-        rows: the mean does not extrapolate, and knowledge uncertainty grows only as far as the members disagree about
-        the position of the last split.
-
-        Use `{VST}` or `{VSGBM}` for smooth targets on a few thousand rows, `{Forest}` for a good model without tuning,
-        and `{Tree}` if the model has to be readable.""",
-    ),
-    "forest": FamilyText(
-        "Forest",
-        "n_estimators=20, n_members=2",
-        """\
-        Use it as a strong baseline without tuning: it needs no validation rows, its trees are grown in parallel, and
-        more trees never hurt.
-
-        Use `{SGB}` or `{SGLB}`, which often predict better and are smaller, `{VST}` or `{VSGBM}` for smooth targets or
-        if the mean should extrapolate, and `{Tree}` if the model has to be readable.""",
-    ),
-    "tree": FamilyText(
-        "Tree",
-        "n_members=4",
-        """\
-        Use it to read and to explain a model: thresholds are in the units of the table, and categories have their
-        names. `max_leaf_nodes` and `ccp_alpha` make the tree smaller.
-
-        Use `{Forest}`, `{SGB}` or `{SGLB}` for accuracy: they predict better on nearly every table. Use `{VST}` or
-        `{VSGBM}` if the target is a smooth function of the features.""",
-    ),
-}
+def _family_texts() -> dict[str, FamilyText]:
+    """Read the file `<family>.json` in the folder of each family."""
+    names = [family["name"] for family in json.loads(_native.families())]
+    files = {name: next(MODELS.glob(f"*/{name}.json")) for name in names}
+    return {name: FamilyText(**json.loads(file.read_text(encoding="utf-8"))) for name, file in files.items()}
 
 
 @dataclass(frozen=True)
@@ -169,18 +107,21 @@ from softwood._base import Classifier, Regressor
 
 def source() -> str:
     """Return the text of the module."""
-    parts = [HEADER]
+    texts = _family_texts()
+    names = sorted(text.prefix + kind for text in texts.values() for kind in TASKS)
+    exported = "__all__ = [\n" + "".join(f'    "{name}",\n' for name in names) + "]\n"
+    parts = [HEADER.rstrip() + "\n\n" + exported]
     for family in json.loads(_native.families()):
-        parts += [_estimator(family, kind) for kind in TASKS]
+        parts += [_estimator(family, kind, texts) for kind in TASKS]
     return "\n\n".join(parts)
 
 
-def _estimator(family: dict[str, Any], kind: str) -> str:
-    name = FAMILIES[family["name"]].prefix + kind
+def _estimator(family: dict[str, Any], kind: str, texts: dict[str, FamilyText]) -> str:
+    name = texts[family["name"]].prefix + kind
     family = {**family, "params": [spec for spec in family["params"] if _has_parameter(kind, spec)]}
     lines = [
         f"class {name}({kind}):",
-        _indented(_docstring(family, kind, name), 4),
+        _indented(_docstring(family, kind, texts), 4),
         f'    _family = "{family["name"]}"',
         *_former_names(family["params"]),
         "",
@@ -217,14 +158,15 @@ def _former_names(params: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _docstring(family: dict[str, Any], kind: str, name: str) -> str:
-    task, texts = TASKS[kind], FAMILIES[family["name"]]
+def _docstring(family: dict[str, Any], kind: str, families: dict[str, FamilyText]) -> str:
+    task, texts = TASKS[kind], families[family["name"]]
+    name = texts.prefix + kind
     summary = family["summary"]
     title = f"{summary[0].upper()}{summary.partition(':')[0][1:]} for {task.task}."
     parameters = "".join(_parameter(spec) for spec in family["params"]) + RUN_PARAMETERS
     attributes = ATTRIBUTES.format(classes=CLASSES if kind == "Classifier" else "")
-    classes = {texts.prefix: texts.prefix + kind for texts in FAMILIES.values()}
-    notes = textwrap.dedent(texts.when_to_use).format(**classes).split("\n\n")
+    classes = {text.prefix: text.prefix + kind for text in families.values()}
+    notes = [paragraph.format(**classes) for paragraph in texts.when_to_use]
     example = [
         ">>> import numpy as np",
         f">>> from softwood import {name}",

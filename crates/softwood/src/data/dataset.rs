@@ -93,7 +93,8 @@ impl Dataset {
         };
         let weights = roles.weight.as_ref().and_then(&mut take);
         let weights = weights.map(weights_of).transpose()?;
-        let target = take(&roles.target).expect("the target was checked to be there");
+        let target = take(&roles.target)
+            .ok_or_else(|| Error::column(&roles.target, "there is no such column"))?;
         let classify = roles
             .classify
             .unwrap_or(matches!(target.values, Values::Categorical { .. }));

@@ -100,7 +100,7 @@ mod tests {
             weight: weight.map(str::to_owned),
             ..Roles::default()
         };
-        Dataset::from_table(&Table::new(columns).unwrap(), &roles).unwrap()
+        Dataset::from_table(Table::new(columns).unwrap(), &roles).unwrap()
     }
 
     #[test]

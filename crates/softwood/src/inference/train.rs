@@ -78,6 +78,19 @@ pub(crate) struct TrainedPosterior<S> {
     pub(crate) is_stopped: bool,
 }
 
+impl<S> TrainedPosterior<S> {
+    /// A posterior of a stopped run, without its curve.
+    fn stopped(posterior: LowRank, state: S, scores: Option<ValidationScores>) -> Self {
+        Self {
+            posterior,
+            state,
+            scores,
+            curve: Vec::new(),
+            is_stopped: true,
+        }
+    }
+}
+
 /// Trains a posterior.
 ///
 /// # Errors
@@ -142,13 +155,7 @@ pub(crate) fn train<O: Objective>(
         let is_annealed = is_warm_start || schedule.is_annealed(epoch + 1);
         let copy_best = || match &best {
             Some(best) => best.clone().trained(Vec::new()),
-            None => TrainedPosterior {
-                posterior: state.posterior.clone(),
-                state: objective.state(),
-                scores: None,
-                curve: Vec::new(),
-                is_stopped: true,
-            },
+            None => TrainedPosterior::stopped(state.posterior.clone(), objective.state(), None),
         };
         let report = EpochReport {
             epoch: epoch + 1,
@@ -170,11 +177,8 @@ pub(crate) fn train<O: Objective>(
                 curve.retain(|point| point.epoch <= epoch);
                 curve.push(evaluation);
                 return Ok(TrainedPosterior {
-                    posterior: state.posterior,
-                    state: objective.state(),
-                    scores,
                     curve,
-                    is_stopped: true,
+                    ..TrainedPosterior::stopped(state.posterior, objective.state(), scores)
                 });
             }
         }
@@ -185,11 +189,9 @@ pub(crate) fn train<O: Objective>(
             ..best.trained(curve)
         },
         None => TrainedPosterior {
-            posterior: state.posterior,
-            state: objective.state(),
-            scores: None,
             curve,
             is_stopped,
+            ..TrainedPosterior::stopped(state.posterior, objective.state(), None)
         },
     })
 }
@@ -206,11 +208,8 @@ impl<S> BestEpoch<S> {
     /// The posterior of this epoch as the result of a stopped run.
     fn trained(self, curve: Vec<EpochEvaluation>) -> TrainedPosterior<S> {
         TrainedPosterior {
-            posterior: self.posterior,
-            state: self.state,
-            scores: Some(self.scores),
             curve,
-            is_stopped: true,
+            ..TrainedPosterior::stopped(self.posterior, self.state, Some(self.scores))
         }
     }
 }

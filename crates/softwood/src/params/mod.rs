@@ -119,6 +119,12 @@ mod tests {
 
     #[test]
     fn rows_of_a_group_keep_their_place_and_may_have_other_defaults() {
+        #[derive(Debug, PartialEq)]
+        struct Sheet {
+            times: usize,
+            width: f64,
+            height: f64,
+        }
         let table = Wide::table();
         let names: Vec<_> = table.iter().map(|spec| spec.name).collect();
         assert_eq!(names, ["first", "times", "width", "last"]);
@@ -131,12 +137,6 @@ mod tests {
         };
         let message = given.clone().check().unwrap_err().to_string();
         assert!(message.contains("`width` = 2.0"), "{message}");
-        #[derive(Debug, PartialEq)]
-        struct Sheet {
-            times: usize,
-            width: f64,
-            height: f64,
-        }
         let sheet = with_groups!(given, [shared_rows] => Sheet { height: 1.0 });
         let expected = Sheet {
             times: 2,

@@ -278,6 +278,21 @@ fn target_values_of_rows_with_weight_zero_are_ignored() {
 }
 
 #[test]
+fn a_dataset_with_appended_rows_fits_like_the_whole_table() {
+    for_each_family_and_target(|family, target| {
+        let table = mixed(27, 120);
+        let part = |rows: std::ops::Range<usize>| {
+            let rows: Vec<usize> = rows.collect();
+            Dataset::from_table(table.take(&rows), &roles(target)).unwrap()
+        };
+        let whole = Dataset::from_table(&table, &roles(target)).unwrap();
+        let mut appended = part(0..70);
+        appended.append(&part(70..120)).unwrap();
+        assert!(quick_fit(family, &appended).to_bytes() == quick_fit(family, &whole).to_bytes());
+    });
+}
+
+#[test]
 fn class_probabilities_sum_to_one_and_the_label_is_the_largest() {
     for &family in Family::ALL {
         for target in ["two", "three"] {
