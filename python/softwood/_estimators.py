@@ -6,7 +6,20 @@ from typing import Any, ClassVar, Literal
 
 from softwood._base import Classifier, Regressor
 
-__all__: list[str] = []
+__all__ = [
+    "ForestClassifier",
+    "ForestRegressor",
+    "SGBClassifier",
+    "SGBRegressor",
+    "SGLBClassifier",
+    "SGLBRegressor",
+    "TreeClassifier",
+    "TreeRegressor",
+    "VSGBMClassifier",
+    "VSGBMRegressor",
+    "VSTClassifier",
+    "VSTRegressor",
+]
 
 
 class VSTRegressor(Regressor):
