@@ -74,8 +74,10 @@ pub(crate) struct TrainedPosterior<S> {
     pub(crate) scores: Option<ValidationScores>,
     /// All evaluations of the run.
     pub(crate) curve: Vec<EpochEvaluation>,
-    /// Whether the callback stopped the run before its end.
+    /// Whether the callback stopped the run.
     pub(crate) is_stopped: bool,
+    /// Whether the run had all its epochs.
+    pub(crate) is_complete: bool,
 }
 
 impl<S> TrainedPosterior<S> {
@@ -87,6 +89,7 @@ impl<S> TrainedPosterior<S> {
             scores,
             curve: Vec::new(),
             is_stopped: true,
+            is_complete: false,
         }
     }
 }
@@ -112,7 +115,7 @@ pub(crate) fn train<O: Objective>(
     let evaluate_every = schedule.n_epochs.div_ceil(N_EVALUATIONS);
     let mut best: Option<BestEpoch<O::State>> = None;
     let mut curve = Vec::new();
-    let mut is_stopped = false;
+    let (mut is_stopped, mut is_complete) = (false, true);
     let mut latest = EpochEvaluation {
         epoch: 0,
         elbo: f64::NAN,
@@ -166,7 +169,8 @@ pub(crate) fn train<O: Objective>(
             ControlFlow::Continue(()) => {}
             ControlFlow::Break(Stop::Discard) => return Err(Error::Cancelled),
             ControlFlow::Break(Stop::Keep) if best.is_some() || is_last => {
-                is_stopped = !is_last;
+                is_stopped = true;
+                is_complete = is_last;
                 break;
             }
             ControlFlow::Break(Stop::Keep) => {
@@ -186,11 +190,13 @@ pub(crate) fn train<O: Objective>(
     Ok(match best {
         Some(best) => TrainedPosterior {
             is_stopped,
+            is_complete,
             ..best.trained(curve)
         },
         None => TrainedPosterior {
             curve,
             is_stopped,
+            is_complete,
             ..TrainedPosterior::stopped(state.posterior, objective.state(), None)
         },
     })

@@ -86,8 +86,10 @@ pub(crate) struct Trained {
     /// Log-likelihood of each validation row at the selected epoch.
     pub(crate) row_scores: Vec<f64>,
     pub(crate) curve: Vec<CurvePoint>,
-    /// Whether the callback stopped the run before its end.
+    /// Whether the callback stopped the run.
     pub(crate) is_stopped: bool,
+    /// Whether the run had all its epochs.
+    pub(crate) is_complete: bool,
 }
 
 /// A training run of soft trees after an epoch.
@@ -104,6 +106,7 @@ impl From<TrainedPosterior<SoftTreeSpec>> for Trained {
             scores,
             curve,
             is_stopped,
+            is_complete,
         } = trained;
         Self {
             spec,
@@ -112,6 +115,7 @@ impl From<TrainedPosterior<SoftTreeSpec>> for Trained {
             row_scores: scores.map_or_else(Vec::new, |scores| scores.of_rows),
             curve: curve.into_iter().map(curve_point).collect(),
             is_stopped,
+            is_complete,
         }
     }
 }

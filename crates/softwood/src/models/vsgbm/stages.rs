@@ -179,13 +179,18 @@ impl Stages<'_> {
             if best.is_stopped {
                 break;
             }
-            if let (true, Some(rows)) = (self.params.joint_training, validation) {
+            if let (true, Some(rows), false) =
+                (self.params.joint_training, validation, model.is_stopped)
+            {
                 model.validation_score = model.score(rows, score_key);
                 let key = key.child(streams::added_trees::CORRECTIVE_RUNS + at as u64);
                 model = self.train_jointly(model, CORRECTIVE_RUN, CORRECTIVE_RATE, key)?;
             }
             let Some(rows) = validation else {
                 best = model.clone();
+                if best.is_stopped {
+                    break;
+                }
                 continue;
             };
             model.validation_score = model.score(rows, score_key);
@@ -216,6 +221,9 @@ impl Stages<'_> {
                 break;
             };
             model = longer;
+            if model.is_stopped {
+                break;
+            }
         }
         Ok(model)
     }
@@ -288,11 +296,13 @@ impl Stages<'_> {
         let mut fit = train(&training_run, training_key, &mut |report| {
             place.report(self.run, report, Some(&snapshot))
         })?;
-        if fit.is_stopped {
+        if !fit.is_complete {
             return Ok(None);
         }
+        let is_stopped = fit.is_stopped;
         shrink(&added, self.params.shrinkage, &mut fit.posterior);
         let mut model = model.with_tree(&added, fit);
+        model.is_stopped = is_stopped;
         model.update_noise(self);
         Ok(Some(model))
     }

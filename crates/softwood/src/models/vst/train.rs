@@ -104,7 +104,7 @@ fn fit(params: &VstParams, context: &SelectionContext<'_>, data: &Dataset) -> Re
         // the short run is no alternative if the user chose the number of epochs, nor for a second
         // fit of the same candidate, which must differ from the first
         let may_be_short = params.early_stopping && params.n_epochs.is_none() && at < ranking.len();
-        let is_complete = !full_run.is_stopped;
+        let is_complete = full_run.is_complete;
         let trained = if may_be_short || !is_complete {
             ranked.better(full_run)
         } else {
