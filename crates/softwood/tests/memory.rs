@@ -37,7 +37,7 @@ fn dataset() -> Dataset {
         target: "y".to_owned(),
         ..Roles::default()
     };
-    Dataset::from_table(&Table::new(columns).unwrap(), &roles).unwrap()
+    Dataset::from_table(Table::new(columns).unwrap(), &roles).unwrap()
 }
 
 #[test]

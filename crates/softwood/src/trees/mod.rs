@@ -6,6 +6,7 @@ pub(crate) mod condition;
 pub(crate) mod dense;
 pub(crate) mod histogram;
 pub(crate) mod monotone;
+pub(crate) mod param_groups;
 pub(crate) mod routing;
 pub(crate) mod serialize;
 pub(crate) mod structure;

@@ -13,6 +13,7 @@ pub(crate) mod init;
 pub(crate) mod minibatch;
 pub(crate) mod objective;
 pub(crate) mod options;
+pub(crate) mod param_groups;
 #[cfg(feature = "bench")]
 pub(crate) mod probe;
 pub(crate) mod selection;

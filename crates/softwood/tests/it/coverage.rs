@@ -54,7 +54,7 @@ fn coverage(family: Family, function: TargetFunction) -> f64 {
     let mut inside = 0;
     for seed in seeds(family) {
         let key = Key::from_seed(seed);
-        let train = Dataset::from_table(&table(function, key.child(1), N_TRAIN), &roles).unwrap();
+        let train = Dataset::from_table(table(function, key.child(1), N_TRAIN), &roles).unwrap();
         let model = fit(family, &json!({}), &train, seed);
         let test = table(function, key.child(2), N_TEST);
         let dist = Distribution::new(&*model, &test, &pool).unwrap();

@@ -61,7 +61,7 @@ fn dataset() -> Dataset {
         target: "y".to_owned(),
         ..Roles::default()
     };
-    Dataset::from_table(&table.unwrap(), &roles).unwrap()
+    Dataset::from_table(table.unwrap(), &roles).unwrap()
 }
 
 /// Values with mean 0 and standard deviation 1 (dividing by n), and their standard deviation

@@ -45,7 +45,7 @@ fn labelled(classify: bool) -> Dataset {
         target: "y".to_owned(),
         ..Roles::default()
     };
-    Dataset::from_table(&Table::new(columns).unwrap(), &roles).unwrap()
+    Dataset::from_table(Table::new(columns).unwrap(), &roles).unwrap()
 }
 
 /// A small fitted model of a family.

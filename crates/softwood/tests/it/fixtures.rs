@@ -61,7 +61,7 @@ fn training(classify: bool) -> Dataset {
         target: "y".to_owned(),
         ..Roles::default()
     };
-    Dataset::from_table(&Table::new(columns).unwrap(), &roles).unwrap()
+    Dataset::from_table(Table::new(columns).unwrap(), &roles).unwrap()
 }
 
 /// Predictions of a model for the rows of the fixture.

@@ -10,7 +10,7 @@ fn data(columns: Vec<Column>) -> Dataset {
         target: "y".to_owned(),
         ..Roles::default()
     };
-    Dataset::from_table(&Table::new(columns).unwrap(), &roles).unwrap()
+    Dataset::from_table(Table::new(columns).unwrap(), &roles).unwrap()
 }
 
 /// Means of the members, members x rows.

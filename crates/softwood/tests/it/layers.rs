@@ -96,7 +96,7 @@ fn problem(from: &[String], to: &[String]) -> Option<String> {
         ));
     }
     // a family imports no other family; these modules are shared by all families
-    let is_shared = |name: &str| matches!(name, "registry" | "file" | "mod" | "param_groups");
+    let is_shared = |name: &str| matches!(name, "registry" | "file" | "mod");
     let is_family =
         |path: &[String]| path[0] == "models" && path.get(1).is_some_and(|name| !is_shared(name));
     let may_enter = from[0] != "models"

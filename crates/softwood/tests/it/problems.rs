@@ -85,7 +85,7 @@ pub(crate) fn with_target(table: &Table, target: &str) -> Dataset {
         target: target.to_owned(),
         ..Roles::default()
     };
-    Dataset::from_table(&table.without(&others), &roles).unwrap()
+    Dataset::from_table(table.without(&others), &roles).unwrap()
 }
 
 /// The table with `column` in place of the column of the same name, or added.

@@ -9,9 +9,9 @@ use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::params::{
     GrowPolicy, SgbParams, SglbParams, boosted_trees, boosted_validation,
 };
-use crate::models::param_groups::{hard_bins, hard_min_scale};
 use crate::params::{ClassWeight, Directions, with_groups};
 use crate::trees::histogram::grower::Limits;
+use crate::trees::param_groups::{hard_bins, hard_min_scale};
 
 /// Number of ensemble members, and the chains that they are taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -2,9 +2,9 @@
 
 use crate::boosting::langevin::Sampling;
 use crate::likelihood::NoiseModel;
-use crate::models::param_groups::{hard_bins, hard_min_scale};
 use crate::params::{ClassWeight, Directions, choices, param_group, params};
 use crate::trees::histogram::grower::Growth;
+use crate::trees::param_groups::{hard_bins, hard_min_scale};
 
 choices! {
     /// How a boosted tree grows.

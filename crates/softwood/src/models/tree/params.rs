@@ -1,7 +1,7 @@
 //! Parameters of the tree.
 
-use crate::models::param_groups::{hard_bins, hard_min_scale};
 use crate::params::params;
+use crate::trees::param_groups::{hard_bins, hard_min_scale};
 
 params! {
     #[doc = include_str!("tree.md")]

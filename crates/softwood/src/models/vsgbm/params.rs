@@ -1,10 +1,10 @@
 //! The parameter table of boosted variational soft trees.
 
 use crate::likelihood::NoiseModel;
-use crate::models::param_groups::{soft_draws, soft_inputs, soft_leaves, soft_posterior};
 use crate::params::{choices, params, with_groups};
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::options::{LeafMixing, check_mixing_levels};
+use crate::variational::param_groups::{soft_draws, soft_inputs, soft_leaves, soft_posterior};
 
 choices! {
     /// How the residuals for an added tree are computed from the earlier trees.

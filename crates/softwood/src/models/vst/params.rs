@@ -1,9 +1,9 @@
 //! The parameter table of the variational soft tree.
 
-use crate::models::param_groups::{soft_draws, soft_inputs, soft_leaves, soft_posterior};
 use crate::params::{params, with_groups};
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::options::{LeafMixing, check_mixing_levels};
+use crate::variational::param_groups::{soft_draws, soft_inputs, soft_leaves, soft_posterior};
 
 params! {
     /// Parameters of the variational soft tree.

@@ -1,4 +1,4 @@
-//! Rows of parameter tables that several families share.
+//! Rows of parameter tables that the families of soft trees share.
 
 use crate::params::param_group;
 
@@ -83,22 +83,5 @@ param_group! {
         /// deviation of the target. Increase it if predictions are overconfident; auto: 0.001, or
         /// half the step of a target with few distinct values.
         min_scale: Option<f64> = None, [0.0, 10.0];
-    }
-}
-
-param_group! {
-    /// Binning of hard trees.
-    hard_bins {
-        /// Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser.
-        max_bins: usize = 255, [2, 255];
-    }
-}
-
-param_group! {
-    /// Floor of the standard deviation of hard trees.
-    hard_min_scale {
-        /// Minimum predicted standard deviation, in units of the standard deviation of the target;
-        /// auto: 0.001, or half the resolution of a rounded target.
-        min_scale: Option<f64> = None, [1e-6, 10.0];
     }
 }
