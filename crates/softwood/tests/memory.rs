@@ -37,7 +37,8 @@ fn dataset() -> Dataset {
         target: "y".to_owned(),
         ..Roles::default()
     };
-    Dataset::from_table(Table::new(columns).unwrap(), &roles).unwrap()
+    let table = Table::new(columns).unwrap();
+    Dataset::from_table(&table, &roles).unwrap()
 }
 
 #[test]
