@@ -7,6 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use softwood::observer::{Event, Observer, Stop};
 
+use crate::errors::to_python;
 use crate::model::PyModel;
 
 /// A step of a fit, as callbacks receive it.
@@ -105,7 +106,7 @@ impl Callback {
     fn call(&self, event: &Event<'_>) -> PyResult<bool> {
         let is_wanted = self.with_snapshots && Python::attach(|py| self.wants_snapshot(py, event))?;
         let model = is_wanted.then(|| event.snapshot()).flatten();
-        let model = model.and_then(Result::ok);
+        let model = model.transpose().map_err(to_python)?;
         Python::attach(|py| self.dispatch(py, event, model.map(PyModel::new)))
     }
 

@@ -143,8 +143,8 @@ pub trait Fit: Params {
     fn fit_with(&self, data: &Dataset, run: &Run<'_>) -> Result<Self::Fitted> {
         let params = self.clone().check()?;
         data.check_fit()?;
-        if let (Some(fitted), false) = (run.warm_start, Self::SUPPORTS_WARM_START) {
-            return Err(no_warm_start(fitted.family()));
+        if run.warm_start.is_some() && !Self::SUPPORTS_WARM_START {
+            return Err(no_warm_start(Self::FAMILY));
         }
         Self::learn(&params, data, run)
     }

@@ -26,7 +26,8 @@ pub struct Event<'a> {
     pub trial: Option<usize>,
     /// Index of the chain, fit or fold that is trained, for ensembles.
     pub member: Option<usize>,
-    /// Number of trees of this trial or member so far, for families that add trees.
+    /// Number of new trees of this trial or member so far, for families that add trees; for a forest
+    /// the index of the tree.
     pub tree: Option<usize>,
     /// Number of epochs of this training run so far, for families that train in epochs.
     pub epoch: Option<usize>,

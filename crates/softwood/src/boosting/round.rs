@@ -250,6 +250,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
             curve: Vec::new(),
             dispersion: self.dispersion(),
             is_stopped: false,
+            is_complete: false,
         }
     }
 }

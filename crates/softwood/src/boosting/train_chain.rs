@@ -27,8 +27,10 @@ pub(crate) struct TrainedChain {
     pub(crate) curve: Vec<ValidationPoint>,
     /// Residual variance of the training rows under a likelihood without a scale of its own.
     pub(crate) dispersion: f64,
-    /// Whether the observer stopped training before its end.
+    /// Whether the observer stopped training.
     pub(crate) is_stopped: bool,
+    /// Whether training reached its end.
+    pub(crate) is_complete: bool,
 }
 
 /// A chain after a round of training.
@@ -68,7 +70,7 @@ pub(crate) fn grow<const L: usize>(
     let mut window = ValidationWindow::new(settings.sampling);
     let mut curve = Vec::new();
     let n_earlier = warm_start.map_or(0, |chain| chain.trees.len());
-    let mut is_stopped = false;
+    let (mut is_stopped, mut is_complete) = (false, true);
     if n_earlier > 0 {
         curve.extend(validate(&first, &parallel, data, &mut window, 0));
     }
@@ -97,6 +99,7 @@ pub(crate) fn grow<const L: usize>(
                     curve.extend(validate(&first, &parallel, data, &mut window, n_trees));
                 }
                 is_stopped = true;
+                is_complete = n_trees == settings.n_trees;
                 break;
             }
         }
@@ -104,6 +107,7 @@ pub(crate) fn grow<const L: usize>(
     Ok(TrainedChain {
         curve,
         is_stopped,
+        is_complete,
         ..first.trained(n_earlier)
     })
 }

@@ -115,7 +115,7 @@ impl Distribution<'_> {
             }
         }
         for mean in &mut contrast.member_means {
-            *mean /= self.n_rows() as f64;
+            *mean /= self.n_rows().max(1) as f64;
         }
         Ok(contrast)
     }

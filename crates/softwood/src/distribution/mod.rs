@@ -156,21 +156,10 @@ impl<'a> Distribution<'a> {
     /// When the model has no column of that name, or the column is of the wrong kind or length.
     pub fn with_column(&self, column: Column) -> Result<Distribution<'a>> {
         let schema = self.schema();
-        let Some(index) = schema
-            .fields
-            .iter()
-            .position(|field| field.name == column.name)
-        else {
+        if !schema.fields.iter().any(|field| field.name == column.name) {
             return Err(Error::column(&column.name, "the model has no such column"));
-        };
-        if column.len() != self.n_rows() {
-            return Err(Error::column(
-                &column.name,
-                format!("{} values for {} rows", column.len(), self.n_rows()),
-            ));
         }
-        let mut table = self.table.clone().into_owned();
-        table.replace_column(index, column);
+        let table = self.table.clone().into_owned().with_column(column)?;
         Ok(Distribution {
             model: self.model,
             table: Cow::Owned(schema.align_owned(table)?),

@@ -287,8 +287,10 @@ fn rank(
         is_stopped.fetch_or(trained.is_stopped, Ordering::Relaxed);
         Ok(Some(trained))
     });
+    let is_stopped = is_stopped.into_inner();
     let mut ranked = Vec::with_capacity(n_candidates);
-    for (RankedCandidate { candidate, .. }, run) in candidates.into_iter().zip(runs) {
+    for (earlier, run) in candidates.into_iter().zip(runs) {
+        let candidate = earlier.candidate;
         let short_run = match run {
             Ok(trained) => trained,
             Err(Error::Diverged { .. }) => None,
@@ -300,11 +302,17 @@ fn rank(
                 held_out: trained.validation_score,
             });
         }
+        // the runs of a stopped round may be worse than those of the round before
+        let short_run = match short_run {
+            Some(trained) if is_stopped => Some(earlier.better(trained)),
+            None if is_stopped => earlier.short_run,
+            short_run => short_run,
+        };
         ranked.push(RankedCandidate {
             candidate,
             short_run,
         });
     }
     ranked.sort_by(|a, b| b.validation_score().total_cmp(&a.validation_score()));
-    Ok((ranked, is_stopped.into_inner()))
+    Ok((ranked, is_stopped))
 }

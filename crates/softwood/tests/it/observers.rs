@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::problems::FitJson as _;
-use crate::problems::{TARGETS, fit, mixed, prediction_bits, quick, with_target};
+use crate::problems::{TARGETS, fit, mixed, numbers, prediction_bits, quick, with_target};
 use softwood::observer::{Event, NoObserver, Observer, Observers, Stop, TimeLimit};
-use softwood::{Dataset, Error, Family, Key, Model, Pool, Result, Run, from_bytes};
+use softwood::{Dataset, Distribution, Error, Family, Key, Model, Pool, Result, Run, from_bytes};
 
 /// Stops the fit after some events.
 struct StopAfter {
@@ -106,6 +106,53 @@ fn a_warm_start_can_continue_a_stopped_fit() {
                 .unwrap_or_else(|error| panic!("{} after {after}: {error}", family.name()));
             assert!(!model.training().is_stopped);
             prediction_bits(&*model, &table);
+            // and once more, with the same parameters
+            let run = Run::new(Key::from_seed(2), &pool).warm_start(&*model);
+            let again = family.fit_with(&quick(family), &data, &run).unwrap();
+            assert_eq!(again.n_members(), model.n_members());
+        }
+    }
+}
+
+/// Stops at the first event of a stage.
+struct StopAtStage<'a>(&'a str);
+
+impl Observer for StopAtStage<'_> {
+    fn on_event(&self, event: &Event<'_>) -> ControlFlow<Stop> {
+        if event.stage == self.0 {
+            ControlFlow::Break(Stop::Keep)
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+#[test]
+fn a_fit_that_is_stopped_after_its_selection_is_nearly_as_good_as_the_best_trial() {
+    let table = mixed(20, 400);
+    let data = with_target(&table, "y");
+    let pool = Pool::new(2).unwrap();
+    let score = |model: &dyn Model| {
+        let prediction = Distribution::new(model, &table, &pool).unwrap();
+        let y = numbers(&table, "y");
+        prediction.logpdf(&y).unwrap().iter().sum::<f64>() / 400.0
+    };
+    for &family in Family::ALL {
+        let recorder = Recorder::default();
+        let whole = score(&*observed_fit(family, &data, &recorder).unwrap());
+        let stages = recorder.stages.into_inner().unwrap();
+        // a tree or forest has nothing before its growth, and model selection starts with nothing
+        for stage in stages.iter().skip(1) {
+            if matches!(family, Family::Forest | Family::Tree) {
+                continue;
+            }
+            let model = observed_fit(family, &data, &StopAtStage(stage)).unwrap();
+            let stopped = score(&*model);
+            assert!(
+                stopped > whole - 0.5,
+                "{} stopped at `{stage}`: {stopped} after {whole}",
+                family.name()
+            );
         }
     }
 }

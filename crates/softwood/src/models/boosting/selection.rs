@@ -44,13 +44,15 @@ pub(super) struct ChosenSettings {
     pub(super) held_out: Option<f64>,
     /// Correction of each raw output that the validation residuals call for.
     pub(super) scale_correction: Vec<f64>,
-    /// The best candidate itself, if the observer stopped the selection and keeps the model.
-    pub(super) kept: Option<KeptCandidate>,
+    /// The best candidate itself, which becomes the model if the fit is stopped.
+    pub(super) candidate: Option<TrainedCandidate>,
+    /// Whether the observer stopped the selection.
+    pub(super) is_stopped: bool,
 }
 
-/// A candidate that becomes the model because the fit was stopped.
+/// A candidate that was trained on the training part, with the trees that scored best.
 #[derive(Debug, Clone)]
-pub(super) struct KeptCandidate {
+pub(super) struct TrainedCandidate {
     pub(super) pipeline: FeaturePipeline,
     pub(super) trained: TrainedChain,
 }
@@ -109,7 +111,8 @@ pub(super) fn choose(
             plan: first_plan(),
             held_out: None,
             scale_correction: Vec::new(),
-            kept: None,
+            candidate: None,
+            is_stopped: false,
         });
     }
     let comparison = Comparison {
@@ -122,7 +125,7 @@ pub(super) fn choose(
     };
     let (mut best, scores) = comparison.compare(&first_plan(), &candidates, training)?;
     if config.category_crosses.is_none()
-        && best.kept.is_none()
+        && !best.is_stopped
         && let Some(plan) = plan_with_crosses()
     {
         let (best_candidate, others): (Vec<_>, Vec<_>) = better_half(&candidates, &scores)
@@ -134,12 +137,13 @@ pub(super) fn choose(
                 break;
             }
             let (with_crosses, _) = comparison.compare(&plan, &candidates, training)?;
-            if with_crosses.held_out > best.held_out {
+            let is_stopped = with_crosses.is_stopped;
+            let is_better = with_crosses.held_out > best.held_out;
+            if is_better {
                 best = with_crosses;
-            } else {
-                break;
             }
-            if best.kept.is_some() {
+            best.is_stopped = is_stopped;
+            if is_stopped || !is_better {
                 break;
             }
         }
@@ -318,13 +322,15 @@ impl Comparison<'_> {
             Ok(Some(trained))
         });
         let mut best = best(plan, candidates, runs, training)?;
-        if is_stopped.into_inner() {
-            best.trained.chain.truncate(best.settings.n_trees);
-            best.settings.kept = Some(KeptCandidate {
-                pipeline: rows.pipeline,
-                trained: best.trained,
-            });
-        }
+        let n_earlier = self.warm_start.map_or(0, |fitted| fitted.chain.trees.len());
+        best.trained
+            .chain
+            .truncate(n_earlier + best.settings.n_trees);
+        best.settings.is_stopped = is_stopped.into_inner();
+        best.settings.candidate = Some(TrainedCandidate {
+            pipeline: rows.pipeline,
+            trained: best.trained,
+        });
         Ok((best.settings, best.scores))
     }
 }
@@ -387,7 +393,8 @@ fn best(
                 plan: plan.clone(),
                 held_out: Some(point.held_out),
                 scale_correction: point.scale_correction,
-                kept: None,
+                candidate: None,
+                is_stopped: false,
             };
             best = Some((settings, trained));
         }

@@ -89,24 +89,20 @@ fn fit(config: &BoostingConfig, params: &Value, data: &Dataset, run: &Run<'_>) -
         hyperparameters: model.hyperparameters,
     });
     let mut chosen = choose(config, &training_data, continued, run, &mut training)?;
-    if let (Some(model), true) = (warm_start, chosen.kept.is_some()) {
+    if let (Some(model), true) = (warm_start, chosen.is_stopped) {
         // stopped before all rows were used: the fitted model is the best so far
         let mut model = model.clone();
         model.training.is_stopped = true;
         return Ok(model);
     }
+    let candidate = chosen.candidate.take().filter(|_| warm_start.is_none());
     let all_rows = training_data.rows(0..training_data.n_rows());
-    let kept = chosen.kept.take();
-    let (pipeline, train) = match (&kept, warm_start) {
-        (Some(kept), _) => training_data.refit_pipeline(all_rows, &kept.pipeline, run.pool),
-        (None, Some(model)) => training_data.refit_pipeline(all_rows, &model.pipeline, run.pool),
-        (None, None) => training_data.fit_pipeline(all_rows, &chosen.plan, run.pool),
+    let (pipeline, train) = match warm_start {
+        Some(model) => training_data.refit_pipeline(all_rows, &model.pipeline, run.pool),
+        None => training_data.fit_pipeline(all_rows, &chosen.plan, run.pool),
     };
     let columns = training_data.columns(&pipeline, &train);
-    let diagnostic_rows = pipeline.bin_rows(
-        data.features(),
-        MemberDiagnostics::rows(&training_data.dedup.rows),
-    );
+    let diagnostic_rows = MemberDiagnostics::rows(&training_data.dedup.rows).to_vec();
     let TrainingData {
         dedup,
         units,
@@ -140,17 +136,30 @@ fn fit(config: &BoostingConfig, params: &Value, data: &Dataset, run: &Run<'_>) -
         },
         run,
     };
-    let trained = match kept {
-        Some(kept) => TrainedEnsemble {
-            chains: vec![kept.trained.chain],
-            dispersion: kept.trained.dispersion,
-            is_stopped: true,
-        },
-        None => ensemble.train()?,
+    let trained = if chosen.is_stopped {
+        TrainedEnsemble::stopped()
+    } else {
+        ensemble.train()?
     };
     training.is_stopped = trained.is_stopped;
-    training.chosen = describe(&chosen, warm_start.is_some());
-    let mut model = parts.model(trained, training);
+    let mut model = match candidate {
+        // no chain was complete: the best candidate of the selection is better than a short chain
+        Some(candidate) if !trained.is_complete => {
+            let parts = ModelParts {
+                pipeline: &candidate.pipeline,
+                ..parts
+            };
+            let chain = TrainedChain {
+                is_complete: true,
+                ..candidate.trained
+            };
+            parts.model(TrainedEnsemble::of(chain), training)
+        }
+        _ => parts.model(trained, training),
+    };
+    let diagnostic_rows = model
+        .pipeline
+        .bin_rows(data.features(), MemberDiagnostics::rows(&diagnostic_rows));
     let diagnostics = MemberDiagnostics {
         config,
         members: model.members,
@@ -188,9 +197,22 @@ impl ModelParts<'_> {
         let TrainedEnsemble {
             mut chains,
             dispersion,
+            is_complete,
             ..
         } = trained;
-        if self.config.sampling == Sampling::Off && self.warm_start.is_none() {
+        let n_earlier = self
+            .warm_start
+            .map_or(0, |model| model.chains[0].trees.len());
+        let training = Training {
+            chosen: describe(
+                self.chosen,
+                chains[0].trees.len() - n_earlier,
+                self.warm_start.is_some(),
+            ),
+            ..training
+        };
+        // the corrections are those of complete chains
+        if self.config.sampling == Sampling::Off && self.warm_start.is_none() && is_complete {
             // without Langevin noise nothing else accounts for overfitting
             for chain in &mut chains {
                 chain.shift(&self.chosen.scale_correction);
@@ -204,7 +226,11 @@ impl ModelParts<'_> {
             params: self.params.clone(),
             training,
             target_units: self.units,
-            likelihood: with_dispersion(self.likelihood, self.chosen, dispersion),
+            likelihood: with_dispersion(
+                self.likelihood,
+                self.chosen.held_out.filter(|_| is_complete),
+                dispersion,
+            ),
             pipeline: self.pipeline.clone(),
             hyperparameters: self.chosen.hyperparameters,
             members: if chains.len() == members.chains {
@@ -225,24 +251,18 @@ impl ModelParts<'_> {
     fn snapshot(&self, trained: TrainedChain) -> Boosted {
         let training = Training {
             target_sd: self.target_sd,
-            chosen: describe(self.chosen, self.warm_start.is_some()),
             is_stopped: true,
             ..Training::default()
         };
-        let ensemble = TrainedEnsemble {
-            chains: vec![trained.chain],
-            dispersion: trained.dispersion,
-            is_stopped: true,
-        };
-        self.model(ensemble, training)
+        self.model(TrainedEnsemble::of(trained), training)
     }
 }
 
-/// The selected settings in words.
-fn describe(chosen: &ChosenSettings, is_warm_start: bool) -> String {
+/// The selected settings in words, with the number of new trees.
+fn describe(chosen: &ChosenSettings, n_trees: usize, is_warm_start: bool) -> String {
     format!(
         "{}{} trees of depth {}, learning rate {}{}",
-        chosen.n_trees,
+        n_trees,
         if is_warm_start { " more" } else { "" },
         chosen.hyperparameters.max_depth,
         chosen.hyperparameters.learning_rate,
@@ -266,13 +286,12 @@ fn model_keys(warm_start: Option<&Boosted>, key: Key) -> (UnseenSubstitutes, Opt
 /// residuals if there is a validation set, since training residuals are too small.
 fn with_dispersion(
     likelihood: BoostingLikelihood,
-    chosen: &ChosenSettings,
+    held_out: Option<f64>,
     dispersion: f64,
 ) -> BoostingLikelihood {
     match likelihood {
         BoostingLikelihood::Squared { .. } => BoostingLikelihood::Squared {
-            sd: chosen
-                .held_out
+            sd: held_out
                 .map_or(dispersion, |score| -2.0 * score)
                 .sqrt()
                 .max(MIN_SCALE),
@@ -297,8 +316,14 @@ fn fitted_model<'a>(
     check_same_schema(model.schema(), data)?;
     check_fixed_params(&model.params, params, FIXED)?;
     let invalid = |problem: &str| Err(Error::Parameters(vec![problem.to_owned()]));
-    // a stopped fit has fewer members than its parameters say
-    if model.members != config.members && !model.training.is_stopped {
+    // a fit that was stopped may have fewer chains than its parameters say
+    let n_chains = model.members.chains.min(config.members.chains);
+    let expected = if n_chains < config.members.chains {
+        config.members.of_chains(n_chains)
+    } else {
+        config.members
+    };
+    if model.members != expected {
         return invalid(
             "the members cannot change in a warm start: keep `n_members`, `virtual_ensemble`, `n_chains` and `burn_in`",
         );
@@ -351,8 +376,32 @@ struct TrainedEnsemble {
     chains: Vec<Chain>,
     /// Residual variance of the training rows, averaged over the chains.
     dispersion: f64,
-    /// Whether the observer stopped training before its end.
+    /// Whether the observer stopped training.
     is_stopped: bool,
+    /// Whether every chain reached its end.
+    is_complete: bool,
+}
+
+impl TrainedEnsemble {
+    /// An ensemble without chains.
+    fn stopped() -> Self {
+        Self {
+            chains: Vec::new(),
+            dispersion: 0.0,
+            is_stopped: true,
+            is_complete: false,
+        }
+    }
+
+    /// An ensemble of one chain.
+    fn of(trained: TrainedChain) -> Self {
+        Self {
+            chains: vec![trained.chain],
+            dispersion: trained.dispersion,
+            is_stopped: true,
+            is_complete: trained.is_complete,
+        }
+    }
 }
 
 impl Ensemble<'_> {
@@ -417,19 +466,23 @@ impl Ensemble<'_> {
     /// trees that it has.
     fn kept(&self, trained: Vec<Option<TrainedChain>>) -> TrainedEnsemble {
         let is_complete =
-            |chain: &Option<TrainedChain>| chain.as_ref().is_some_and(|chain| !chain.is_stopped);
-        let is_stopped = !trained.iter().all(is_complete);
-        let has_complete = trained.iter().any(is_complete);
+            |chain: &Option<TrainedChain>| chain.as_ref().is_some_and(|chain| chain.is_complete);
+        let is_stopped =
+            (trained.iter()).any(|chain| chain.as_ref().is_none_or(|chain| chain.is_stopped));
+        let (all_complete, any_complete) = (
+            trained.iter().all(is_complete),
+            trained.iter().any(is_complete),
+        );
         let mut dispersions = Vec::new();
         let mut chains = Vec::new();
         for (at, trained) in trained.into_iter().enumerate() {
             match (trained, self.parts.warm_start) {
-                (Some(trained), _) if !trained.is_stopped || self.parts.warm_start.is_some() => {
+                (Some(trained), _) if trained.is_complete || self.parts.warm_start.is_some() => {
                     dispersions.push(trained.dispersion);
                     chains.push(trained.chain);
                 }
                 (None, Some(model)) => chains.push(model.chains[at].clone()),
-                (Some(trained), None) if !has_complete => {
+                (Some(trained), None) if !any_complete => {
                     let n_trees = |chain: &Chain| chain.trees.len();
                     if chains
                         .first()
@@ -446,6 +499,11 @@ impl Ensemble<'_> {
             chains,
             dispersion: dispersions.iter().sum::<f64>() / dispersions.len().max(1) as f64,
             is_stopped,
+            is_complete: if self.parts.warm_start.is_some() {
+                all_complete
+            } else {
+                any_complete
+            },
         }
     }
 }

@@ -75,6 +75,7 @@ impl Fit for ForestParams {
                     is_stopped = true;
                     continue;
                 };
+                is_stopped |= grown.is_stopped;
                 for (condition, gain) in grown.structure.conditions().iter().zip(&grown.gains) {
                     gains[condition.column] += f64::from(*gain);
                 }
@@ -150,6 +151,8 @@ struct GrownTree {
     values: Vec<f32>,
     /// Leaf of every row that is out of bag; [`IN_BAG`] for the other rows.
     out_of_bag_leaves: Vec<u32>,
+    /// Whether growth was stopped before its end.
+    is_stopped: bool,
 }
 
 impl ForestGrower<'_> {
@@ -160,7 +163,18 @@ impl ForestGrower<'_> {
         let grown = self.run.pool.map(trees.len(), |at| {
             self.grow_tree(trees.start + at, &single_thread)
         });
-        grown.into_iter().collect()
+        let mut grown = grown
+            .into_iter()
+            .collect::<Result<Vec<Option<GrownTree>>>>()?;
+        let is_complete =
+            |tree: &Option<GrownTree>| tree.as_ref().is_some_and(|tree| !tree.is_stopped);
+        if grown.iter().any(is_complete) {
+            // a first tree that is not complete is needed only if it is alone
+            grown = (grown.into_iter())
+                .map(|tree| tree.filter(|tree| !tree.is_stopped))
+                .collect();
+        }
+        Ok(grown)
     }
 
     fn grow_tree(&self, tree: usize, pool: &Pool) -> Result<Option<GrownTree>> {
@@ -203,6 +217,7 @@ impl ForestGrower<'_> {
             values: leaf_values(training_set.kind, &cart),
             structure: cart.structure,
             gains: cart.gains,
+            is_stopped: cart.is_stopped,
         }))
     }
 }

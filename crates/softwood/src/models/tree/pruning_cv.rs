@@ -31,6 +31,16 @@ pub(super) struct PruningCandidates {
 }
 
 impl PruningCandidates {
+    /// The first candidate with the `plain` smoothing, for a tree without folds.
+    pub(super) fn first(&self, plain: &Smoothing, is_stopped: bool) -> ChosenPruning {
+        ChosenPruning {
+            alpha: self.steps[0].0,
+            smoothing: plain.clone(),
+            trials: Vec::new(),
+            is_stopped,
+        }
+    }
+
     /// All trees of the pruning path with at most `max_leaves` leaves, or the tree of a given
     /// `alpha`. `n_leaves` is the number of leaves of the full tree.
     pub(super) fn new(
@@ -106,18 +116,12 @@ pub(super) fn choose(
     run: &Run<'_>,
 ) -> Result<ChosenPruning> {
     let n_rows = training_set.n_rows();
-    let without_folds = |is_stopped| ChosenPruning {
-        alpha: candidates.steps[0].0,
-        smoothing: plain.clone(),
-        trials: Vec::new(),
-        is_stopped,
-    };
     if n_rows < FOLDS {
-        return Ok(without_folds(false));
+        return Ok(candidates.first(plain, false));
     }
     let folds = folds(training_set, limits, run)?;
     if folds.is_empty() {
-        return Ok(without_folds(true));
+        return Ok(candidates.first(plain, true));
     }
     let scores = scores(training_set, candidates, &folds, plain);
     let best = pick(&scores);

@@ -47,7 +47,11 @@ impl Fit for TreeParams {
             PruningCandidates::new(&path, n_full, params.ccp_alpha, params.max_leaf_nodes);
         let floor = params.min_scale.unwrap_or(training_set.floor);
         let plain = Smoothing::plain(training_set.kind, nodes.stats(0), floor);
-        let chosen = choose(&training_set, &candidates, &limits, &plain, run)?;
+        let chosen = if full.is_stopped {
+            candidates.first(&plain, true)
+        } else {
+            choose(&training_set, &candidates, &limits, &plain, run)?
+        };
         let (structure, leaves) = nodes.pruned(&full.structure, &path, chosen.alpha);
         let training = Training {
             chosen: format!(

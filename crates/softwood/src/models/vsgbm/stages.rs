@@ -293,8 +293,12 @@ impl Stages<'_> {
         let place = self.place(&stage, at + 1, schedule);
         // a snapshot has the earlier trees
         let snapshot = |_| (self.assemble)(model.clone());
+        // a first tree that is shrunk for the trees that follow is no model by itself
+        let is_shrunk = self.params.noise == NoiseModel::Constant && model.n_trees() == 1;
+        let snapshot: Option<&dyn Fn(Trained) -> Box<dyn Model>> =
+            (!is_shrunk).then_some(&snapshot);
         let mut fit = train(&training_run, training_key, &mut |report| {
-            place.report(self.run, report, Some(&snapshot))
+            place.report(self.run, report, snapshot)
         })?;
         if !fit.is_complete {
             return Ok(None);

@@ -25,7 +25,7 @@ use crate::variational::ensemble::{FitDraws, FitPosterior, FittedEnsemble};
 use crate::variational::fit_rows::FitRows;
 use crate::variational::selection::{RankedCandidate, Selection, SelectionContext, select};
 use crate::variational::streams;
-use crate::variational::train::{FitResult, converged, kept};
+use crate::variational::train::{FitResult, Trained, converged, kept};
 
 /// Length of the training run of the first tree, as a fraction of a full run.
 const FIRST_RUN: f64 = 0.5;
@@ -206,12 +206,28 @@ fn fit_once(
         assemble: &snapshot,
     };
     let schedule = context.schedule.part(FIRST_RUN);
-    let first = stages.train_first(context, &ranked.candidate, schedule, key)?;
+    let mut first = stages.train_first(context, &ranked.candidate, schedule, key)?;
+    if !first.is_complete && at == 0 {
+        // the other fits have validation rows of their own
+        first = Trained {
+            is_stopped: true,
+            is_complete: false,
+            ..ranked.better(first)
+        };
+    }
+    let unshrunk = AdditiveModel::of(first.clone());
     let mut trials = Vec::new();
     let first = AdditiveModel::new(first, &stages, key.child(streams::fit::SHRUNK_SCORE));
     let mut model = first;
     if !model.is_stopped {
         model = stages.add_trees(model, key.child(streams::fit::ADDED_TREES), &mut trials)?;
+        if model.is_stopped && model.n_trees() == 1 {
+            // the first tree was shrunk for the trees that did not follow
+            model = AdditiveModel {
+                is_stopped: true,
+                ..unshrunk
+            };
+        }
     }
     // without a validation set a long joint run overfits
     if params.joint_training && split.validation.is_some() && !model.is_stopped {
