@@ -36,6 +36,8 @@ use crate::trees::histogram::candidate::ColumnInfo;
 
 /// Parameters that a warm start cannot change.
 const FIXED: &[&str] = &["monotonic_cst"];
+/// Parameters of the members, which a warm start cannot change either.
+const MEMBER_PARAMS: &[&str] = &["n_members", "virtual_ensemble", "n_chains", "burn_in"];
 
 impl Fit for SgbParams {
     type Fitted = Boosted;
@@ -316,14 +318,9 @@ fn fitted_model<'a>(
     check_same_schema(model.schema(), data)?;
     check_fixed_params(&model.params, params, FIXED)?;
     let invalid = |problem: &str| Err(Error::Parameters(vec![problem.to_owned()]));
-    // a fit that was stopped may have fewer chains than its parameters say
-    let n_chains = model.members.chains.min(config.members.chains);
-    let expected = if n_chains < config.members.chains {
-        config.members.of_chains(n_chains)
-    } else {
-        config.members
-    };
-    if model.members != expected {
+    // the parameters decide: a fit that was stopped may have fewer members than they say
+    let differs = |name: &&str| model.params[*name] != params[*name];
+    if MEMBER_PARAMS.iter().any(differs) {
         return invalid(
             "the members cannot change in a warm start: keep `n_members`, `virtual_ensemble`, `n_chains` and `burn_in`",
         );
