@@ -3,8 +3,8 @@
 //! ([`SoftplusNormal`]), or `m` alone ([`KnownNoise`]).
 //!
 //! With `z = (y - m) e^{-s}`: log-likelihood `-s - z^2/2 - ln(2 pi)/2`; gradient
-//! `(z e^{-s}, z^2 - 1)`, and `d/dr = (z^2 - 1) e^{-s} sigmoid(r)`; Fisher information `diag(e^{-2s}, 2)`. The natural gradient is their
-//! ratio, `(y - m, (z^2 - 1)/2)`.
+//! `(z e^{-s}, z^2 - 1)`, and `d/dr = (z^2 - 1) e^{-s} sigmoid(r)`; Fisher information
+//! `diag(e^{-2s}, 2)`. The natural gradient is their ratio, `(y - m, (z^2 - 1)/2)`.
 //!
 //! A leaf of a boosted tree moves its log scale by the mean of the natural gradient, and its mean by an average of
 //! the residuals `y - m` weighted by `e^{-s}`: `sum z / sum e^{-s}`. Weights `e^{-2s}` would be

@@ -177,6 +177,17 @@ fn a_stopped_warm_start_keeps_at_least_the_fitted_model() {
                 let model = family.fit_with(&quick(family), &data, &run).unwrap();
                 assert_eq!(model.n_members(), fitted.n_members(), "{}", family.name());
                 prediction_bits(&*model, &table);
+                // its chains may differ in length; snapshots of all of them are models
+                let recorder = Recorder::default();
+                let run = Run::new(Key::from_seed(2), &pool)
+                    .warm_start(&*model)
+                    .observer(&recorder);
+                family.fit_with(&quick(family), &data, &run).unwrap();
+                for snapshot in recorder.snapshots.into_inner().unwrap() {
+                    let chosen = &snapshot.training().chosen;
+                    assert!(chosen.len() < 100, "{}: {chosen}", family.name());
+                    prediction_bits(&*snapshot, &table);
+                }
             }
         }
     }

@@ -202,9 +202,10 @@ impl ModelParts<'_> {
             is_complete,
             ..
         } = trained;
-        let n_earlier = self
-            .warm_start
-            .map_or(0, |model| model.chains[0].trees.len());
+        // a stopped warm start leaves chains of different lengths
+        let n_earlier = self.warm_start.map_or(0, |model| {
+            model.chains[0].trees.len().min(chains[0].trees.len())
+        });
         let training = Training {
             chosen: describe(
                 self.chosen,
