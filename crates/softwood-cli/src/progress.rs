@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use softwood::observer::{Event, Observer, Stop};
+use softwood::store::atomic::remove_unfinished;
 use softwood::{Error, Result};
 
 /// Set by the first Ctrl-C.
@@ -32,7 +33,7 @@ impl Bar {
         // without our handler Ctrl-C ends the program at once, which is acceptable
         let _ = ctrlc::set_handler(|| {
             if STOP.swap(true, Ordering::SeqCst) {
-                std::process::exit(i32::from(crate::INTERRUPTED));
+                end_program();
             }
         });
         let target = if quiet {
@@ -129,6 +130,22 @@ impl Observer for Bar {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Makes Ctrl-C end the program at once, without partial files: for work that has no observer.
+pub(crate) fn end_on_interrupt() {
+    // without our handler Ctrl-C ends the program too, but may leave a temporary file
+    let _ = ctrlc::set_handler(|| {
+        remove_unfinished();
+        crate::print_stderr("stopped; nothing was written");
+        end_program();
+    });
+}
+
+/// Removes temporary files and ends the program with the exit code of Ctrl-C.
+fn end_program() {
+    remove_unfinished();
+    std::process::exit(i32::from(crate::INTERRUPTED));
 }
 
 fn is_stopped() -> bool {

@@ -1,13 +1,12 @@
 //! Writes a table in the format of its suffix, atomically.
 
-use std::fs;
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use softwood::store::atomic::AtomicFile;
 use softwood::{Error, Result, Table};
-use tempfile::NamedTempFile;
 
 use crate::csv;
 use crate::file_format::{FileFormat, is_stream};
@@ -19,13 +18,14 @@ use crate::source::io_problem;
 
 /// Writes the table to `path`: CSV, TSV, Parquet or Arrow IPC by suffix, text compressed by gzip if
 /// the suffix ends in `.gz`; `-` is CSV on standard output, where a closed pipe is not an error.
-/// Writing is atomic: the file appears complete or not at all.
+/// Writing is atomic: the file appears complete or not at all. A symbolic link is followed, and a
+/// replaced file keeps its permissions.
 ///
 /// Missing cells and unseen categories ([`softwood::data::UNSEEN`]) are empty in text and null elsewhere.
 ///
 /// # Errors
-/// When the suffix is unknown, the folder does not exist, the path is a directory, or the system
-/// fails to write. Messages name the file.
+/// When the suffix is unknown, the folder does not exist, the path is a directory, a device or a
+/// pipe, or the system fails to write. Messages name the file.
 pub fn write_table(path: &Path, table: &Table) -> Result<()> {
     let format = FileFormat::of(path)?;
     if table.columns().is_empty() {
@@ -36,15 +36,12 @@ pub fn write_table(path: &Path, table: &Table) -> Result<()> {
         return ignore_closed_pipe(write_format(&mut out, format, table))
             .map_err(|error| Error::file("standard output", io_problem(&error, "write")));
     }
-    let target = resolve_target(path)?;
-    let failed = |error: &io::Error| Error::file(path, io_problem(error, "write"));
-    let file = temporary_beside(&target).map_err(|error| failed(&error))?;
-    let mut out = BufWriter::new(file);
-    write_format(&mut out, format, table).map_err(|error| failed(&error))?;
-    let file = out.into_inner().map_err(|error| failed(error.error()))?;
-    file.persist(&target)
-        .map_err(|error| failed(&error.error))?;
-    Ok(())
+    let mut file = AtomicFile::create(path)?;
+    let mut out = BufWriter::new(&mut file);
+    let written = write_format(&mut out, format, table);
+    drop(out);
+    written.map_err(|error| file.failed(&error))?;
+    file.commit()
 }
 
 /// Treats a closed pipe as success: a reader such as `head` stops before the end of the output.
@@ -75,61 +72,6 @@ fn write_format(out: &mut (dyn Write + Send), format: FileFormat, table: &Table)
         }
     }
     out.flush()
-}
-
-/// The file to write; a symbolic link is followed, so that the link itself is kept.
-fn resolve_target(path: &Path) -> Result<PathBuf> {
-    if let Ok(metadata) = fs::metadata(path) {
-        let problem = if metadata.is_dir() {
-            "this is a directory; give the path of a file"
-        } else if !metadata.is_file() {
-            "not a regular file; give another path"
-        } else {
-            return Ok(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()));
-        };
-        return Err(Error::file(path, problem));
-    }
-    let folder = folder_of(path);
-    match fs::metadata(folder) {
-        Ok(metadata) if metadata.is_dir() => Ok(path.to_owned()),
-        Ok(_) => {
-            let problem = format!("`{}` is not a directory", folder.display());
-            Err(Error::file(path, problem))
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let problem = format!(
-                "the directory `{}` does not exist; create it first",
-                folder.display()
-            );
-            Err(Error::file(path, problem))
-        }
-        Err(error) => Err(Error::file(path, io_problem(&error, "write"))),
-    }
-}
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
-/// A temporary file in the directory of `target`, removed when dropped. It has the permissions of
-/// the file it will replace, or those of any new file.
-fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".softwood-");
-    let replaced = fs::metadata(target).map(|metadata| metadata.permissions());
-    #[cfg(unix)]
-    if replaced.is_err() {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let file = builder.tempfile_in(folder_of(target))?;
-    if let Ok(permissions) = replaced {
-        file.as_file().set_permissions(permissions)?;
-    }
-    Ok(file)
 }
 
 #[cfg(test)]

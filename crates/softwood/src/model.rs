@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::schema::Schema;
 use crate::data::table::{Rows, Table};
 use crate::distribution::Distribution;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::explain::tree_export::TreeExport;
 use crate::predictive::block::{Block, Head};
 use crate::store::record::Record;
@@ -191,18 +191,42 @@ pub trait Model: Any + AsModel + Debug + Send + Sync {
     fn predict(&self, table: &Table) -> Result<Distribution<'_>> {
         Distribution::on_all_threads(self.as_model(), table)
     }
-    /// Writes the model to a file, which [`load`](crate::load) reads; after an error no partial file
-    /// is left.
+    /// A model of the same family from a record, as [`load`](crate::load) builds it.
     ///
     /// # Errors
-    /// When the folder does not exist or the file cannot be written.
+    /// When the record is incomplete or a value is out of range.
+    fn restored(&self, record: &Record) -> Result<Box<dyn Model>>;
+    /// Writes the model to a file, which [`load`](crate::load) reads. The file is read back before
+    /// it replaces an earlier one; after an error the earlier file is unchanged and no partial file
+    /// is left. A symbolic link is followed, and a replaced file keeps its permissions.
+    ///
+    /// # Errors
+    /// When the path is a directory, a device or a pipe, its directory does not exist, the file
+    /// cannot be written, or the model cannot be read back.
     fn save(&self, path: &Path) -> Result<()> {
-        file::write(path, &self.to_bytes())
+        let bytes = self.to_bytes();
+        check_restored(self, &bytes).map_err(|error| {
+            let problem = format!(
+                "not written: the model cannot be read back ({error}); please report this bug"
+            );
+            Error::file(path, problem)
+        })?;
+        file::write(path, &bytes)
     }
     /// The content of the model's file, which [`from_bytes`](crate::from_bytes) reads.
     fn to_bytes(&self) -> Vec<u8> {
         container::to_bytes(&self.record())
     }
+}
+
+/// Returns an error unless a model that is restored from the bytes of this one has the same bytes
+/// again.
+fn check_restored<M: Model + ?Sized>(model: &M, bytes: &[u8]) -> Result<()> {
+    let restored = model.restored(&container::from_bytes(bytes)?)?;
+    if restored.to_bytes() == bytes {
+        return Ok(());
+    }
+    Err(Error::Format("its bytes differ after it was read".to_owned()))
 }
 
 /// Conversion of a model to `&dyn Model`; every model has it.

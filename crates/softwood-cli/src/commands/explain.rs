@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::Serialize;
 use softwood::explain::{Importances, PermutationOptions, TreeExport, importances};
+use softwood::store::atomic::AtomicFile;
 use softwood::{Distribution, Error, Key, Model, Pool, Table, load};
 use softwood_io::{ReadOptions, read_table};
 
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
         )?);
     }
     if let (Some(path), Some(tree)) = (&args.svg, &report.tree) {
-        std::fs::write(path, tree.svg()).map_err(|error| Error::file(path, error.to_string()))?;
+        AtomicFile::write(path, tree.svg().as_bytes())?;
     }
     print::emit(args.json, false, &report, || {
         print::explain::text(&report, args.top.into())

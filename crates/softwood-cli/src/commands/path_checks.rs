@@ -1,10 +1,11 @@
 //! Checks of input and output paths before a long computation starts, and messages about files and
 //! directories that cannot be used.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use softwood::store::atomic::AtomicFile;
 use softwood::{Error, Model, Result, load};
 
 /// Whether the path is `-`: standard input or output.
@@ -34,8 +35,8 @@ pub(crate) fn read_problem(error: &std::io::Error) -> String {
     }
 }
 
-/// Rejects an output path that is a directory or an input file, or whose directory does not exist
-/// or cannot be written.
+/// Rejects an output path that is not a regular file or is an input file, or whose directory does
+/// not exist or cannot be written.
 pub(crate) fn check_output(path: &Path, inputs: &[&Path]) -> Result<()> {
     if path.is_dir() {
         return Err(Error::file(
@@ -57,13 +58,8 @@ pub(crate) fn check_output(path: &Path, inputs: &[&Path]) -> Result<()> {
             "this would overwrite an input file; choose another name",
         ));
     }
-    check_writable(folder).map_err(|error| {
-        let problem = format!(
-            "cannot write to the directory `{}`: {error}",
-            folder.display()
-        );
-        Error::file(path, problem)
-    })
+    // creates and removes a file: the only check that covers permissions, quotas and read-only disks
+    AtomicFile::create(path).map(drop)
 }
 
 /// The message for a directory that cannot be created.
@@ -107,14 +103,4 @@ fn is_same(one: &Path, other: &Path) -> bool {
         (Ok(one), Ok(other)) => one == other,
         _ => false,
     }
-}
-
-/// Creates and removes a file: the only check that covers permissions, quotas and read-only disks.
-fn check_writable(folder: &Path) -> std::io::Result<()> {
-    let trial = folder.join(format!(".softwood-{}.trial", std::process::id()));
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&trial)?;
-    fs::remove_file(trial)
 }

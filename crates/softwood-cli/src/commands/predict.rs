@@ -13,6 +13,7 @@ use softwood_io::{ReadOptions, read_table, write_table};
 use crate::args::PredictArgs;
 use crate::commands::path_checks::{check_output, is_stream, read_model_for};
 use crate::print;
+use crate::progress::end_on_interrupt;
 
 /// The JSON report of `predict`.
 #[derive(Debug, Serialize)]
@@ -34,6 +35,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<()> {
     check_levels(&args.quantiles)?;
     let output = args.output.as_deref().unwrap_or(Path::new("-"));
     if !is_stream(output) {
+        end_on_interrupt();
         check_output(output, &[&args.model, &args.data])?;
     }
     let model = read_model_for(&args.model, &args.data)?;

@@ -21,6 +21,8 @@ const TOTAL_WEIGHT: RangeInclusive<f64> = 1e-6..=1e15;
 
 /// Largest absolute target value; predictive intervals around larger values would overflow.
 const MAX_TARGET: f64 = 1e305;
+/// Smallest difference of two target values that a standard deviation can be computed from.
+const MIN_SPREAD: f64 = 1e-300;
 
 /// The role of each column of a table.
 #[derive(Debug, Clone, Default)]
@@ -246,8 +248,8 @@ impl Dataset {
     ///
     /// # Errors
     /// When fewer than [`MIN_ROWS`] rows have a positive weight, all their targets are equal, a
-    /// target is beyond 1e305 in magnitude, or there are more than twenty classes with fewer than
-    /// two rows each on average.
+    /// target is beyond 1e305 in magnitude, targets differ by less than 1e-300, or there are more
+    /// than twenty classes with fewer than two rows each on average.
     pub fn check_fit(&self) -> Result<()> {
         let weights = self.weights.as_deref();
         let rows: Vec<usize> = (0..self.n_rows())
@@ -287,13 +289,29 @@ impl Dataset {
         };
         let is_too_large = |row: &&usize| values[**row].abs() > MAX_TARGET;
         let Some(&row) = rows.iter().find(is_too_large) else {
-            return Ok(());
+            return self.check_spread(values, rows);
         };
         let problem = format!(
             "{:e} leaves no room for an interval around it; divide the column so that its numbers are below {MAX_TARGET:e}",
             values[row]
         );
         Err(Error::cell(&self.schema.target, row + 1, problem))
+    }
+
+    /// Returns an error if the target values differ by so little that their squares vanish.
+    fn check_spread(&self, values: &[f64], rows: &[usize]) -> Result<()> {
+        let first = values[rows[0]];
+        let spread = (rows.iter()).fold(0.0, |spread: f64, &row| {
+            spread.max((values[row] - first).abs())
+        });
+        if spread >= MIN_SPREAD {
+            return Ok(());
+        }
+        let problem = format!(
+            "its values differ by at most {spread:e}; multiply the column so that they differ by more than \
+             {MIN_SPREAD:e}"
+        );
+        Err(Error::column(&self.schema.target, problem))
     }
 
     /// Returns an error if there are almost as many classes as rows.

@@ -8,6 +8,7 @@ use crate::data::dataset::Dataset;
 use crate::data::schema::{Labels, NameIndex, Schema, Task};
 use crate::data::table::Table;
 use crate::error::{Error, Result};
+use crate::store::range;
 use crate::store::record::Record;
 
 /// Target values, one per row.
@@ -49,8 +50,16 @@ pub(crate) struct TargetUnits {
     pub(crate) scale: f64,
 }
 
+/// Largest magnitude of the shift and the scale of a target.
+const MAX_UNIT: f64 = 1e306;
+/// Smallest scale of a target: smaller numbers have fewer digits.
+const MIN_UNIT: f64 = f64::MIN_POSITIVE;
+
 /// Floor of predicted standard deviations in standard units, for a continuous target.
 pub(crate) const MIN_SCALE: f64 = 1e-3;
+/// Largest floor, for a target whose values are almost all equal: half a step is then many standard
+/// deviations.
+const MAX_SCALE: f64 = 1e3;
 /// A target lies on a coarse grid if at least this many rows share each value on average, ...
 const ROWS_PER_VALUE: usize = 8;
 /// ... and there are at most this many values. A finer grid, such as a measurement rounded to three
@@ -73,7 +82,7 @@ impl TargetStandard {
         let half_step = resolution(values, weights).map_or(0.0, |step| 0.5 * step / units.scale);
         Self {
             units,
-            floor: MIN_SCALE.max(half_step),
+            floor: half_step.clamp(MIN_SCALE, MAX_SCALE),
         }
     }
 
@@ -136,16 +145,12 @@ impl TargetUnits {
     /// Reads the units from a record.
     ///
     /// # Errors
-    /// When the units are absent or not finite, or the scale is not positive.
+    /// When the units are absent or out of range.
     pub(crate) fn from_record(record: &Record) -> Result<Self> {
         let units: Self = record.part("standard")?;
-        if units.shift.is_finite() && units.scale.is_finite() && units.scale > 0.0 {
-            return Ok(units);
-        }
-        Err(Error::Format(format!(
-            "the target has impossible units: shift {}, scale {}",
-            units.shift, units.scale
-        )))
+        range::check("standard.shift", units.shift, &(-MAX_UNIT..=MAX_UNIT))?;
+        range::check("standard.scale", units.scale, &(MIN_UNIT..=MAX_UNIT))?;
+        Ok(units)
     }
 }
 
@@ -173,6 +178,18 @@ fn resolution(values: &[f64], weights: Option<&[f64]>) -> Option<f64> {
 }
 
 impl Schema {
+    /// Reads the schema from a record.
+    ///
+    /// # Errors
+    /// When the schema is absent, or has classes but none of them a name.
+    pub(crate) fn from_record(record: &Record) -> Result<Self> {
+        let schema: Self = record.part("schema")?;
+        if schema.classes().is_some_and(<[String]>::is_empty) {
+            return Err(Error::Format("the schema has no classes".to_owned()));
+        }
+        Ok(schema)
+    }
+
     /// The target of a labelled table.
     ///
     /// # Errors

@@ -273,7 +273,8 @@ impl<'a> Distribution<'a> {
         if rows.len() != block.n_rows {
             *block = self.new_block(rows.len());
         }
-        self.model.members(&self.table.rows(rows), block)
+        self.model.members(&self.table.rows(rows), block)?;
+        block.check()
     }
 
     fn report_progress(&self, row: usize) -> Result<()> {

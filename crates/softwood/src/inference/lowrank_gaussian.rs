@@ -31,7 +31,23 @@ pub(crate) struct LowRank {
     pub(crate) values: Vec<f32>,
 }
 
+/// Weights that are accepted from a file. With inputs of at most 1000 standard deviations and
+/// [`MAX_LOG_SD`], no activation of a tree overflows in single precision.
+const MAX_WEIGHT: f32 = 1e12;
+/// Largest entry of `U` that is accepted from a file.
+const MAX_FACTOR: f32 = 1e9;
+/// Logarithms of standard deviations that are accepted from a file.
+const MIN_LOG_SD: f32 = -80.0;
+const MAX_LOG_SD: f32 = 20.0;
+
 impl LowRank {
+    /// Whether all values of a posterior that was read from a file are in their ranges.
+    pub(crate) fn is_in_range(&self) -> bool {
+        self.mean().iter().all(|mean| mean.abs() <= MAX_WEIGHT)
+            && (self.log_sd().iter()).all(|log_sd| (MIN_LOG_SD..=MAX_LOG_SD).contains(log_sd))
+            && self.factors().iter().all(|u| u.abs() <= MAX_FACTOR)
+    }
+
     /// A narrow and almost uncorrelated posterior with these means, to start training from.
     pub(crate) fn initial(means: Vec<f32>, rank: usize, prior_scale: f64, key: Key) -> Self {
         let n_weights = means.len();

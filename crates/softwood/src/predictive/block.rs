@@ -3,8 +3,21 @@
 //! Arrays have the shape members x components x rows. Rows are contiguous and padded to a multiple
 //! of [`LANES`], so that every computation is a loop over rows that vectorises.
 
+use crate::error::{Error, Result};
+
 /// Rows are padded to a multiple of this number.
 pub const LANES: usize = 16;
+
+/// Bound of a standard Normal number: beyond it densities and tail probabilities are zero.
+const MAX_SCORE: f64 = 40.0;
+/// Standard deviations of a prediction are above this one: squares of its inverse are finite.
+const MIN_SD: f64 = 1e-100;
+
+/// Smallest and largest magnitude of some values; the largest is not finite unless all are.
+struct Extremes {
+    smallest: f64,
+    largest: f64,
+}
 
 /// The shape of one member's conditional distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +103,45 @@ impl Block {
     /// Index of the first row of a component in each array.
     pub fn at(&self, member: usize, component: usize) -> usize {
         (member * self.n_components() + component) * self.stride
+    }
+
+    /// Returns an error unless every number that can be computed from these distributions in the
+    /// units of the target is finite. Only a damaged model, or one whose target is close to the
+    /// largest number, has other distributions.
+    pub(crate) fn check(&self) -> Result<()> {
+        let [weight, mean, sd] =
+            [&self.weight, &self.mean, &self.sd].map(|values| self.extremes(values));
+        let farthest =
+            self.shift.abs() + self.scale * (mean.largest + MAX_SCORE * sd.largest);
+        if weight.largest.is_finite() && farthest.is_finite() && sd.smallest > MIN_SD {
+            return Ok(());
+        }
+        Err(Error::Table(
+            "the model has no finite prediction for some rows; its file is damaged, or its target is too large"
+                .to_owned(),
+        ))
+    }
+
+    /// Extremes of the magnitudes in an array, without its padding.
+    fn extremes(&self, values: &[f64]) -> Extremes {
+        let mut smallest = [f64::INFINITY; LANES];
+        let mut largest = [0.0; LANES];
+        // zero as long as all values are finite, then NaN
+        let mut not_finite = [0.0; LANES];
+        for rows in values.chunks_exact(self.stride.max(1)) {
+            for rows in rows[..self.n_rows].chunks(LANES) {
+                for (lane, value) in rows.iter().enumerate() {
+                    let size = value.abs();
+                    smallest[lane] = if size < smallest[lane] { size } else { smallest[lane] };
+                    largest[lane] = if size > largest[lane] { size } else { largest[lane] };
+                    not_finite[lane] += 0.0 * value;
+                }
+            }
+        }
+        Extremes {
+            smallest: smallest.into_iter().fold(f64::INFINITY, f64::min),
+            largest: largest.into_iter().fold(0.0, f64::max) + not_finite.iter().sum::<f64>(),
+        }
     }
 
     /// Fills the padding with copies of the last row, so that every lane holds a valid

@@ -36,15 +36,17 @@ pub struct Moments {
     pub data_std: Vec<f64>,
     /// Square root of the knowledge variance; finite wherever `std` is.
     pub knowledge_std: Vec<f64>,
-    /// Total variance and its two parts. The variances of targets beyond 1e154 overflow to
-    /// infinity; the standard deviations above do not.
+    /// Total variance and its two parts. A variance of targets beyond 1e154 may exceed the largest
+    /// number and is that number then; the standard deviations above are exact.
     pub variance: Uncertainty,
 }
 
 impl Uncertainty {
     /// Adds the two parts to the total.
     pub(crate) fn sum_of(data: Vec<f64>, knowledge: Vec<f64>) -> Self {
-        let total = data.iter().zip(&knowledge).map(|(a, b)| a + b).collect();
+        let total = (data.iter().zip(&knowledge))
+            .map(|(a, b)| (a + b).min(f64::MAX))
+            .collect();
         Self {
             total,
             data,
@@ -86,8 +88,8 @@ pub(crate) fn moments(block: &Block, out: &mut [f64]) {
         let data = (sums.variance[row] / n_members).max(0.0);
         let scale = block.scale;
         out[0] = block.shift + scale * (sums.centre[row] + mean);
-        out[1] = data * scale * scale;
-        out[2] = knowledge * scale * scale;
+        out[1] = (data * scale * scale).min(f64::MAX);
+        out[2] = (knowledge * scale * scale).min(f64::MAX);
         // in the target's units a variance may overflow where its square root does not
         out[3] = (data + knowledge).sqrt() * scale;
         out[4] = data.sqrt() * scale;

@@ -1,76 +1,70 @@
-//! Model files on disk: written under a temporary name and then renamed, so that no reader sees a
-//! partial file.
+//! Model files on disk: written atomically and compared with what was to be written.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::store::atomic::AtomicFile;
 use crate::store::container;
 
-/// Writes `bytes` to `path`, completely or not at all.
+/// Bytes that are compared at once.
+const CHUNK: usize = 1 << 16;
+
+/// Writes `bytes` to `path`, completely or not at all. The written file is read back and compared
+/// before it replaces an earlier one.
 ///
 /// # Errors
-/// [`Error::File`] when the folder is absent or the file cannot be written; no temporary file
-/// remains.
+/// [`Error::File`] when the path is not that of a regular file, the directory is absent or the file
+/// cannot be written; no temporary file remains.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    if path.is_dir() {
-        return Err(Error::file(path, "this is a folder; give a file name"));
-    }
-    let temporary = temporary_name(path)?;
-    let written = write_new(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
-    written.map_err(|error| {
-        // the file may not exist; only the first error is reported
-        let _ = fs::remove_file(&temporary);
-        Error::file(path, write_problem(path, &error))
-    })
-}
-
-fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-/// A file name in the same folder that no other running process uses.
-fn temporary_name(path: &Path) -> Result<PathBuf> {
-    let name = path
-        .file_name()
-        .ok_or_else(|| Error::file(path, "this is not the name of a file"))?;
-    let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    Ok(path.with_file_name(temporary))
-}
-
-fn write_problem(path: &Path, error: &io::Error) -> String {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    match error.kind() {
-        ErrorKind::NotFound if !folder.exists() => format!(
-            "cannot be written: the folder {} does not exist; make it first",
-            folder.display()
-        ),
-        ErrorKind::PermissionDenied => format!(
-            "cannot be written: no permission to write in the folder {}",
-            folder.display()
-        ),
-        _ => format!("cannot be written: {error}"),
+    let mut file = AtomicFile::create(path)?;
+    let written = file.write_all(bytes).and_then(|()| file.flush());
+    match written.and_then(|()| holds(file.temporary(), bytes)) {
+        Ok(true) => file.commit(),
+        Ok(false) => Err(Error::file(
+            path,
+            "not written: the disk returned other bytes than were written to it; use another disk",
+        )),
+        Err(error) => Err(file.failed(&error)),
     }
 }
 
-/// Reads a model file. A file that does not begin like one is rejected before the rest is read.
+/// Whether a file has exactly this content.
+fn holds(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    let mut found = vec![0; CHUNK.min(bytes.len())];
+    for expected in bytes.chunks(CHUNK) {
+        let found = &mut found[..expected.len()];
+        match file.read_exact(found) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
+            read => read?,
+        }
+        if found != expected {
+            return Ok(false);
+        }
+    }
+    Ok(file.read(&mut [0])? == 0)
+}
+
+/// Reads a model file. A file that does not begin like one is rejected before the rest is read, and
+/// what is not a regular file before it is opened: a pipe would wait for its writer.
 ///
 /// # Errors
 /// [`Error::File`] when the file cannot be read; [`Error::In`] when it does not begin like a model
 /// file.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
-    if path.is_dir() {
-        return Err(Error::file(path, "this is a folder, not a model file"));
-    }
     let problem = |error: io::Error| Error::file(path, read_problem(&error));
+    let metadata = fs::metadata(path).map_err(problem)?;
+    if metadata.is_dir() {
+        return Err(Error::file(path, "this is a directory, not a model file"));
+    }
+    if !metadata.is_file() {
+        return Err(Error::file(
+            path,
+            "not a regular file, but a device, a pipe or a socket; copy the model to a file first",
+        ));
+    }
     let mut file = File::open(path).map_err(problem)?;
     let mut bytes = Vec::new();
     Read::by_ref(&mut file)

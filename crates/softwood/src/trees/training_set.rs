@@ -129,7 +129,7 @@ impl TreeInputs {
     /// # Errors
     /// When a part is absent, or the bins do not fit the schema.
     pub(crate) fn from_record(record: &Record) -> Result<Self> {
-        let schema: Schema = record.part("schema")?;
+        let schema = Schema::from_record(record)?;
         let cuts: Cuts = record.part("cuts")?;
         cuts.check(&levels_of(&schema))?;
         Ok(Self {

@@ -104,7 +104,7 @@ impl FittedEnsemble {
     /// When the record is incomplete or inconsistent.
     pub(crate) fn restore(record: &Record, names: StoredNames, n_members: usize) -> Result<Self> {
         let headers: Vec<FittedHeader> = record.part(names.headers)?;
-        let schema: Schema = record.part("schema")?;
+        let schema = Schema::from_record(record)?;
         let key: Key = record.part("key")?;
         let n_fits = headers.len();
         if n_fits == 0 || n_fits > n_members {

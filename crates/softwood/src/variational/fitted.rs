@@ -1,6 +1,8 @@
 //! A fitted sum of soft trees: the posterior over its weights, the posterior draws (the members)
 //! and their predictive distributions.
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
 use crate::data::encoding::Encoder;
@@ -17,11 +19,14 @@ use crate::soft::forward::{Activations, Components, ForwardScratch, add_root, co
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::{Layout, TreeLayout};
 use crate::soft::packed::{PackedWeights, transpose};
+use crate::store::range;
 use crate::store::record::{Array, Record};
 use crate::variational::streams::posterior_draws as streams;
 
 /// Maximum depth of a tree in a model file.
 const MAX_DEPTH: usize = 16;
+/// Inverse temperatures of the gates that are accepted from a file.
+const BETAS: RangeInclusive<f64> = 1e-6..=1e6;
 /// Maximum number of trees of a sum in a model file.
 const MAX_TREES: usize = 10_000;
 
@@ -217,21 +222,23 @@ impl FittedTrees {
             ))
         };
         let sizes = header.sizes(schema).ok_or_else(inconsistent)?;
+        header.check_ranges()?;
         let values = record.f32s(name, sizes.iter().sum())?;
-        if values.iter().any(|value| !value.is_finite()) {
-            return Err(Error::Format(format!(
-                "the array `{name}` has weights that are not finite"
-            )));
-        }
         let mut remaining = values;
         let mut blocks = Vec::with_capacity(sizes.len());
         for (&(n_weights, rank), &size) in header.blocks.iter().zip(&sizes) {
             let (values, after) = remaining.split_at(size);
-            blocks.push(LowRank {
+            let block = LowRank {
                 n_weights,
                 rank,
                 values: values.to_vec(),
-            });
+            };
+            if !block.is_in_range() {
+                return Err(Error::Format(format!(
+                    "the array `{name}` has weights or standard deviations that are out of range"
+                )));
+            }
+            blocks.push(block);
             remaining = after;
         }
         let spec = SoftTreeSpec {
@@ -244,6 +251,19 @@ impl FittedTrees {
 }
 
 impl FittedHeader {
+    /// Returns an error if a number is out of range.
+    fn check_ranges(&self) -> Result<()> {
+        range::check("beta", self.beta, &BETAS)?;
+        match self.likelihood {
+            // a floor of zero is a parameter that users may set
+            SoftLikelihood::Normal { floor: 0.0 } | SoftLikelihood::Categorical => Ok(()),
+            SoftLikelihood::Normal { floor } => range::check("law.floor", floor, &range::FLOORS),
+            SoftLikelihood::KnownNoise { sd } => {
+                range::check("law.sd", sd, &range::STANDARD_DEVIATIONS)
+            }
+        }
+    }
+
     /// Array length of each block; `None` if the header is inconsistent in itself or with the
     /// schema.
     fn sizes(&self, schema: &Schema) -> Option<Vec<usize>> {
@@ -265,8 +285,7 @@ impl FittedHeader {
             && (self.stack.n_added == 0 || added.mixing_levels == 0)
             && self.stack.n_added <= MAX_TREES
             && !self.stack.has_offset
-            && (self.likelihood == SoftLikelihood::Categorical) == schema.classes().is_some()
-            && self.beta.is_finite();
+            && (self.likelihood == SoftLikelihood::Categorical) == schema.classes().is_some();
         if !is_consistent {
             return None;
         }
@@ -275,6 +294,9 @@ impl FittedHeader {
         let mut remaining = n_weights;
         let mut sizes = Vec::with_capacity(self.blocks.len().min(MAX_TREES));
         for &(n, rank) in &self.blocks {
+            if n == 0 || rank > n {
+                return None;
+            }
             remaining = remaining.checked_sub(n)?;
             sizes.push(n.checked_mul(rank.checked_add(2)?)?);
         }

@@ -136,11 +136,11 @@ fn a_failed_write_names_the_folder_and_leaves_no_file() {
     let error = model.save(&absent).unwrap_err();
     assert!(matches!(error, Error::File { .. }) && error.is_user_error());
     assert!(
-        error.to_string().contains("does not exist; make it first"),
+        error.to_string().contains("does not exist; create it first"),
         "{error}"
     );
     let error = model.save(folder.path()).unwrap_err();
-    assert!(error.to_string().contains("folder"), "{error}");
+    assert!(error.to_string().contains("directory"), "{error}");
     assert!(names_in(folder.path()).is_empty());
 }
 
@@ -157,7 +157,7 @@ fn unreadable_files_are_named_with_their_problem() {
         ("csv", "does not begin like a model"),
         ("empty", "the file is empty"),
         ("absent", "there is no such file"),
-        ("", "this is a folder"),
+        ("", "this is a directory"),
     ] {
         let error = load(&at(name)).unwrap_err();
         let message = error.to_string();

@@ -24,6 +24,7 @@ mod permutation_importance;
 mod predictive;
 mod problems;
 mod protocols;
+mod saving;
 mod tree_export;
 mod trees;
 mod vsgbm;

@@ -11,6 +11,7 @@ use anyhow::Result;
 use serde::Serialize;
 use softwood::data::Values;
 use softwood::evaluate::Scores;
+use softwood::store::atomic::AtomicFile;
 use softwood::{Dataset, Distribution, Error, Family, Key, Model, Pool, Roles, Run, Table};
 use softwood_io::write_table;
 
@@ -146,14 +147,10 @@ fn write(folder: &Path, model: &dyn Model, tables: &Tables, pool: &Pool) -> Resu
     }
     model.save(&path("demo.softwood"))?;
     let scene = plot_scene::draw(model, &tables.train, pool)?;
-    write_bytes(
+    AtomicFile::write(
         &path("demo.svg"),
         svg::write(&scene, plot_scene::TITLE).as_bytes(),
     )?;
     files.extend(["demo.softwood", "demo.svg"].map(path));
     Ok(files)
-}
-
-fn write_bytes(path: &Path, bytes: &[u8]) -> softwood::Result<()> {
-    std::fs::write(path, bytes).map_err(|error| Error::file(path, error.to_string()))
 }

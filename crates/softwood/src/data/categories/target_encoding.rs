@@ -265,11 +265,13 @@ impl EncodingSpec {
         };
         self.columns.iter().all(is_grouping)
             && (1..=MAX_TARGETS).contains(&self.priors.len())
-            && self.priors.iter().all(|prior| prior.is_finite())
-            && self.strength > 0.0
-            && self.strength.is_finite()
+            && self.priors.iter().all(|prior| prior.abs() <= MAX_STORED)
+            && (1.0 / MAX_STORED..=MAX_STORED).contains(&self.strength)
     }
 }
+
+/// Largest sum, weight or prior that is accepted from a file: their products are finite.
+const MAX_STORED: f64 = 1e150;
 
 /// Largest number of targets; with more classes, categories are not target-encoded.
 pub(crate) const MAX_TARGETS: usize = 8;
@@ -293,7 +295,7 @@ impl EncodedGroup {
             && n_groups > 0
             && keys.windows(2).all(|pair| pair[0] < pair[1])
             && sums[..n_groups].iter().all(|&weight| weight >= 0.0)
-            && sums.iter().all(|sum| sum.is_finite());
+            && sums.iter().all(|sum| sum.abs() <= MAX_STORED);
         if !is_sound {
             return Err(mismatch());
         }

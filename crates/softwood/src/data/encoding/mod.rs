@@ -149,9 +149,7 @@ impl Encoder {
     pub(crate) fn fits(&self, schema: &Schema) -> bool {
         let kind = |column: usize| schema.fields.get(column).map(|field| &field.kind);
         let numbers = self.numbers.iter().all(|number| {
-            kind(number.column) == Some(&FieldKind::Numeric)
-                && number.sd > 0.0
-                && number.knots.len() != 1
+            kind(number.column) == Some(&FieldKind::Numeric) && number.is_sound()
         });
         let categories = self.categories.iter().all(|category| {
             let inputs = category

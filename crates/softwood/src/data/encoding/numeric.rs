@@ -66,6 +66,15 @@ impl NumericColumn {
         })
     }
 
+    /// Whether a column that was read from a file can be scaled: its knots ascend.
+    pub(super) fn is_sound(&self) -> bool {
+        let numbers = self.knots.iter().chain([&self.mean, &self.sd]);
+        numbers.copied().all(f64::is_finite)
+            && self.sd > 0.0
+            && self.knots.len() != 1
+            && self.knots.is_sorted()
+    }
+
     pub(super) fn cell(&self, table: &Table, row: usize) -> f64 {
         match &table.columns()[self.column].values {
             Values::Numeric(values) => values[row],
@@ -102,7 +111,8 @@ impl NumericColumn {
         if run_end > next {
             return score(0.5 * (next as f64 + (run_end - 1) as f64));
         }
-        score((next - 1) as f64 + (value - low) / (high - low))
+        // the difference of two halves does not overflow
+        score((next - 1) as f64 + (0.5 * value - 0.5 * low) / (0.5 * high - 0.5 * low))
     }
 }
 

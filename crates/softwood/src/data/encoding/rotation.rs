@@ -9,6 +9,9 @@ use crate::numerics::eigen;
 /// Principal components with an eigenvalue below this share of the largest are rounding noise.
 const MIN_EIGENVALUE: f64 = 1e-9;
 
+/// Largest coefficient that is accepted from a file.
+const MAX_COEFFICIENT: f64 = 1e30;
+
 /// Rows `v / sqrt(lambda)` for the eigenvectors `v` and eigenvalues `lambda` of the covariance of
 /// the scaled numbers (row-major, components x numbers).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -35,9 +38,11 @@ impl WhiteningRotation {
         self.0.len() / n_numbers.max(1)
     }
 
-    /// Whether every row has one coefficient for each number.
+    /// Whether every row has one coefficient for each number, and all products with scaled numbers
+    /// are finite.
     pub(super) fn fits(&self, n_numbers: usize) -> bool {
         self.0.len() == self.n_outputs(n_numbers) * n_numbers
+            && self.0.iter().all(|value| value.abs() <= MAX_COEFFICIENT)
     }
 
     /// The components of one row of scaled numbers.

@@ -10,6 +10,9 @@ const SQUARE_LIMIT: f64 = 4.0;
 /// Smallest standard deviation of the nonlinear part of a square; a column of two values has none.
 const MIN_NONLINEAR_SD: f64 = 1e-4;
 
+/// Largest coefficient that is accepted from a file.
+const MAX_COEFFICIENT: f64 = 1e30;
+
 /// The square of a numeric input `x` minus its linear regression on `x`:
 /// `(x^2 - slope x - shift) / scale`.
 ///
@@ -64,10 +67,9 @@ impl SquaredInput {
         -LIMIT <= self.low
             && self.low <= self.high
             && self.high <= LIMIT
-            && self.slope.is_finite()
-            && self.shift.is_finite()
-            && self.scale > 0.0
-            && self.scale.is_finite()
+            && self.slope.abs() <= MAX_COEFFICIENT
+            && self.shift.abs() <= MAX_COEFFICIENT
+            && (1.0 / MAX_COEFFICIENT..=MAX_COEFFICIENT).contains(&self.scale)
     }
 
     pub(super) fn apply(&self, x: f64) -> f64 {

@@ -30,6 +30,8 @@ const DEFAULT_THRESHOLD_SEED: u64 = 1;
 /// Largest depth of a tree and largest number of members: the bounds of the parameters.
 const MAX_DEPTH: usize = 16;
 const MAX_MEMBERS: usize = 1000;
+/// Largest factor by which the sum of the first trees of a shrunken chain is multiplied.
+const MAX_FACTOR: f64 = 1e30;
 
 /// A fitted boosted model.
 #[derive(Debug, Clone)]
@@ -87,15 +89,17 @@ impl Boosted {
     /// # Errors
     /// When the record is incomplete or contradicts itself.
     pub(crate) fn from_record(family: &'static str, record: &Record) -> Result<Self> {
-        let schema: Schema = record.part("schema")?;
+        let schema = Schema::from_record(record)?;
         let (likelihood, members): (BoostingLikelihood, Members) =
             (record.part("law")?, record.part("members")?);
         let pipeline = FeaturePipeline::decode(record, &levels_of(&schema))?;
         let target_units = TargetUnits::from_record(record)?;
         let classes = schema.classes().map(<[String]>::len);
+        likelihood.check_ranges()?;
         let fits_schema = match likelihood {
-            BoostingLikelihood::Normal { floor } => classes.is_none() && floor > 0.0,
-            BoostingLikelihood::Squared { sd } => classes.is_none() && sd > 0.0,
+            BoostingLikelihood::Normal { .. } | BoostingLikelihood::Squared { .. } => {
+                classes.is_none()
+            }
             BoostingLikelihood::Binary => classes == Some(2),
             BoostingLikelihood::Multiclass { classes: n } => classes == Some(n),
         };
@@ -132,7 +136,24 @@ impl Boosted {
             snapshots: Vec::new(),
             used_thresholds: Vec::new(),
         };
-        Ok(model.with_snapshots())
+        let model = model.with_snapshots();
+        model.check_factors()?;
+        Ok(model)
+    }
+
+    /// Returns an error if the factor of a member overflows: the sum of its trees would too.
+    fn check_factors(&self) -> Result<()> {
+        let mut chains = self.chains.iter().zip(&self.snapshots);
+        let overflows = |(chain, snapshots): (&Chain, &Vec<usize>)| {
+            let first = snapshots.iter().copied().min();
+            first.is_some_and(|t| chain.factor(t).is_nan() || chain.factor(t) > MAX_FACTOR)
+        };
+        if chains.any(overflows) {
+            return Err(Error::Format(
+                "the shrinkage of a chain is too small for its number of trees".to_owned(),
+            ));
+        }
+        Ok(())
     }
 
     /// Writes one raw output of a member, for rows from `first` on, as parameters of its
@@ -232,6 +253,10 @@ impl Model for Boosted {
             }
         }
         Some(as_shares(gains))
+    }
+
+    fn restored(&self, record: &Record) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Self::from_record(self.family, record)?))
     }
 
     fn record(&self) -> Record {

@@ -11,6 +11,7 @@ use crate::likelihood::categorical::{Binary, MAX_SHOWN, Multiclass};
 use crate::likelihood::normal::Normal;
 use crate::likelihood::squared::Squared;
 use crate::rng::Key;
+use crate::store::range;
 
 /// Smallest model shrink rate for classification. Shrinkage acts as a prior: it draws logits that
 /// the data rarely change towards zero.
@@ -50,6 +51,18 @@ impl BoostingLikelihood {
             _ => 0,
         };
         self.output_names().n_outputs(n_classes)
+    }
+
+    /// Checks the numbers of a likelihood that was read from a file.
+    ///
+    /// # Errors
+    /// When a standard deviation is out of range.
+    pub(super) fn check_ranges(self) -> Result<()> {
+        match self {
+            Self::Normal { floor } => range::check("law.floor", floor, &range::FLOORS),
+            Self::Squared { sd } => range::check("law.sd", sd, &range::STANDARD_DEVIATIONS),
+            Self::Binary | Self::Multiclass { .. } => Ok(()),
+        }
     }
 
     /// Trains a chain with this likelihood, from a constant or from the chain `warm_start`.

@@ -147,18 +147,19 @@ impl MemberDiagnostics<'_> {
         }
         let effective = chains.effective() * members.total as f64 / (draws.len() * n_draws) as f64;
         let is_mean = class_names.is_none() && output == 0;
-        let unit = if is_mean {
-            self.target_scale.powi(2)
-        } else {
-            1.0
+        let scale = if is_mean { self.target_scale } else { 1.0 };
+        // a variance beyond the largest number is reported as that number
+        let in_units = |variance: f64| match scale.powi(2) {
+            square if square.is_finite() => square * variance,
+            _ => (variance * scale * scale).min(f64::MAX),
         };
         OutputSpread {
             name: output_name(self.likelihood.output_names(), class_names, output),
             effective: effective.min(self.max_effective()),
             r_hat: chains.r_hat(),
-            variance: unit * chains.variance(),
-            between_chains: chains.between().map(|between| unit * between),
-            within_chains: chains.within().map(|within| unit * within),
+            variance: in_units(chains.variance()),
+            between_chains: chains.between().map(in_units),
+            within_chains: chains.within().map(in_units),
             spread: chains.variance() / self.constant_variance(draws, output, n_rows),
         }
     }

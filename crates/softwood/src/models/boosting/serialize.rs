@@ -11,6 +11,7 @@ use crate::boosting::chain::{BoostedTree, Chain};
 use crate::data::binning::binned::Cuts;
 use crate::error::{Error, Result};
 use crate::likelihood::categorical::MAX_SHOWN;
+use crate::store::range::MAX_STANDARD;
 use crate::store::record::{Array, Record};
 use crate::trees::serialize::WordReader;
 use crate::trees::structure::TreeStructure;
@@ -53,10 +54,8 @@ pub(super) fn encode(chain: &Chain, at: usize) -> Vec<(String, Array)> {
 pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) -> Result<Chain> {
     let start = record.f64s(&format!("chain{at}.start"), n_outputs + 1)?;
     let shrinkage = start[n_outputs];
-    if !start.iter().all(|value| value.is_finite())
-        || !(0.0..=1.0).contains(&shrinkage)
-        || shrinkage <= 0.0
-    {
+    let is_value = |value: f64| value.abs() <= MAX_STANDARD;
+    if !start.iter().copied().all(is_value) || !(shrinkage > 0.0 && shrinkage <= 1.0) {
         return Err(Error::Format(format!(
             "chain {at}: the start values or the shrinkage are out of range"
         )));
@@ -90,14 +89,10 @@ pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) 
                 "chain {at}: leaf values or gains are missing"
             )));
         }
-        if !tree
-            .values
-            .iter()
-            .chain(&tree.gains)
-            .all(|value| value.is_finite())
-        {
+        let are_values = tree.values.iter().all(|&value| is_value(value.into()));
+        if !are_values || !tree.gains.iter().all(|gain| gain.is_finite()) {
             return Err(Error::Format(format!(
-                "chain {at}: a leaf value or gain is not finite"
+                "chain {at}: a leaf value or gain is out of range"
             )));
         }
         trees.push(tree);

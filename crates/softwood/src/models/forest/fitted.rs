@@ -72,7 +72,7 @@ impl Forest {
         let is_valid = (1..=model.trees.len().min(MAX_MEMBERS)).contains(&inputs.n_members)
             && inputs.kind != CartTarget::Classes(0)
             && model.noise.is_valid(n_classes)
-            && model.gains.iter().all(|gain| gain.is_finite());
+            && model.gains.iter().all(|gain| (0.0..=1.0).contains(gain));
         if !is_valid {
             return Err(Error::Format(
                 "the members, the noise or the gains of the forest are not valid".to_owned(),
@@ -136,6 +136,25 @@ impl Forest {
     }
 }
 
+/// Whether the values of the leaves of a tree are possible.
+fn are_leaves(kind: CartTarget, values: &[f32]) -> bool {
+    match kind {
+        CartTarget::Number => {
+            let leaves = values.as_chunks::<2>().0.iter();
+            leaves.into_iter().all(|[mean, variance]| {
+                mean.abs() <= MAX_VALUE && (0.0..=MAX_VALUE).contains(variance)
+            })
+        }
+        CartTarget::Classes(n) => values.chunks_exact(n.max(1)).all(are_probabilities),
+    }
+}
+
+/// Whether class frequencies lie between 0 and 1 and add up to one, but for rounding.
+fn are_probabilities(frequencies: &[f32]) -> bool {
+    let total: f32 = frequencies.iter().sum();
+    frequencies.iter().all(|p| (0.0..=1.0).contains(p)) && (0.99..=1.01).contains(&total)
+}
+
 fn read_trees(record: &Record, kind: CartTarget, cuts: &Cuts) -> Result<Vec<ForestTree>> {
     let mut words = WordReader::new(record.u32s("tests")?);
     let mut values = record.all_f32s("leaves")?.iter();
@@ -148,11 +167,7 @@ fn read_trees(record: &Record, kind: CartTarget, cuts: &Cuts) -> Result<Vec<Fore
             values: values.by_ref().take(n_values).copied().collect(),
             structure,
         };
-        let is_value = |value: &f32| match kind {
-            CartTarget::Number => value.abs() <= MAX_VALUE,
-            CartTarget::Classes(_) => (0.0..=1.0).contains(value),
-        };
-        if tree.values.len() != n_values || !tree.values.iter().all(is_value) {
+        if tree.values.len() != n_values || !are_leaves(kind, &tree.values) {
             return Err(Error::Format(
                 "a leaf value of the forest is missing or out of range".to_owned(),
             ));
@@ -205,6 +220,10 @@ impl Model for Forest {
 
     fn training(&self) -> &Training {
         &self.training
+    }
+
+    fn restored(&self, record: &Record) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Self::from_record(record)?))
     }
 
     fn record(&self) -> Record {

@@ -10,6 +10,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::store::range::FLOORS;
+
 /// Largest number of out-of-bag rows that are used.
 const MAX_ROWS: usize = 50_000;
 /// Smallest number of out-of-bag rows for a calibration.
@@ -325,8 +327,7 @@ impl ForestNoise {
                     && coefficients
                         .iter()
                         .all(|value| (0.0..=MAX_STORED).contains(value))
-                    && *floor > 0.0
-                    && *floor <= MAX_STORED
+                    && FLOORS.contains(&floor.sqrt())
             }
             Self::Classes {
                 frequency_weight,
@@ -340,6 +341,7 @@ impl ForestNoise {
                     && frequencies
                         .iter()
                         .all(|frequency| *frequency > 0.0 && *frequency <= 1.0)
+                    && (0.99..=1.01).contains(&frequencies.iter().sum::<f64>())
             }
         }
     }

@@ -124,8 +124,14 @@ impl Tree {
 /// Whether the parts of a file are possible.
 fn is_valid(parts: &TreeParts) -> bool {
     let (kind, n_members) = (parts.inputs.kind, parts.inputs.n_members);
+    let units = parts.inputs.units;
     let are_stats = |stats: &[f64]| match kind {
-        CartTarget::Number => stats[0] > 0.0 && stats[2] >= 0.0,
+        CartTarget::Number => {
+            let end = stats[1].abs() + (stats[2] / stats[0]).sqrt();
+            stats[0] > 0.0
+                && stats[2] >= 0.0
+                && (units.shift.abs() + units.scale * end).is_finite()
+        }
         CartTarget::Classes(_) => stats.iter().all(|&weight| weight >= 0.0),
     };
     let n_values = match kind {
@@ -179,6 +185,10 @@ impl Model for Tree {
 
     fn training(&self) -> &Training {
         &self.parts.training
+    }
+
+    fn restored(&self, record: &Record) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Self::from_record(record)?))
     }
 
     fn record(&self) -> Record {

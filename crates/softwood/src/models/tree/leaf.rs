@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::numerics::gamma::gamma;
 use crate::numerics::normal::rough_quantile;
 use crate::rng::{Key, shuffle};
+use crate::store::range::FLOORS;
 use crate::trees::cart::CartTarget;
 
 /// Pseudo-rows that are added to each leaf, and the correction of its variance.
@@ -148,9 +149,9 @@ impl Smoothing {
         let is_positive = |value: f64| value > 0.0 && value <= MAX_STORED;
         self.prior.len() == n
             && self.prior.iter().copied().all(is_positive)
-            && [self.n_pseudo_rows, self.factor, self.floor]
-                .into_iter()
-                .all(is_positive)
+            && is_positive(self.n_pseudo_rows)
+            && is_positive(self.factor)
+            && FLOORS.contains(&self.floor.sqrt())
     }
 
     /// Posterior draws of the mean of a leaf, one per member: Normal quantiles in random order, so

@@ -1,17 +1,20 @@
 //! The fitted sum of soft trees: one posterior or an average of several; its members are posterior
 //! draws.
 
+use std::ops::RangeInclusive;
+
 use serde_json::json;
 
 use crate::data::schema::Schema;
 use crate::data::table::Rows;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::likelihood::NoiseModel;
 use crate::model::{Model, Training};
 use crate::models::vsgbm::noise_calibration;
 use crate::models::vsgbm::params::VsgbmParams;
 use crate::params;
 use crate::predictive::block::{Block, Head};
+use crate::store::range;
 use crate::store::record::{Array, Record};
 use crate::variational::ensemble::{FittedEnsemble, StoredNames};
 
@@ -19,6 +22,9 @@ const STORED_NAMES: StoredNames = StoredNames {
     headers: "fits",
     array: "fit",
 };
+
+/// Calibration factors that are accepted from a file.
+const NOISE_FACTORS: RangeInclusive<f64> = 1e-15..=1e15;
 
 /// A fitted sum of variational soft trees: one posterior, or an average of several.
 #[derive(Debug, Clone)]
@@ -68,17 +74,11 @@ impl Vsgbm {
             0
         };
         let noise = record.f64s("noise", n_noise)?.to_vec();
-        if let Some(sd) = noise.iter().find(|sd| !sd.is_finite() || **sd <= 0.0) {
-            return Err(Error::Format(format!(
-                "the array `noise` has {sd}; expected positive standard deviations"
-            )));
+        for &sd in &noise {
+            range::check("noise", sd, &range::STANDARD_DEVIATIONS)?;
         }
         let noise_factor: f64 = record.part("spread")?;
-        if !(noise_factor.is_finite() && noise_factor > 0.0) {
-            return Err(Error::Format(format!(
-                "`spread` is {noise_factor}; expected a positive number"
-            )));
-        }
+        range::check("spread", noise_factor, &NOISE_FACTORS)?;
         Ok(Self {
             params,
             ensemble,
@@ -124,6 +124,10 @@ impl Model for Vsgbm {
 
     fn training(&self) -> &Training {
         &self.ensemble.training
+    }
+
+    fn restored(&self, record: &Record) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Self::from_record(record)?))
     }
 
     fn record(&self) -> Record {

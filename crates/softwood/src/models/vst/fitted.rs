@@ -74,6 +74,10 @@ impl Model for Vst {
         &self.ensemble.training
     }
 
+    fn restored(&self, record: &Record) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Self::from_record(record)?))
+    }
+
     fn record(&self) -> Record {
         Record {
             family: "vst".to_owned(),

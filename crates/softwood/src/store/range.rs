@@ -1,0 +1,41 @@
+//! Ranges of the numbers in a model file. A fit stays far inside of them; beyond them sums, squares
+//! and exponentials of a prediction could overflow.
+
+use std::ops::RangeInclusive;
+
+use crate::error::{Error, Result};
+
+/// Largest magnitude of a mean or a variance in standard units of the target.
+pub(crate) const MAX_STANDARD: f64 = 1e30;
+/// Standard deviations in standard units of the target.
+pub(crate) const STANDARD_DEVIATIONS: RangeInclusive<f64> = 1e-15..=1e40;
+/// Floors of standard deviations in standard units of the target.
+pub(crate) const FLOORS: RangeInclusive<f64> = 1e-15..=1e3;
+
+/// Returns an error unless the number called `name` lies in `range`.
+pub(crate) fn check(name: &str, value: f64, range: &RangeInclusive<f64>) -> Result<()> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    Err(Error::Format(format!(
+        "`{name}` is {value:e}; expected a number from {:e} to {:e}",
+        range.start(),
+        range.end()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_include_their_ends_and_no_nan() {
+        for value in [1e-15, 1.0, 1e3] {
+            assert!(check("a", value, &FLOORS).is_ok());
+        }
+        for value in [0.0, -1.0, 1001.0, f64::NAN, f64::INFINITY] {
+            let message = check("a", value, &FLOORS).unwrap_err().to_string();
+            assert!(message.contains("`a` is"), "{message}");
+        }
+    }
+}

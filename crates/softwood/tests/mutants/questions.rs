@@ -1,0 +1,163 @@
+//! Every question that a loaded model can be asked. The fuzz target in `fuzz/` includes this file.
+
+use std::sync::Arc;
+
+use softwood::data::{FieldKind, Schema, Values};
+use softwood::explain::{PermutationOptions, importances};
+use softwood::{Column, Distribution, Key, Model, Pool, Result, Table, from_bytes};
+
+/// Rows of the table that the questions are about.
+const N_ROWS: usize = 6;
+
+/// Asks the model every question about rows of its own schema.
+///
+/// # Errors
+/// The name of a question whose answer is not finite; an error as the answer is fine.
+pub fn ask_all(model: &dyn Model, pool: &Pool) -> std::result::Result<(), String> {
+    let _ = (model.params_json(), model.training().clone());
+    if let Some(gains) = model.gains() {
+        all_finite("gains", &gains)?;
+    }
+    if let Some(tree) = model.tree_export() {
+        let text = serde_json::to_string(&tree).map_err(|error| error.to_string())?;
+        // a number that is not finite is null in JSON
+        if text.contains("mean\":null") || text.contains("sd\":null") || text.contains("gain\":null") {
+            return Err("tree export".to_owned());
+        }
+        let _ = (tree.text(), tree.svg());
+    }
+    let bytes = model.to_bytes();
+    match from_bytes(&bytes) {
+        Ok(again) if again.to_bytes() == bytes => {}
+        Ok(_) => return Err("saving again changes bytes".to_owned()),
+        Err(error) => return Err(format!("saving again: {error}")),
+    }
+    let Ok(table) = table_of(model.schema()) else {
+        return Ok(());
+    };
+    let Ok(dist) = Distribution::new(model, &table, pool) else {
+        return Ok(());
+    };
+    ask_any(&dist)?;
+    if model.schema().classes().is_some() {
+        ask_classes(&dist)
+    } else {
+        ask_numbers(&dist)
+    }
+}
+
+/// Questions to models of both tasks.
+fn ask_any(dist: &Distribution<'_>) -> std::result::Result<(), String> {
+    if let Ok(parts) = dist.uncertainty() {
+        all_finite("total uncertainty", &parts.total)?;
+        all_finite("data uncertainty", &parts.data)?;
+        all_finite("knowledge uncertainty", &parts.knowledge)?;
+    }
+    finite("sample", dist.sample(3, Key::from_seed(1)))?;
+    finite("functions", dist.sample_functions(2, Key::from_seed(2)))?;
+    finite("members", dist.members())?;
+    if let Ok(Some(joint)) = dist.joint() {
+        all_finite("joint mean", &joint.mean)?;
+        all_finite("joint covariance", &joint.covariance)?;
+    }
+    if let Ok(contrast) = dist.contrast(dist, &[0.1, 0.9]) {
+        all_finite("contrast mean", &contrast.mean)?;
+        all_finite("contrast std", &contrast.std)?;
+        all_finite("contrast quantiles", &contrast.quantiles)?;
+        all_finite("contrast members", &contrast.member_means)?;
+    }
+    let options = PermutationOptions {
+        repeats: 2,
+        key: Key::from_seed(3),
+        reference: None,
+    };
+    if let Ok(found) = importances(dist, None, &options) {
+        all_finite("importances", &[found.knowledge])?;
+        let text = serde_json::to_string(&found.columns).map_err(|error| error.to_string())?;
+        if text.contains("\"mean\":null") {
+            return Err("importances of columns".to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn ask_numbers(dist: &Distribution<'_>) -> std::result::Result<(), String> {
+    let levels = [1e-9, 0.05, 0.5, 0.95, 1.0 - 1e-9];
+    if let Ok(summary) = dist.summary(&levels) {
+        all_finite("summary", &summary.quantiles)?;
+    }
+    finite("quantiles", dist.quantile(&levels))?;
+    finite("interval", dist.interval(0.9))?;
+    let Ok(moments) = dist.moments() else {
+        return Ok(());
+    };
+    all_finite("mean", &moments.mean)?;
+    all_finite("std", &moments.std)?;
+    all_finite("data std", &moments.data_std)?;
+    all_finite("knowledge std", &moments.knowledge_std)?;
+    for distance in [0.0, -3.0, 10.0] {
+        let near = moments.mean.iter().zip(&moments.std);
+        let y: Vec<f64> = near.map(|(mean, std)| mean + distance * std).collect();
+        if y.iter().any(|y| !y.is_finite()) {
+            continue;
+        }
+        finite("cdf", dist.cdf(&y))?;
+        finite("logpdf", dist.logpdf(&y))?;
+        finite("crps", dist.crps(&y))?;
+    }
+    Ok(())
+}
+
+fn ask_classes(dist: &Distribution<'_>) -> std::result::Result<(), String> {
+    let Ok(summary) = dist.class_summary() else {
+        return Ok(());
+    };
+    all_finite("probabilities", &summary.probabilities)?;
+    let n_classes = summary.probabilities.len() / dist.n_rows().max(1);
+    for row in summary.probabilities.chunks_exact(n_classes.max(1)) {
+        let is_sound = row.iter().all(|p| (0.0..=1.0 + 1e-9).contains(p));
+        if !is_sound || (row.iter().sum::<f64>() - 1.0).abs() > 1e-3 {
+            return Err(format!("probabilities {row:?}"));
+        }
+    }
+    finite("probabilities", dist.probabilities())?;
+    let _ = dist.labels();
+    Ok(())
+}
+
+fn finite(what: &str, answer: Result<Vec<f64>>) -> std::result::Result<(), String> {
+    answer.map_or(Ok(()), |values| all_finite(what, &values))
+}
+
+fn all_finite(what: &str, values: &[f64]) -> std::result::Result<(), String> {
+    match values.iter().find(|value| !value.is_finite()) {
+        None => Ok(()),
+        Some(value) => Err(format!("{what}: {value}")),
+    }
+}
+
+/// A table with the columns of a schema: usual, missing, unseen and extreme cells.
+fn table_of(schema: &Schema) -> Result<Table> {
+    let numbers = [0.3, -1.2, f64::NAN, 1e300, -1e300, 0.0];
+    let columns = schema.fields.iter().map(|field| match &field.kind {
+        FieldKind::Categorical { levels } if !levels.is_empty() => {
+            let codes = (0..N_ROWS as u32).map(|row| match row {
+                2 => softwood::data::MISSING,
+                3 => softwood::data::UNSEEN,
+                row => row % levels.len() as u32,
+            });
+            Column {
+                name: field.name.clone(),
+                values: Values::Categorical {
+                    codes: codes.collect(),
+                    levels: Arc::clone(levels),
+                },
+            }
+        }
+        FieldKind::Categorical { .. } => {
+            Column::categorical(&field.name, &[Some("new"); N_ROWS])
+        }
+        _ => Column::numeric(&field.name, numbers.to_vec()),
+    });
+    Table::new(columns.collect())
+}
