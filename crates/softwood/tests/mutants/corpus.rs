@@ -65,7 +65,7 @@ fn fits() -> Vec<(Family, &'static str, Value)> {
         json!({"n_estimators": 4, "n_members": 3, "learning_rate": 0.3, "max_depth": 2,
                "noise": noise})
     };
-    let virtual_members = json!({"n_estimators": 12, "n_members": 4, "n_chains": 2,
+    let virtual_members = json!({"n_estimators": 12, "n_members": 4, "n_chains": 2, "virtual_ensemble": true,
                                  "learning_rate": 0.3, "max_depth": 2});
     let forest = json!({"n_estimators": 4, "n_members": 2, "max_depth": 3});
     let tree = json!({"n_members": 3, "max_depth": 3});

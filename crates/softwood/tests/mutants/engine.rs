@@ -81,12 +81,14 @@ impl ModelParts {
     pub(crate) fn mutant(&self, random: &mut Random) -> Vec<u8> {
         let mut parts = self.clone();
         for _ in 0..=random.below(3).min(random.below(3)) {
-            match random.below(10) {
-                0..=3 => change_number(&mut parts.header["meta"], random),
-                4 => change_part(&mut parts.header["meta"], random),
-                5 => change_members(&mut parts.header["meta"], random),
-                6 | 7 => parts.change_array_numbers(random),
-                8 => parts.change_array_shape(random),
+            // an earlier mutation may have removed the metadata
+            let meta = parts.header.get_mut("meta");
+            match (random.below(10), meta) {
+                (0..=3, Some(meta)) => change_number(meta, random),
+                (4, Some(meta)) => change_part(meta, random),
+                (5, Some(meta)) => change_members(meta, random),
+                (6 | 7, _) => parts.change_array_numbers(random),
+                (8, _) => parts.change_array_shape(random),
                 _ => change_part(&mut parts.header, random),
             }
         }
@@ -131,10 +133,11 @@ impl ModelParts {
     /// Changes the length, the type or the place of an array, sometimes without its entry.
     fn change_array_shape(&mut self, random: &mut Random) {
         let n = self.arrays.len();
-        let Some(entries) = self.header["arrays"].as_array_mut() else {
+        let entries = self.header.get_mut("arrays");
+        let Some(entries) = entries.and_then(Value::as_array_mut) else {
             return;
         };
-        if n == 0 || entries.len() != n {
+        if n == 0 || entries.len() != n || !entries.iter().all(Value::is_object) {
             return;
         }
         let (at, other) = (random.below(n), random.below(n));

@@ -15,7 +15,7 @@ mod questions;
 use std::any::Any;
 use std::cell::RefCell;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ const N_QUICK: u64 = 10_000;
 /// Seeds that one thread takes at once.
 const CHUNK: u64 = 100;
 /// Failures that are shown.
-const MAX_SHOWN: usize = 40;
+const MAX_SHOWN: usize = 60;
 /// Time after which a mutant counts as hanging, in the long run.
 const MAX_TIME: Duration = Duration::from_secs(10);
 
@@ -74,11 +74,12 @@ fn keep_panic_messages() {
 fn try_mutant(seed: u64, pool: &Pool) -> Result<bool, String> {
     let mut random = Random::new(seed);
     let (name, parts) = &FILES[random.below(FILES.len())];
-    let bytes = parts.mutant(&mut random);
-    let tried = catch_unwind(AssertUnwindSafe(|| match from_bytes(&bytes) {
-        Err(Error::Format(_)) => Ok(false),
-        Err(error) => Err(format!("not a format error: {error}")),
-        Ok(model) => ask_all(&*model, pool).map(|()| true),
+    let tried = catch_unwind(AssertUnwindSafe(|| {
+        match from_bytes(&parts.mutant(&mut random)) {
+            Err(Error::Format(_)) => Ok(false),
+            Err(error) => Err(format!("not a format error: {error}")),
+            Ok(model) => ask_all(&*model, pool).map(|()| true),
+        }
     }));
     let problem = match tried {
         Ok(Ok(is_loaded)) => return Ok(is_loaded),
@@ -105,8 +106,8 @@ fn try_all(seeds: Range<u64>, pool: &Pool) -> Outcome {
 /// Tries all seeds on some threads. `report` is called after each chunk with the number of seeds so
 /// far.
 fn run(seeds: Range<u64>, n_threads: usize, report: impl Fn(u64) + Sync) -> Outcome {
-    keep_panic_messages();
     LazyLock::force(&FILES);
+    keep_panic_messages();
     let (next, done) = (AtomicU64::new(seeds.start), AtomicU64::new(0));
     let work = || {
         let pool = Pool::new(1).unwrap();
@@ -122,14 +123,15 @@ fn run(seeds: Range<u64>, n_threads: usize, report: impl Fn(u64) + Sync) -> Outc
             report(done.fetch_add(n, Ordering::Relaxed) + n);
         }
     };
+    let mut all = Outcome::default();
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..n_threads).map(|_| scope.spawn(work)).collect();
-        let mut all = Outcome::default();
         for thread in threads {
             all.add(thread.join().unwrap());
         }
-        all
-    })
+    });
+    drop(take_hook());
+    all
 }
 
 fn shown(failures: &[String]) -> String {
