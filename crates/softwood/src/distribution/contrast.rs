@@ -7,6 +7,7 @@ use crate::distribution::predictions::member_outputs;
 use crate::distribution::{BLOCKS_PER_TASK, Distribution};
 use crate::error::{Error, Result};
 use crate::predictive::block::Block;
+use crate::reserve::{reserve, zeros};
 
 /// The difference of two predictions of one model for paired rows. Each member is a function that
 /// is evaluated on both rows of a pair, so that the differences of the members show how certain the
@@ -44,14 +45,17 @@ impl Distribution<'_> {
         compute: impl Fn(&Block, &Block, Range<usize>, &mut [f64]) + Sync,
     ) -> Result<Vec<f64>> {
         let tasks = self.map_pairs(other, |rows| {
-            let mut values = vec![0.0; rows.len() * width];
+            let mut values = zeros(rows.len(), width)?;
             self.each_pair(other, rows.clone(), |first, second, range| {
                 let at = (range.start - rows.start) * width..(range.end - rows.start) * width;
                 compute(first, second, range, &mut values[at]);
             })?;
             Ok(values)
         })?;
-        Ok(tasks.concat())
+        let mut all = Vec::new();
+        reserve(&mut all, self.n_rows(), width)?;
+        all.extend(tasks.into_iter().flatten());
+        Ok(all)
     }
 
     /// The prediction of `self` minus that of `other`, which is of the same model for as many rows;

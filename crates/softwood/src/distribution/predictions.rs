@@ -126,7 +126,7 @@ impl Distribution<'_> {
     /// (row-major, rows x n), or class probabilities (rows x n x classes). Members repeat only if
     /// `n` exceeds their number.
     pub fn sample_functions(&self, n: usize, key: Key) -> Result<Vec<f64>> {
-        self.functions(&sample::choose_members(self.n_members(), n, key))
+        self.functions(&sample::choose_members(self.n_members(), n, key)?)
     }
 
     /// Predictions of all members, the same members on every row: conditional means (row-major,
