@@ -12,6 +12,7 @@ use crate::distribution::Distribution;
 use crate::error::{Error, Result};
 use crate::explain::tree_export::TreeExport;
 use crate::predictive::block::{Block, Head};
+use crate::store::range;
 use crate::store::record::Record;
 use crate::store::{container, file};
 
@@ -22,6 +23,7 @@ pub struct CurvePoint {
     pub epoch: usize,
     /// Evidence lower bound per row; for families without one, the mean log-likelihood of the
     /// training rows.
+    #[serde(serialize_with = "range::serialize_finite")]
     pub elbo: f64,
     /// Mean log-likelihood of the validation rows in units of the standardised target, if it was
     /// computed.
@@ -35,6 +37,7 @@ pub struct Trial {
     /// The configuration, as shown to users.
     pub what: String,
     /// Mean log-likelihood of the validation rows in units of the standardised target.
+    #[serde(serialize_with = "range::serialize_finite")]
     pub held_out: f64,
 }
 
@@ -86,6 +89,7 @@ pub struct MemberReport {
     pub n_rows: usize,
     /// Effective number of independent members, for the outputs that determine knowledge
     /// uncertainty.
+    #[serde(serialize_with = "range::serialize_finite")]
     pub effective: f64,
     /// One entry per output.
     pub outputs: Vec<OutputSpread>,
@@ -101,17 +105,20 @@ pub struct OutputSpread {
     /// Name of the output, as shown to users.
     pub name: String,
     /// Effective number of independent members.
+    #[serde(serialize_with = "range::serialize_finite")]
     pub effective: f64,
     /// R-hat: square root of the variance of all members over that within a chain, near 1 where
     /// chains agree; `None` unless there are several chains of several members.
     pub r_hat: Option<f64>,
     /// Variance over all members.
+    #[serde(serialize_with = "range::serialize_finite")]
     pub variance: f64,
     /// Variance of the chain means; `None` for a single chain.
     pub between_chains: Option<f64>,
     /// Mean variance of the members of a chain; `None` for chains of one member.
     pub within_chains: Option<f64>,
     /// Variance of all members relative to that of a model that predicts a constant.
+    #[serde(serialize_with = "range::serialize_finite")]
     pub spread: f64,
 }
 

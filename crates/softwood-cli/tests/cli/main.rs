@@ -13,6 +13,7 @@ mod interrupt;
 mod mistakes;
 mod ood;
 mod resume;
+mod special_files;
 mod time_limit;
 
 use folder::{Folder, QUICK};

@@ -121,7 +121,7 @@ impl Distribution<'_> {
         for mean in &mut contrast.member_means {
             *mean /= self.n_rows().max(1) as f64;
         }
-        Ok(contrast)
+        contrast.check()
     }
 
     /// Calls `compute` on ranges of paired rows, in parallel; the results are in order.
@@ -184,6 +184,18 @@ impl Contrast {
     }
 
     /// Adds the differences of all members on a row (members x outputs).
+    /// Returns an error if a difference is too large for a number.
+    fn check(self) -> Result<Self> {
+        let parts = [&self.mean, &self.std, &self.quantiles, &self.member_means];
+        if parts.into_iter().flatten().all(|number| number.is_finite()) {
+            return Ok(self);
+        }
+        Err(Error::Table(
+            "the difference of two predictions exceeds the largest number; divide the target before the fit"
+                .to_owned(),
+        ))
+    }
+
     fn push_row(&mut self, row: &[f64], levels: &[f64]) {
         for (sum, difference) in self.member_means.iter_mut().zip(row) {
             *sum += difference;
@@ -197,13 +209,14 @@ impl Contrast {
                 .collect();
             let n = values.len() as f64;
             let mean = values.iter().sum::<f64>() / n;
+            let unit = unit_of(&values);
             let variance = values
                 .iter()
-                .map(|value| (value - mean).powi(2))
+                .map(|value| ((value - mean) / unit).powi(2))
                 .sum::<f64>()
                 / n;
             self.mean.push(mean);
-            self.std.push(variance.sqrt());
+            self.std.push(variance.sqrt() * unit);
             if !levels.is_empty() {
                 values.sort_by(f64::total_cmp);
                 let quantiles = levels.iter().map(|level| interpolated(&values, *level));
@@ -211,6 +224,15 @@ impl Contrast {
             }
         }
     }
+}
+
+/// A unit in which the squares of the values are finite: one, but for huge values.
+fn unit_of(values: &[f64]) -> f64 {
+    const HUGE: f64 = 1e150;
+    let largest = values
+        .iter()
+        .fold(0.0, |largest: f64, value| largest.max(value.abs()));
+    if largest > HUGE { largest } else { 1.0 }
 }
 
 /// The quantile of sorted values, linear between neighbouring ones.

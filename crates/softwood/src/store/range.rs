@@ -3,6 +3,8 @@
 
 use std::ops::RangeInclusive;
 
+use serde::Serializer;
+
 use crate::error::{Error, Result};
 
 /// Largest magnitude of a mean or a variance in standard units of the target.
@@ -11,6 +13,23 @@ pub(crate) const MAX_STANDARD: f64 = 1e30;
 pub(crate) const STANDARD_DEVIATIONS: RangeInclusive<f64> = 1e-15..=1e40;
 /// Floors of standard deviations in standard units of the target.
 pub(crate) const FLOORS: RangeInclusive<f64> = 1e-15..=1e3;
+
+/// Writes a number of a report; one that is not finite becomes the nearest finite one, and NaN the
+/// smallest, because JSON has neither and the file could not be read.
+pub(crate) fn serialize_finite<S: Serializer>(
+    value: &f64,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_f64(finite(*value))
+}
+
+fn finite(value: f64) -> f64 {
+    if value.is_nan() {
+        f64::MIN
+    } else {
+        value.clamp(f64::MIN, f64::MAX)
+    }
+}
 
 /// Returns an error unless the number called `name` lies in `range`.
 pub(crate) fn check(name: &str, value: f64, range: &RangeInclusive<f64>) -> Result<()> {
@@ -27,6 +46,18 @@ pub(crate) fn check(name: &str, value: f64, range: &RangeInclusive<f64>) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn written_numbers_are_finite() {
+        for (value, expected) in [
+            (1.5, 1.5),
+            (f64::INFINITY, f64::MAX),
+            (f64::NEG_INFINITY, f64::MIN),
+            (f64::NAN, f64::MIN),
+        ] {
+            assert_eq!(finite(value).to_bits(), expected.to_bits());
+        }
+    }
 
     #[test]
     fn ranges_include_their_ends_and_no_nan() {

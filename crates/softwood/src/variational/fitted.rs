@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::inference::lowrank_gaussian::{LowRank, draw_block};
 use crate::likelihood::soft::SoftLikelihood;
 use crate::predictive::block::{Block, LANES};
+use crate::reserve::reserve;
 use crate::rng::Key;
 use crate::soft::additive::AdditiveLayout;
 use crate::soft::forward::{Activations, Components, ForwardScratch, add_root, components};
@@ -246,6 +247,8 @@ impl FittedTrees {
             likelihood: header.likelihood,
             beta: header.beta,
         };
+        // the draws are many times larger than the file
+        reserve(&mut Vec::<f32>::new(), n_draws, spec.stack.n_weights())?;
         Ok(Self::new(header.encoder, spec, blocks, n_draws, key))
     }
 }

@@ -9,6 +9,7 @@ mod contract;
 mod coverage;
 mod determinism;
 mod exact;
+mod file_ranges;
 mod files;
 mod fixtures;
 mod invariance;

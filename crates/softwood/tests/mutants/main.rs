@@ -76,7 +76,7 @@ fn try_mutant(seed: u64, pool: &Pool) -> Result<bool, String> {
     let (name, parts) = &FILES[random.below(FILES.len())];
     let tried = catch_unwind(AssertUnwindSafe(|| {
         match from_bytes(&parts.mutant(&mut random)) {
-            Err(Error::Format(_)) => Ok(false),
+            Err(Error::Format(_) | Error::Memory { .. }) => Ok(false),
             Err(error) => Err(format!("not a format error: {error}")),
             Ok(model) => ask_all(&*model, pool).map(|()| true),
         }

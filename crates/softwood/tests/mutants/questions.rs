@@ -32,13 +32,16 @@ pub(crate) fn ask_all(model: &dyn Model, pool: &Pool) -> std::result::Result<(),
         Ok(_) => return Err("saving again changes bytes".to_owned()),
         Err(error) => return Err(format!("saving again: {error}")),
     }
-    let Ok(table) = table_of(model.schema()) else {
+    let Ok([table, other]) = tables_of(model.schema()) else {
         return Ok(());
     };
-    let Ok(dist) = Distribution::new(model, &table, pool) else {
+    let (Ok(dist), Ok(other)) = (
+        Distribution::new(model, &table, pool),
+        Distribution::new(model, &other, pool),
+    ) else {
         return Ok(());
     };
-    ask_any(&dist)?;
+    ask_any(&dist, &other)?;
     if model.schema().classes().is_some() {
         ask_classes(&dist)
     } else {
@@ -47,7 +50,7 @@ pub(crate) fn ask_all(model: &dyn Model, pool: &Pool) -> std::result::Result<(),
 }
 
 /// Questions to models of both tasks.
-fn ask_any(dist: &Distribution<'_>) -> std::result::Result<(), String> {
+fn ask_any(dist: &Distribution<'_>, other: &Distribution<'_>) -> std::result::Result<(), String> {
     if let Ok(parts) = dist.uncertainty() {
         all_finite("total uncertainty", &parts.total)?;
         all_finite("data uncertainty", &parts.data)?;
@@ -60,7 +63,7 @@ fn ask_any(dist: &Distribution<'_>) -> std::result::Result<(), String> {
         all_finite("joint mean", &joint.mean)?;
         all_finite("joint covariance", &joint.covariance)?;
     }
-    if let Ok(contrast) = dist.contrast(dist, &[0.1, 0.9]) {
+    if let Ok(contrast) = dist.contrast(other, &[0.1, 0.9]) {
         all_finite("contrast mean", &contrast.mean)?;
         all_finite("contrast std", &contrast.std)?;
         all_finite("contrast quantiles", &contrast.quantiles)?;
@@ -98,23 +101,26 @@ fn ask_numbers(dist: &Distribution<'_>) -> std::result::Result<(), String> {
     let Ok(medians) = dist.quantile(&[0.5]) else {
         return Ok(());
     };
-    finite("logpdf of the median", dist.logpdf(&medians))?;
+    ask_at(dist, &medians)?;
     for distance in [0.0, -3.0, 10.0] {
         let near = moments.mean.iter().zip(&moments.std);
-        let y: Vec<f64> = near.map(|(mean, std)| mean + distance * std).collect();
-        if y.iter().any(|y| !y.is_finite()) {
-            continue;
-        }
-        finite("cdf", dist.cdf(&y))?;
-        finite("crps", dist.crps(&y))?;
-        // far from all members the density may vanish
-        if let Ok(values) = dist.logpdf(&y)
-            && values.iter().any(|value| value.is_nan() || *value == f64::INFINITY)
-        {
-            return Err(format!("logpdf: {values:?}"));
-        }
+        let y = near.map(|(mean, std)| mean + distance * std);
+        ask_at(dist, &y.collect::<Vec<_>>())?;
+    }
+    for far in [0.0, 1e10, -1e100, 1e300] {
+        ask_at(dist, &vec![far; dist.n_rows()])?;
     }
     Ok(())
+}
+
+/// Scores of given targets.
+fn ask_at(dist: &Distribution<'_>, y: &[f64]) -> std::result::Result<(), String> {
+    if y.iter().any(|y| !y.is_finite()) {
+        return Ok(());
+    }
+    finite("cdf", dist.cdf(y))?;
+    finite("logpdf", dist.logpdf(y))?;
+    finite("crps", dist.crps(y))
 }
 
 fn ask_classes(dist: &Distribution<'_>) -> std::result::Result<(), String> {
@@ -145,9 +151,14 @@ fn all_finite(what: &str, values: &[f64]) -> std::result::Result<(), String> {
     }
 }
 
-/// A table with the columns of a schema: usual, missing, unseen and extreme cells.
-fn table_of(schema: &Schema) -> Result<Table> {
-    let numbers = [0.3, -1.2, f64::NAN, 1e300, -1e300, 0.0];
+/// A table with the columns of a schema: usual, missing, unseen and extreme cells; and one with
+/// other numbers.
+fn tables_of(schema: &Schema) -> Result<[Table; 2]> {
+    let table = table_of(schema, [0.3, -1.2, f64::NAN, 1e300, -1e300, 0.0])?;
+    Ok([table, table_of(schema, [0.7, 0.1, 0.2, 0.3, -5.0, 1.0])?])
+}
+
+fn table_of(schema: &Schema, numbers: [f64; N_ROWS]) -> Result<Table> {
     let columns = schema.fields.iter().map(|field| match &field.kind {
         FieldKind::Categorical { levels } if !levels.is_empty() => {
             let codes = (0..N_ROWS as u32).map(|row| match row {

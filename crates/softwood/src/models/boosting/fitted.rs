@@ -137,23 +137,22 @@ impl Boosted {
             used_thresholds: Vec::new(),
         };
         let model = model.with_snapshots();
-        model.check_factors()?;
-        Ok(model)
-    }
-
-    /// Returns an error if the factor of a member overflows: the sum of its trees would too.
-    fn check_factors(&self) -> Result<()> {
-        let mut chains = self.chains.iter().zip(&self.snapshots);
-        let overflows = |(chain, snapshots): (&Chain, &Vec<usize>)| {
-            let first = snapshots.iter().copied().min();
-            first.is_some_and(|t| chain.factor(t).is_nan() || chain.factor(t) > MAX_FACTOR)
-        };
-        if chains.any(overflows) {
+        if !model.has_valid_shrinkage() {
             return Err(Error::Format(
                 "the shrinkage of a chain is too small for its number of trees".to_owned(),
             ));
         }
-        Ok(())
+        Ok(model)
+    }
+
+    /// Whether the factors of all members are moderate; otherwise their trees vanish in the sum of
+    /// the whole chain, from which they are computed.
+    pub(super) fn has_valid_shrinkage(&self) -> bool {
+        let mut chains = self.chains.iter().zip(&self.snapshots);
+        chains.all(|(chain, snapshots)| {
+            let first = snapshots.iter().copied().min().unwrap_or(chain.trees.len());
+            chain.shrinkage > 0.0 && chain.factor(first) <= MAX_FACTOR
+        })
     }
 
     /// Writes one raw output of a member, for rows from `first` on, as parameters of its

@@ -65,7 +65,14 @@ impl Fit for SglbParams {
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Boosted> {
         let json = serde_json::to_value(&**params).unwrap_or_default();
-        fit(&BoostingConfig::from(&**params), &json, data, run)
+        let model = fit(&BoostingConfig::from(&**params), &json, data, run)?;
+        if model.has_valid_shrinkage() {
+            return Ok(model);
+        }
+        Err(Error::Parameters(vec![
+            "`model_shrink_rate` is too large for so many trees of this learning rate: early members vanish; reduce it"
+                .to_owned(),
+        ]))
     }
 }
 
