@@ -140,10 +140,7 @@ impl Distribution<'_> {
             )));
         }
         let rows_per_task = self.rows_per_block() * BLOCKS_PER_TASK;
-        let tasks = self
-            .pool()
-            .map_blocks(self.n_rows(), rows_per_task, compute);
-        tasks.into_iter().collect()
+        self.map_tasks(rows_per_task, compute)
     }
 
     /// Computes the blocks of both tables for a range of rows one after the other.

@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::observer::{Event, NoObserver, Observer};
 use crate::par::Pool;
+use crate::stop;
 
 pub use crate::model::JointNormal;
 pub use crate::predictive::block::{Block, Head, LANES};
@@ -212,8 +213,7 @@ impl<'a> Distribution<'a> {
         compute: impl Fn(&Block, Range<usize>, [&mut [f64]; N]) + Sync,
     ) -> Result<[Vec<f64>; N]> {
         let rows_per_block = self.rows_per_block();
-        let tasks = self.pool().map_blocks(
-            self.n_rows(),
+        let tasks = self.map_tasks(
             rows_per_block * BLOCKS_PER_TASK,
             |rows| -> Result<[Vec<f64>; N]> {
                 let mut values = widths.map(|width| vec![0.0; rows.len() * width]);
@@ -229,14 +229,29 @@ impl<'a> Distribution<'a> {
                 })?;
                 Ok(values)
             },
-        );
+        )?;
         let mut all = widths.map(|width| Vec::with_capacity(self.n_rows() * width));
         for values in tasks {
-            for (all, values) in all.iter_mut().zip(values?) {
+            for (all, values) in all.iter_mut().zip(values) {
                 all.extend(values);
             }
         }
         Ok(all)
+    }
+
+    /// Calls `compute` on ranges of rows, in parallel; the results are in order. The observer may
+    /// cancel the work between two pieces of a block.
+    fn map_tasks<T: Send>(
+        &self,
+        rows_per_task: usize,
+        compute: impl Fn(Range<usize>) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        stop::cancellable(self.observer.cancel_tokens(), || {
+            let tasks = self
+                .pool()
+                .map_blocks(self.n_rows(), rows_per_task, compute);
+            tasks.into_iter().collect()
+        })
     }
 
     /// Number of rows of a block that fits into the cache.
@@ -257,6 +272,7 @@ impl<'a> Distribution<'a> {
         let mut block = self.new_block(rows_per_block.min(rows.len()));
         for start in rows.clone().step_by(rows_per_block) {
             let range = start..(start + rows_per_block).min(rows.end);
+            stop::check()?;
             self.report_progress(start)?;
             self.fill_block(range.clone(), &mut block)?;
             visit(&block, range);

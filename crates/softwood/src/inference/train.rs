@@ -10,7 +10,7 @@ use crate::inference::optimizer_state::OptimizerState;
 use crate::inference::prior::WeightPrior;
 use crate::inference::schedule::TrainingSchedule;
 use crate::rng::{Key, shuffle};
-use crate::stop::Stop;
+use crate::stop::{self, Stop, until_cancelled};
 
 /// Number of evaluations on the validation set in one run.
 const N_EVALUATIONS: usize = 25;
@@ -97,7 +97,7 @@ impl<S> TrainedPosterior<S> {
 /// Trains a posterior.
 ///
 /// # Errors
-/// When `on_epoch` discards the run, or when the ELBO is not finite.
+/// When `on_epoch` discards the run, the work is cancelled, or the ELBO is not finite.
 pub(crate) fn train<O: Objective>(
     objective: &mut O,
     run: PosteriorRun,
@@ -131,11 +131,13 @@ pub(crate) fn train<O: Objective>(
             is_annealed: !is_warm_start,
         };
         let log_likelihood = steps.run(&mut state, objective, &order);
+        stop::check()?;
         let is_last = epoch + 1 == schedule.n_epochs;
         let evaluation_key = key.child(streams::EVALUATION).child(epoch as u64);
         if is_last || (epoch + 1) % evaluate_every == 0 {
             let scores;
             (latest, scores) = state.evaluate(objective, epoch + 1, log_likelihood, evaluation_key);
+            stop::check()?;
             check_finite(&latest)?;
             curve.push(latest);
             // an epoch before the end of KL annealing cannot be selected: its posterior maximises
@@ -252,7 +254,7 @@ impl EpochSteps<'_> {
         let steps_per_epoch = order.len().div_ceil(schedule.batch_size);
         let n_steps = schedule.n_epochs * steps_per_epoch;
         let mut log_likelihood = 0.0;
-        for (at, rows) in order.chunks(schedule.batch_size).enumerate() {
+        for (at, rows) in until_cancelled(order.chunks(schedule.batch_size).enumerate()) {
             let step = self.epoch * steps_per_epoch + at;
             let progress = step as f64 / n_steps as f64;
             let rate = schedule.learning_rate_at(progress);

@@ -12,6 +12,7 @@ use crate::fit::Run;
 use crate::inference::schedule::TrainingSchedule;
 use crate::model::Trial;
 use crate::rng::Key;
+use crate::stop;
 use crate::variational::candidate::{Candidate, other_encodings, plain_encoding, shapes};
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
@@ -103,8 +104,10 @@ pub(crate) fn train_candidate(
     key: Key,
     on_epoch: OnSoftTreeEpoch<'_>,
 ) -> Result<Trained> {
+    stop::check()?;
     let initial_key = key.child(streams::fit::INITIAL_POSTERIOR);
     let (spec, start) = candidate.initialize(context.config, split, initial_key);
+    stop::check()?;
     let training_run = TrainingRun {
         config: context.config,
         spec,
