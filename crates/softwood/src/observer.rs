@@ -173,7 +173,9 @@ impl Observer for Observers<'_> {
 
     fn cancel_tokens(&self) -> Vec<CancelToken> {
         let observers = self.0.iter();
-        observers.flat_map(|observer| observer.cancel_tokens()).collect()
+        observers
+            .flat_map(|observer| observer.cancel_tokens())
+            .collect()
     }
 }
 

@@ -81,7 +81,10 @@ impl Dataset {
         table.column(&roles.target)?;
         let index = (!roles.ignore.is_empty()).then(|| table.index());
         for name in &roles.ignore {
-            if index.as_ref().is_none_or(|index| index.find(name).is_none()) {
+            if index
+                .as_ref()
+                .is_none_or(|index| index.find(name).is_none())
+            {
                 table.column(name)?;
             }
         }

@@ -97,7 +97,11 @@ fn merge<'a, T: Copy>(
     while !left.is_empty() && !right.is_empty() && !is_cancelled() {
         let mut n_left = at_once;
         while let ([a, ..], [b, ..], 1..) = (left, right, n_left) {
-            let from = if compare(b, a).is_lt() { &mut right } else { &mut left };
+            let from = if compare(b, a).is_lt() {
+                &mut right
+            } else {
+                &mut left
+            };
             out.push(from[0]);
             *from = &from[1..];
             n_left -= 1;

@@ -38,6 +38,9 @@ pub(crate) struct PosteriorRun {
     pub(crate) early_stopping: bool,
     /// Whether the initial posterior is fitted already: the KL term is then not annealed.
     pub(crate) is_warm_start: bool,
+    /// Number of evaluations without a better validation score after which the run ends; `None` for
+    /// a run of all epochs. Only with `early_stopping`.
+    pub(crate) patience: Option<usize>,
 }
 
 /// Evaluation of a posterior during a run.
@@ -108,6 +111,7 @@ pub(crate) fn train<O: Objective>(
         schedule,
         early_stopping,
         is_warm_start,
+        patience,
         ..
     } = run;
     let mut state = OptimizerState::new(objective, run, key);
@@ -115,6 +119,7 @@ pub(crate) fn train<O: Objective>(
     let evaluate_every = schedule.n_epochs.div_ceil(N_EVALUATIONS);
     let mut best: Option<BestEpoch<O::State>> = None;
     let mut curve = Vec::new();
+    let mut n_worse = 0;
     let (mut is_stopped, mut is_complete) = (false, true);
     let mut latest = EpochEvaluation {
         epoch: 0,
@@ -154,6 +159,9 @@ pub(crate) fn train<O: Objective>(
                     posterior: state.posterior.clone(),
                     scores,
                 });
+                n_worse = 0;
+            } else if best.is_some() {
+                n_worse += 1;
             }
         }
         objective.end_epoch(log_likelihood);
@@ -168,6 +176,7 @@ pub(crate) fn train<O: Objective>(
             copy_best: is_annealed.then_some(&copy_best),
         };
         match on_epoch(&report) {
+            ControlFlow::Continue(()) if early_stopping && patience == Some(n_worse) => break,
             ControlFlow::Continue(()) => {}
             ControlFlow::Break(Stop::Discard) => return Err(Error::Cancelled),
             ControlFlow::Break(Stop::Keep) if best.is_some() || is_last => {
