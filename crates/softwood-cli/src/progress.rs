@@ -1,16 +1,15 @@
 //! Progress bar and Ctrl-C handling: the `Observer` of the program.
 
 use std::ops::ControlFlow;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use softwood::observer::{Event, Observer, Stop};
+use softwood::observer::{CancelToken, Event, Observer, Stop};
 use softwood::store::atomic::remove_unfinished;
 use softwood::{Error, Result};
 
-/// Set by the first Ctrl-C.
-static STOP: AtomicBool = AtomicBool::new(false);
+/// Cancelled by the first Ctrl-C.
+static STOP: LazyLock<CancelToken> = LazyLock::new(CancelToken::new);
 
 /// Name of the stage in which an evaluation counts its finished folds.
 const FOLDS: &str = "folds";
@@ -32,9 +31,10 @@ impl Bar {
     pub(crate) fn start(quiet: bool) -> Self {
         // without our handler Ctrl-C ends the program at once, which is acceptable
         let _ = ctrlc::set_handler(|| {
-            if STOP.swap(true, Ordering::SeqCst) {
+            if is_stopped() {
                 end_program();
             }
+            STOP.cancel();
         });
         let target = if quiet {
             ProgressDrawTarget::hidden()
@@ -130,6 +130,10 @@ impl Observer for Bar {
         }
         ControlFlow::Continue(())
     }
+
+    fn cancel_tokens(&self) -> Vec<CancelToken> {
+        vec![STOP.clone()]
+    }
 }
 
 /// Makes Ctrl-C end the program at once, without partial files: for work that has no observer.
@@ -149,5 +153,5 @@ fn end_program() {
 }
 
 fn is_stopped() -> bool {
-    STOP.load(Ordering::SeqCst)
+    STOP.is_cancelled()
 }

@@ -1,14 +1,13 @@
 //! Native work runs without the interpreter lock and stops on Ctrl-C.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
 use pyo3::prelude::*;
 use softwood::Result;
-use softwood::observer::{Event, Observer, Stop};
+use softwood::observer::{CancelToken, Event, Observer, Stop};
 
 use crate::errors::to_python;
 
@@ -31,7 +30,7 @@ pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&dyn Observer) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let stop = StopFlag(AtomicBool::new(false));
+    let stop = StopFlag(CancelToken::new());
     let (result, raised) = py.detach(|| run_on_worker(&stop, work));
     match raised {
         Some(exception) => Err(exception),
@@ -57,7 +56,7 @@ fn run_on_worker<T: Send>(
                 && let Err(exception) = Python::attach(|py| py.check_signals())
             {
                 raised = Some(exception);
-                stop.0.store(true, Ordering::Relaxed);
+                stop.0.cancel();
             }
         }
         match worker.join() {
@@ -67,15 +66,19 @@ fn run_on_worker<T: Send>(
     })
 }
 
-/// An observer that stops the work once the flag is set.
-struct StopFlag(AtomicBool);
+/// An observer that cancels the work once the token is cancelled.
+struct StopFlag(CancelToken);
 
 impl Observer for StopFlag {
     fn on_event(&self, _: &Event<'_>) -> ControlFlow<Stop> {
-        if self.0.load(Ordering::Relaxed) {
+        if self.0.is_cancelled() {
             ControlFlow::Break(Stop::Discard)
         } else {
             ControlFlow::Continue(())
         }
+    }
+
+    fn cancel_tokens(&self) -> Vec<CancelToken> {
+        vec![self.0.clone()]
     }
 }

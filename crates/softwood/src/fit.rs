@@ -9,10 +9,11 @@ use crate::data::dataset::Dataset;
 use crate::data::schema::Schema;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::observer::{NoObserver, Observer};
+use crate::observer::{CancellingObserver, NoObserver, Observer};
 use crate::par::Pool;
 use crate::params::{Checked, Params};
 use crate::rng::Key;
+use crate::stop;
 use crate::store::record::Record;
 
 /// Settings of one fit besides its parameters and data.
@@ -146,7 +147,15 @@ pub trait Fit: Params {
         if run.warm_start.is_some() && !Self::SUPPORTS_WARM_START {
             return Err(no_warm_start(Self::FAMILY));
         }
-        Self::learn(&params, data, run)
+        let observer = CancellingObserver::new(run.observer);
+        let run = Run {
+            observer: &observer,
+            ..*run
+        };
+        stop::cancellable(observer.cancel_tokens(), || {
+            stop::check()?;
+            Self::learn(&params, data, &run)
+        })
     }
 }
 

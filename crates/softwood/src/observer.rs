@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::error::Result;
 use crate::model::Model;
+use crate::stop;
 
-pub use crate::stop::Stop;
+pub use crate::stop::{CancelToken, Stop};
 
 /// Builds a model from the present state of a fit.
 pub(crate) type TakeSnapshot<'a> = &'a dyn Fn() -> Result<Box<dyn Model>>;
@@ -70,9 +71,10 @@ impl<'a> Event<'a> {
     /// selection, and for families that build a model in one step.
     ///
     /// # Errors
-    /// When the state of the fit is no valid model.
+    /// When the state of the fit is no valid model, or the fit is cancelled meanwhile.
     pub fn snapshot(&self) -> Option<Result<Box<dyn Model>>> {
-        self.snapshot.map(|snapshot| snapshot())
+        self.snapshot
+            .map(|snapshot| stop::cancellable(Vec::new(), snapshot))
     }
 }
 
@@ -132,6 +134,13 @@ pub trait Observer: Sync {
     /// from any thread. `ControlFlow::Break` stops the work: a fit ends with the best model so far
     /// or without one, as [`Stop`] says; a prediction ends with an error in both cases.
     fn on_event(&self, event: &Event<'_>) -> ControlFlow<Stop>;
+
+    /// Tokens that cancel the work between two events, for Ctrl-C and the like: the work ends with
+    /// [`Error::Cancelled`](crate::Error::Cancelled) well within a second. Called once per fit or
+    /// prediction, before it starts.
+    fn cancel_tokens(&self) -> Vec<CancelToken> {
+        Vec::new()
+    }
 }
 
 /// An observer that never stops anything.
@@ -160,6 +169,48 @@ impl Observer for Observers<'_> {
             };
         }
         decision
+    }
+
+    fn cancel_tokens(&self) -> Vec<CancelToken> {
+        let observers = self.0.iter();
+        observers
+            .flat_map(|observer| observer.cancel_tokens())
+            .collect()
+    }
+}
+
+/// The observer of a fit, as the fit sees it: once the work is cancelled it discards the fit at every
+/// event, and when it discards the fit it cancels the work on all threads.
+pub(crate) struct CancellingObserver<'a> {
+    pub(crate) observer: &'a dyn Observer,
+    pub(crate) token: CancelToken,
+}
+
+impl<'a> CancellingObserver<'a> {
+    pub(crate) fn new(observer: &'a dyn Observer) -> Self {
+        Self {
+            observer,
+            token: CancelToken::new(),
+        }
+    }
+}
+
+impl Observer for CancellingObserver<'_> {
+    fn on_event(&self, event: &Event<'_>) -> ControlFlow<Stop> {
+        if stop::is_cancelled() {
+            return ControlFlow::Break(Stop::Discard);
+        }
+        let decision = self.observer.on_event(event);
+        if decision == ControlFlow::Break(Stop::Discard) {
+            self.token.cancel();
+        }
+        decision
+    }
+
+    fn cancel_tokens(&self) -> Vec<CancelToken> {
+        let mut tokens = self.observer.cancel_tokens();
+        tokens.push(self.token.clone());
+        tokens
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::stop::CancelScope;
 
 /// A pool of threads; a pool of one thread runs everything on the calling thread.
 #[derive(Debug)]
@@ -84,8 +85,11 @@ impl Pool {
     }
 }
 
-/// Calls `work` on each of `0..n`. Not generic: rayon is compiled for this function alone.
+/// Calls `work` on each of `0..n`; the threads check the cancel tokens of the calling thread. Not
+/// generic: rayon is compiled for this function alone.
 fn run(pool: &rayon::ThreadPool, n: usize, work: &(dyn Fn(usize) + Sync)) {
+    let scope = CancelScope::current();
+    let work = |index: usize| scope.enter(|| work(index));
     pool.install(|| (0..n).into_par_iter().with_max_len(1).for_each(work));
 }
 
@@ -105,6 +109,22 @@ pub(crate) fn available() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stop::{CancelToken, cancellable, until_cancelled};
+
+    #[test]
+    fn all_threads_check_the_tokens_of_the_caller() {
+        for threads in [1, 3] {
+            let pool = Pool::new(threads).unwrap();
+            let token = CancelToken::at_check(20);
+            let result = cancellable(vec![token.clone()], || {
+                let found = pool.map(8, |_| until_cancelled(0..1000).count());
+                assert!(found.iter().sum::<usize>() < 20 + threads);
+                Ok(())
+            });
+            assert!(result.is_err());
+            assert_eq!(pool.map(8, |_| until_cancelled(0..10).count()), [10; 8]);
+        }
+    }
 
     #[test]
     fn blocks_come_back_in_order_on_any_number_of_threads() {

@@ -81,8 +81,14 @@ impl Dataset {
     pub fn from_table<'a>(table: impl Into<Cow<'a, Table>>, roles: &Roles) -> Result<Self> {
         let table = table.into();
         table.column(&roles.target)?;
+        let index = (!roles.ignore.is_empty()).then(|| table.index());
         for name in &roles.ignore {
-            table.column(name)?;
+            if index
+                .as_ref()
+                .is_none_or(|index| index.find(name).is_none())
+            {
+                table.column(name)?;
+            }
         }
         roles.check()?;
         if let Some(name) = &roles.weight {
@@ -339,7 +345,9 @@ impl Dataset {
 /// The feature columns of a table, and those of target and weights.
 fn split_roles(table: Cow<'_, Table>, roles: &Roles) -> (Table, Vec<Column>) {
     let n_rows = table.n_rows();
-    let is_used = |column: &Column| !roles.ignore.contains(&column.name);
+    let mut ignored: Vec<&String> = roles.ignore.iter().collect();
+    ignored.sort_unstable();
+    let is_used = |column: &Column| ignored.binary_search(&&column.name).is_err();
     let is_feature = |column: &Column| {
         column.name != roles.target && roles.weight.as_ref() != Some(&column.name)
     };

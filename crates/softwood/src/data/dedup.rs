@@ -1,9 +1,15 @@
 //! Deduplication: equal rows become one row with the sum of their weights, in an order that does
 //! not depend on the order of the table.
 
+use std::cmp::Ordering;
+
 use crate::data::column::Values;
 use crate::data::dataset::Dataset;
 use crate::rng::{Key, shuffle};
+use crate::stop::{is_cancelled, until_cancelled};
+
+/// Number of rows that are sorted between two checks whether the work is cancelled.
+const SORTED_AT_ONCE: usize = 1 << 18;
 
 /// One row of each set of equal rows, with the sum of their weights; rows of weight zero are
 /// dropped.
@@ -28,7 +34,7 @@ impl Deduplicated {
             .filter(|&(_, row)| weight(row) > 0.0)
             .collect();
         let compare = |a: u32, b: u32| data.compare(a as usize, b as usize);
-        order.sort_unstable_by(|a, b| {
+        sort_unless_cancelled(&mut order, SORTED_AT_ONCE, |a, b| {
             a.0.cmp(&b.0)
                 .then_with(|| compare(a.1, b.1))
                 .then_with(|| weight(a.1).total_cmp(&weight(b.1)))
@@ -54,6 +60,55 @@ impl Deduplicated {
         let (rows, weights) = order.into_iter().unzip();
         Self { rows, weights }
     }
+}
+
+/// Sorts items that are all different. Sorts and merges pieces of `at_once` items, so that it can
+/// stop between them if the work is cancelled.
+fn sort_unless_cancelled<T: Copy>(
+    items: &mut Vec<T>,
+    at_once: usize,
+    compare: impl Fn(&T, &T) -> Ordering,
+) {
+    for piece in until_cancelled(items.chunks_mut(at_once)) {
+        piece.sort_unstable_by(&compare);
+    }
+    let mut merged = Vec::new();
+    let mut width = at_once;
+    while width < items.len() {
+        merged.clear();
+        merged.reserve_exact(items.len());
+        for pair in items.chunks(2 * width) {
+            let (left, right) = pair.split_at(width.min(pair.len()));
+            merge([left, right], at_once, &compare, &mut merged);
+        }
+        std::mem::swap(items, &mut merged);
+        width *= 2;
+    }
+}
+
+/// Appends two sorted slices to `out` in order; checks after every `at_once` items whether the work
+/// is cancelled, and then appends the rest as it is.
+fn merge<'a, T: Copy>(
+    [mut left, mut right]: [&'a [T]; 2],
+    at_once: usize,
+    compare: &impl Fn(&T, &T) -> Ordering,
+    out: &mut Vec<T>,
+) {
+    while !left.is_empty() && !right.is_empty() && !is_cancelled() {
+        let mut n_left = at_once;
+        while let ([a, ..], [b, ..], 1..) = (left, right, n_left) {
+            let from = if compare(b, a).is_lt() {
+                &mut right
+            } else {
+                &mut left
+            };
+            out.push(from[0]);
+            *from = &from[1..];
+            n_left -= 1;
+        }
+    }
+    out.extend_from_slice(left);
+    out.extend_from_slice(right);
 }
 
 impl Dataset {
@@ -93,6 +148,7 @@ mod tests {
     use crate::data::dataset::Roles;
     use crate::data::table::Table;
     use crate::data::target::Target;
+    use crate::stop::{CancelToken, cancellable};
 
     fn data(columns: Vec<Column>, weight: Option<&str>) -> Dataset {
         let roles = Roles {
@@ -101,6 +157,25 @@ mod tests {
             ..Roles::default()
         };
         Dataset::from_table(Table::new(columns).unwrap(), &roles).unwrap()
+    }
+
+    #[test]
+    fn sorting_in_pieces_sorts_and_stops_if_it_is_cancelled() {
+        let unsorted: Vec<u32> = (0..1000).map(|i| i * 617 % 1000).collect();
+        for at_once in [1, 7, 250, 999, 1000, 5000] {
+            let mut items = unsorted.clone();
+            sort_unless_cancelled(&mut items, at_once, Ord::cmp);
+            assert!(items.is_sorted() && items.len() == 1000, "{at_once}");
+        }
+        let token = CancelToken::at_check(30);
+        let mut items = unsorted;
+        let result = cancellable(vec![token.clone()], || {
+            sort_unless_cancelled(&mut items, 50, Ord::cmp);
+            Ok(())
+        });
+        assert!(result.is_err() && !items.is_sorted() && items.len() == 1000);
+        // 20 pieces are sorted, and no more than the merges of one pass notice the stop
+        assert!(token.n_checks() < 60, "{}", token.n_checks());
     }
 
     #[test]

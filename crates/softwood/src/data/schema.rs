@@ -115,11 +115,18 @@ impl Schema {
     /// # Errors
     /// When a column is absent or a cell is not a number in a numeric column.
     pub fn align(&self, table: &Table) -> Result<Table> {
-        self.check_present(table)?;
+        let index = table.index();
+        let positions: Vec<Option<usize>> = self
+            .fields
+            .iter()
+            .map(|field| index.find(&field.name))
+            .collect();
+        self.check_present(table, &positions)?;
         let columns = self
             .fields
             .iter()
-            .map(|field| field.align(table.column(&field.name)?));
+            .zip(positions.into_iter().flatten())
+            .map(|(field, position)| field.align(&table.columns()[position]));
         Table::new(columns.collect::<Result<_>>()?)
     }
 
@@ -154,10 +161,14 @@ impl Schema {
         self.fields.len() == columns.len() && self.fields.iter().zip(columns).all(fits)
     }
 
-    /// Returns an error that names all absent columns.
-    fn check_present(&self, table: &Table) -> Result<()> {
-        let is_absent = |field: &&Field| !table.names().any(|name| name == field.name);
-        let absent: Vec<_> = self.fields.iter().filter(is_absent).collect();
+    /// Returns an error that names all absent columns. `positions` are those of the fields in the
+    /// table.
+    fn check_present(&self, table: &Table, positions: &[Option<usize>]) -> Result<()> {
+        let fields = self.fields.iter().zip(positions);
+        let absent: Vec<_> = fields
+            .filter(|(_, position)| position.is_none())
+            .map(|(field, _)| field)
+            .collect();
         match absent[..] {
             [] => Ok(()),
             [field] => table.column(&field.name).map(drop),

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::data::column::{Column, Values};
 use crate::error::{Error, Result};
+use crate::stop::is_cancelled;
 
 /// Columns of equal length with unique names.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -20,11 +21,9 @@ impl Table {
     /// When names repeat, lengths differ, or a number is infinite.
     pub fn new(columns: Vec<Column>) -> Result<Self> {
         let n_rows = columns.first().map_or(0, Column::len);
+        let repeated = ColumnIndex::of(&columns).first_repeated();
         for (index, column) in columns.iter().enumerate() {
-            if columns[..index]
-                .iter()
-                .any(|earlier| earlier.name == column.name)
-            {
+            if repeated == Some(index) {
                 return Err(Error::column(
                     &column.name,
                     "the name appears twice; every column needs a name of its own",
@@ -58,6 +57,11 @@ impl Table {
     /// Names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(|column| column.name.as_str())
+    }
+
+    /// Looks up several columns; [`Table::column`] searches all columns for each name.
+    pub(crate) fn index(&self) -> ColumnIndex<'_> {
+        ColumnIndex::of(&self.columns)
     }
 
     /// The column with this name.
@@ -116,7 +120,13 @@ impl Table {
             columns: self
                 .columns
                 .iter()
-                .map(|column| column.take(rows))
+                .map(|column| {
+                    if is_cancelled() {
+                        column.blank(rows.len())
+                    } else {
+                        column.take(rows)
+                    }
+                })
                 .collect(),
             n_rows: rows.len(),
         }
@@ -125,10 +135,12 @@ impl Table {
     /// The table without the named columns.
     #[must_use]
     pub fn without(&self, names: &[&str]) -> Self {
+        let mut names = names.to_vec();
+        names.sort_unstable();
         let columns = self
             .columns
             .iter()
-            .filter(|column| !names.contains(&column.name.as_str()));
+            .filter(|column| names.binary_search(&column.name.as_str()).is_err());
         Self {
             columns: columns.cloned().collect(),
             n_rows: self.n_rows,
@@ -177,6 +189,38 @@ impl Table {
     /// A view of a range of rows.
     pub fn rows(&self, range: Range<usize>) -> Rows<'_> {
         Rows { table: self, range }
+    }
+}
+
+/// Positions of columns by name, for binary searches.
+#[derive(Debug)]
+pub(crate) struct ColumnIndex<'a> {
+    /// Names and positions, sorted.
+    order: Vec<(&'a str, usize)>,
+}
+
+impl<'a> ColumnIndex<'a> {
+    fn of(columns: &'a [Column]) -> Self {
+        let names = columns.iter().map(|column| column.name.as_str());
+        let mut order: Vec<(&str, usize)> = names.zip(0..).collect();
+        order.sort_unstable();
+        Self { order }
+    }
+
+    /// The position of the column with this name.
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        let at = self.order.partition_point(|&(other, _)| other < name);
+        let &(found, position) = self.order.get(at)?;
+        (found == name).then_some(position)
+    }
+
+    /// The first column that has the name of an earlier one.
+    fn first_repeated(&self) -> Option<usize> {
+        let pairs = self.order.windows(2);
+        pairs
+            .filter(|pair| pair[0].0 == pair[1].0)
+            .map(|pair| pair[1].1)
+            .min()
     }
 }
 
@@ -234,6 +278,34 @@ impl Rows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::schema::{Schema, Task};
+
+    #[test]
+    fn the_first_repeated_name_is_reported_and_columns_are_found_by_name() {
+        let named = |names: &[&str]| {
+            let columns = names.iter().map(|&name| Column::numeric(name, vec![1.0]));
+            Table::new(columns.collect())
+        };
+        let message = named(&["c", "a", "b", "b", "a"]).unwrap_err().to_string();
+        assert!(message.contains("`b`"), "{message}");
+        let table = named(&["c", "a", "b"]).unwrap();
+        let index = table.index();
+        let found = ["a", "b", "c", "", "d"].map(|name| index.find(name));
+        assert_eq!(found, [Some(1), Some(2), Some(0), None, None]);
+        let without = table.without(&["c", "x", "a"]);
+        assert_eq!(without.names().collect::<Vec<_>>(), ["b"]);
+    }
+
+    /// Comparing every name with every other would take 4 * 10^10 comparisons.
+    #[test]
+    fn a_table_of_many_columns_is_checked_and_aligned() {
+        let column = |at: usize| Column::numeric(format!("a rather long name {at}"), vec![1.0]);
+        let table = Table::new((0..200_000).map(column).collect()).unwrap();
+        let schema = Schema::of(&table, "y", Task::Regression);
+        let reversed = Table::new((0..200_000).rev().map(column).collect()).unwrap();
+        assert!(!schema.is_aligned(&reversed));
+        assert!(schema.is_aligned(&schema.align(&reversed).unwrap()));
+    }
 
     #[test]
     fn a_column_is_added_or_replaces_that_of_its_name() {

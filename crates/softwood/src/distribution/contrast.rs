@@ -144,10 +144,12 @@ impl Distribution<'_> {
             )));
         }
         let rows_per_task = self.rows_per_block() * BLOCKS_PER_TASK;
-        let tasks = self
-            .pool()
-            .map_blocks(self.n_rows(), rows_per_task, compute);
-        tasks.into_iter().collect()
+        self.cancellable(|| {
+            let tasks = self
+                .pool()
+                .map_blocks(self.n_rows(), rows_per_task, compute);
+            tasks.into_iter().collect()
+        })
     }
 
     /// Computes the blocks of both tables for a range of rows one after the other.

@@ -17,6 +17,7 @@ use crate::model::Model;
 use crate::observer::{Event, NoObserver, Observer};
 use crate::par::Pool;
 use crate::reserve::zeros;
+use crate::stop;
 
 pub use crate::model::JointNormal;
 pub use crate::predictive::block::{Block, Head, LANES};
@@ -219,7 +220,7 @@ impl<'a> Distribution<'a> {
         }
         let outputs = all.each_mut().map(Vec::as_mut_slice);
         let mut tasks = task_outputs(outputs, widths, self.n_rows(), rows_per_block);
-        self.pool().each(&mut tasks, |_, task| {
+        let compute_task = |_, task: &mut TaskOutput<'_, N>| {
             let TaskOutput {
                 rows,
                 values,
@@ -235,9 +236,17 @@ impl<'a> Distribution<'a> {
                 });
                 compute(block, range, outputs);
             });
-        });
-        tasks.into_iter().try_for_each(|task| task.result)?;
+        };
+        self.cancellable(|| {
+            self.pool().each(&mut tasks, compute_task);
+            tasks.into_iter().try_for_each(|task| task.result)
+        })?;
         Ok(all)
+    }
+
+    /// Runs `work`, which the observer may cancel between two pieces of a block.
+    fn cancellable<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        stop::cancellable(self.observer.cancel_tokens(), work)
     }
 
     /// Number of rows of a block that fits into the cache.
@@ -258,6 +267,7 @@ impl<'a> Distribution<'a> {
         let mut block = self.new_block(rows_per_block.min(rows.len()));
         for start in rows.clone().step_by(rows_per_block) {
             let range = start..(start + rows_per_block).min(rows.end);
+            stop::check()?;
             self.report_progress(start)?;
             self.fill_block(range.clone(), &mut block)?;
             visit(&block, range);

@@ -13,11 +13,11 @@ use crate::evaluate::report::{FoldReport, ModelReport};
 use crate::evaluate::scores::score;
 use crate::fit::Run;
 use crate::models::registry::ModelSpec;
-use crate::observer::{Event, Observer};
+use crate::observer::{CancelToken, Event, Observer};
 use crate::par::Pool;
 use crate::predictive::block::Head;
 use crate::rng::Key;
-use crate::stop::Stop;
+use crate::stop::{self, Stop};
 
 /// Fits and scores every model on every split. Folds run in parallel, one thread each; a single
 /// fold gets all threads.
@@ -51,12 +51,15 @@ pub fn evaluate(
         let (model, fold) = (index / splits.len(), index % splits.len());
         job.run(&models[model], &splits[fold], fold)
     };
-    let results = if n_jobs == 1 {
-        vec![work(0)]
-    } else {
-        pool.map(n_jobs, work)
-    };
-    let mut folds = in_order(results)?.into_iter();
+    // the predictions and scores of a fold are cancelled as its fit is
+    let folds = stop::cancellable(observer.cancel_tokens(), || {
+        in_order(if n_jobs == 1 {
+            vec![work(0)]
+        } else {
+            pool.map(n_jobs, work)
+        })
+    });
+    let mut folds = folds?.into_iter();
     let report = |model_spec: &ModelSpec| {
         let folds = folds.by_ref().take(splits.len()).collect();
         ModelReport::new(model_spec.clone(), folds)
@@ -179,6 +182,10 @@ impl Observer for FoldObserver<'_> {
             stage: &stage,
             ..*event
         })
+    }
+
+    fn cancel_tokens(&self) -> Vec<CancelToken> {
+        self.outer.cancel_tokens()
     }
 }
 

@@ -31,6 +31,7 @@ use crate::predictive::density;
 use crate::predictive::moments::{MOMENTS, moments};
 use crate::rng::{Key, cycle, shuffle};
 use crate::score::log_score::log_probability;
+use crate::stop;
 
 /// Number of rows of a task; their table is copied once per column.
 const ROWS_PER_TASK: usize = 4096;
@@ -130,7 +131,8 @@ pub fn importances(
     };
     let n_rows = distribution.n_rows() as f64;
     let before = run.sums(0..distribution.n_rows(), &run.before);
-    let after = run.shuffle_columns()?;
+    let tokens = distribution.observer().cancel_tokens();
+    let after = stop::cancellable(tokens, || run.shuffle_columns())?;
     let names = distribution.table().names();
     let columns = names
         .zip(after)

@@ -16,11 +16,16 @@ use crate::numerics::cholesky;
 use crate::numerics::gaussian::Gaussian;
 use crate::numerics::real::{LANES, Real};
 use crate::rng::Key;
+use crate::stop::until_cancelled;
 
 /// Initial standard deviation of the posterior for a prior scale of one or more.
 pub(crate) const INITIAL_SD: f64 = 0.05;
 /// Initial scale of the low-rank part relative to the diagonal; zero would be a saddle point.
 const INITIAL_CORRELATION: f64 = 0.1;
+
+/// Number of Normal numbers that are drawn between two checks whether the work is cancelled; a
+/// multiple of the chunks of [`Gaussian`].
+const NOISE_AT_ONCE: usize = 1 << 20;
 
 /// A low-rank Gaussian posterior over `n_weights` weights.
 #[derive(Debug, Clone, PartialEq)]
@@ -190,10 +195,13 @@ impl Sampler {
 
     /// Fills `draws` with new draws.
     pub(crate) fn draw(&mut self, posterior: &LowRank, gaussian: &mut Gaussian) {
-        gaussian.fill(&mut self.noise);
+        for noise in until_cancelled(self.noise.chunks_mut(NOISE_AT_ONCE)) {
+            gaussian.fill(noise);
+        }
         exp_sd(posterior.log_sd(), &mut self.sd);
         let n = self.n_weights;
-        for (pair, noise) in self.noise.chunks_exact((n + self.rank).max(1)).enumerate() {
+        let pairs = self.noise.chunks_exact((n + self.rank).max(1));
+        for (pair, noise) in until_cancelled(pairs.enumerate()) {
             let draws = &mut self.draws[2 * pair * n..];
             let (plus, minus) = draws.split_at_mut(n);
             let minus = if 2 * pair + 1 < self.n_draws {

@@ -9,7 +9,7 @@ use crate::inference::lowrank_gaussian::{LossScale, LowRank};
 use crate::inference::objective::{Objective, ValidationScores};
 use crate::inference::prior::WeightPrior;
 use crate::inference::schedule::TrainingSchedule;
-use crate::inference::train::{PosteriorRun, TrainedPosterior, train};
+use crate::inference::train::{EpochReport, PosteriorRun, TrainedPosterior, train};
 use crate::numerics::cholesky;
 use crate::numerics::gaussian::Gaussian;
 use crate::numerics::logspace::log_mean_exp;
@@ -200,6 +200,7 @@ fn run(n_epochs: usize, early_stopping: bool) -> PosteriorRun {
         },
         early_stopping,
         is_warm_start: false,
+        patience: None,
     }
 }
 
@@ -277,6 +278,27 @@ fn parameters_without_a_posterior_are_trained_with_their_own_penalty() {
         (sd - NOISE_SD).abs() > 0.02,
         "the penalty has an effect: {sd}"
     );
+}
+
+#[test]
+fn a_run_with_patience_ends_early_with_its_best_epoch() {
+    let trained_with = |patience: Option<usize>| {
+        let mut model = LinearRegression::new(false);
+        let run = PosteriorRun {
+            patience,
+            ..run(1000, true)
+        };
+        let proceed = &mut |_: &EpochReport<'_, f64>| ControlFlow::Continue(());
+        train(&mut model, run, Key::from_seed(2), proceed).unwrap()
+    };
+    let (whole, early) = (trained_with(None), trained_with(Some(1)));
+    assert!(early.is_complete && !early.is_stopped);
+    let n = early.curve.len();
+    assert!(n < whole.curve.len() && early.curve == whole.curve[..n]);
+    let score = |at: usize| early.curve[at].validation_score.unwrap();
+    assert!(score(n - 1) < score(n - 2));
+    let best = early.scores.unwrap().mean;
+    assert_eq!(best.to_bits(), score(n - 2).to_bits());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::inference::optimizer_state::OptimizerState;
 use crate::inference::prior::WeightPrior;
 use crate::inference::schedule::TrainingSchedule;
 use crate::rng::{Key, shuffle};
-use crate::stop::Stop;
+use crate::stop::{self, Stop, until_cancelled};
 
 /// Number of evaluations on the validation set in one run.
 const N_EVALUATIONS: usize = 25;
@@ -38,6 +38,9 @@ pub(crate) struct PosteriorRun {
     pub(crate) early_stopping: bool,
     /// Whether the initial posterior is fitted already: the KL term is then not annealed.
     pub(crate) is_warm_start: bool,
+    /// Number of evaluations without a better validation score after which the run ends; `None` for
+    /// a run of all epochs. Only with `early_stopping`.
+    pub(crate) patience: Option<usize>,
 }
 
 /// Evaluation of a posterior during a run.
@@ -97,7 +100,7 @@ impl<S> TrainedPosterior<S> {
 /// Trains a posterior.
 ///
 /// # Errors
-/// When `on_epoch` discards the run, or when the ELBO is not finite.
+/// When `on_epoch` discards the run, the work is cancelled, or the ELBO is not finite.
 pub(crate) fn train<O: Objective>(
     objective: &mut O,
     run: PosteriorRun,
@@ -108,6 +111,7 @@ pub(crate) fn train<O: Objective>(
         schedule,
         early_stopping,
         is_warm_start,
+        patience,
         ..
     } = run;
     let mut state = OptimizerState::new(objective, run, key);
@@ -115,6 +119,7 @@ pub(crate) fn train<O: Objective>(
     let evaluate_every = schedule.n_epochs.div_ceil(N_EVALUATIONS);
     let mut best: Option<BestEpoch<O::State>> = None;
     let mut curve = Vec::new();
+    let mut n_worse = 0;
     let (mut is_stopped, mut is_complete) = (false, true);
     let mut latest = EpochEvaluation {
         epoch: 0,
@@ -131,11 +136,13 @@ pub(crate) fn train<O: Objective>(
             is_annealed: !is_warm_start,
         };
         let log_likelihood = steps.run(&mut state, objective, &order);
+        stop::check()?;
         let is_last = epoch + 1 == schedule.n_epochs;
         let evaluation_key = key.child(streams::EVALUATION).child(epoch as u64);
         if is_last || (epoch + 1) % evaluate_every == 0 {
             let scores;
             (latest, scores) = state.evaluate(objective, epoch + 1, log_likelihood, evaluation_key);
+            stop::check()?;
             check_finite(&latest)?;
             curve.push(latest);
             // an epoch before the end of KL annealing cannot be selected: its posterior maximises
@@ -152,6 +159,9 @@ pub(crate) fn train<O: Objective>(
                     posterior: state.posterior.clone(),
                     scores,
                 });
+                n_worse = 0;
+            } else if best.is_some() {
+                n_worse += 1;
             }
         }
         objective.end_epoch(log_likelihood);
@@ -166,6 +176,7 @@ pub(crate) fn train<O: Objective>(
             copy_best: is_annealed.then_some(&copy_best),
         };
         match on_epoch(&report) {
+            ControlFlow::Continue(()) if early_stopping && patience == Some(n_worse) => break,
             ControlFlow::Continue(()) => {}
             ControlFlow::Break(Stop::Discard) => return Err(Error::Cancelled),
             ControlFlow::Break(Stop::Keep) if best.is_some() || is_last => {
@@ -252,7 +263,7 @@ impl EpochSteps<'_> {
         let steps_per_epoch = order.len().div_ceil(schedule.batch_size);
         let n_steps = schedule.n_epochs * steps_per_epoch;
         let mut log_likelihood = 0.0;
-        for (at, rows) in order.chunks(schedule.batch_size).enumerate() {
+        for (at, rows) in until_cancelled(order.chunks(schedule.batch_size).enumerate()) {
             let step = self.epoch * steps_per_epoch + at;
             let progress = step as f64 / n_steps as f64;
             let rate = schedule.learning_rate_at(progress);

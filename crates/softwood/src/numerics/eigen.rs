@@ -1,5 +1,7 @@
 //! Eigenvalues and eigenvectors of small symmetric matrices, by Jacobi rotations.
 
+use crate::stop::until_cancelled;
+
 /// Largest number of sweeps; the off-diagonal part of a small matrix vanishes earlier.
 const MAX_SWEEPS: usize = 30;
 
@@ -20,7 +22,7 @@ pub(crate) fn symmetric(a: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
         if off_diagonal <= 1e-30 * squared_norm {
             break;
         }
-        for p in 0..n {
+        for p in until_cancelled(0..n) {
             for q in p + 1..n {
                 rotate(&mut a, &mut vectors, n, p, q);
             }

@@ -10,4 +10,5 @@ pub(crate) mod mcmc_diagnostics;
 pub(crate) mod normal;
 pub(crate) mod prefetch;
 pub(crate) mod real;
+pub(crate) mod ridge;
 pub(crate) mod special;

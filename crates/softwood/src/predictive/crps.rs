@@ -12,6 +12,7 @@ use crate::predictive::block::Block;
 use crate::predictive::cdf_grid::CdfGrid;
 use crate::predictive::density::{MAX_STANDARDISED, distance};
 use crate::predictive::row_mixture::{CHUNK, RowMixture, each_row};
+use crate::stop::until_cancelled;
 
 /// Weight of the components dropped from the pairs: it changes the second term by at most this
 /// share of the mean distance between the dropped components and the others.
@@ -50,7 +51,7 @@ pub(crate) fn crps(block: &Block, y: &[f64], out: &mut [f64]) {
 /// `E|X - X'| / 2`: the sum over pairs of different components, each once, plus half of each
 /// component with itself.
 pub(crate) fn half_distance(mixture: &RowMixture) -> f64 {
-    (0..mixture.len)
+    until_cancelled(0..mixture.len)
         .map(|at| {
             // the difference of a component and an independent copy is Normal with mean 0 and √2
             // times the sd

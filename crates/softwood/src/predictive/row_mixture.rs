@@ -4,6 +4,7 @@
 use multiversion::multiversion;
 
 use crate::predictive::block::Block;
+use crate::stop::until_cancelled;
 
 /// Components are padded to a multiple of this number.
 pub(crate) const CHUNK: usize = 32;
@@ -122,7 +123,7 @@ pub(crate) fn each_row(block: &Block, negligible: f64, mut visit: impl FnMut(usi
     let share = 1.0 / block.n_members as f64;
     let threshold = negligible / n_components as f64;
     let mut mixtures: [RowMixture; ROWS] = Default::default();
-    for first in (0..block.n_rows).step_by(ROWS) {
+    for first in until_cancelled((0..block.n_rows).step_by(ROWS)) {
         for mixture in &mut mixtures {
             // one extra element, because a component is written before it is kept
             mixture.reserve((n_components + 1).next_multiple_of(CHUNK));
@@ -139,7 +140,7 @@ pub(crate) fn each_row(block: &Block, negligible: f64, mut visit: impl FnMut(usi
                 mixture.push_if(weight > threshold, weight, mean, sd);
             }
         }
-        for (row, mixture) in (first..block.n_rows).zip(&mut mixtures) {
+        for (row, mixture) in until_cancelled((first..block.n_rows).zip(&mut mixtures)) {
             mixture.finish();
             visit(row, mixture);
         }

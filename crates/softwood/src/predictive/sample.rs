@@ -7,6 +7,10 @@ use crate::error::Result;
 use crate::predictive::block::{Block, Head};
 use crate::reserve::reserve;
 use crate::rng::{Key, below, shuffle, uniform};
+use crate::stop::until_cancelled;
+
+/// Number of draws between two checks whether the work is cancelled.
+const DRAWS_AT_ONCE: usize = 1024;
 
 /// `n` independent draws for each row, in the target's units or as class indices (row-major, rows x
 /// n). `first` is the table row of the first row of the block.
@@ -16,7 +20,7 @@ pub(crate) fn draws(block: &Block, first: usize, n: usize, key: Key, out: &mut [
     }
     for (row, out) in out.chunks_exact_mut(n).enumerate() {
         let mut rng = key.child((first + row) as u64).rng();
-        for out in out {
+        for out in until_cancelled(out.chunks_mut(DRAWS_AT_ONCE)).flatten() {
             let member = below(&mut rng, block.n_members);
             let component = component(block, member, row, uniform(&mut rng));
             *out = match block.head {

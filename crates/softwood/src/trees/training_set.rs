@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::par::Pool;
 use crate::predictive::block::Head;
 use crate::rng::Key;
+use crate::stop::until_cancelled;
 use crate::store::record::Record;
 use crate::trees::cart::{CartData, CartTarget};
 use crate::trees::histogram::candidate::ColumnInfo;
@@ -185,7 +186,7 @@ impl TreeInputs {
         if unseen_rows.is_empty() {
             return;
         }
-        for member in 0..self.n_members {
+        for member in until_cancelled(0..self.n_members) {
             substitute_unseen(&unseen, self.substitutes, member, &mut binned);
             predict(&MemberRows {
                 members: member..member + 1,

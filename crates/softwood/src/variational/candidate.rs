@@ -39,6 +39,19 @@ impl TreeShape {
     }
 }
 
+impl TreeShape {
+    /// The layout of a tree of this shape on encoded rows.
+    pub(crate) fn layout(self, split: &EncodedSplit) -> Layout {
+        Layout {
+            n_inputs: split.encoder.n_inputs(),
+            depth: self.depth,
+            mixing_levels: self.mixing_levels,
+            n_channels: split.scale.n_channels,
+            is_linear: self.leaf == Leaf::Linear,
+        }
+    }
+}
+
 /// Shapes that are tried by default.
 const SHAPES: &[TreeShape] = &[
     TreeShape::linear(2, 0),
@@ -61,6 +74,11 @@ const DEFAULT_SHAPE: TreeShape = TreeShape::linear(2, 1);
 /// Minimum number of training rows per leaf of a candidate.
 const MIN_ROWS_PER_LEAF: usize = 4;
 
+/// Largest number of weights per training row of a candidate; the smallest candidate may have more.
+/// On wide tables, larger trees take most of the time of the selection and are seldom selected. The
+/// limit has no effect up to about 60 inputs, because a leaf has at least [`MIN_ROWS_PER_LEAF`] rows.
+const MAX_WEIGHTS_PER_ROW: usize = 50;
+
 /// A tree shape and an encoding of the inputs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Candidate {
@@ -76,13 +94,7 @@ impl Candidate {
         split: &EncodedSplit,
         key: Key,
     ) -> (SoftTreeSpec, LowRank) {
-        let layout = Layout {
-            n_inputs: split.encoder.n_inputs(),
-            depth: self.shape.depth,
-            mixing_levels: self.shape.mixing_levels,
-            n_channels: split.scale.n_channels,
-            is_linear: self.shape.leaf == Leaf::Linear,
-        };
+        let layout = self.shape.layout(split);
         let spec = SoftTreeSpec {
             stack: AdditiveLayout::single(layout),
             likelihood: split.scale.likelihood,
@@ -183,6 +195,19 @@ pub(crate) fn shapes(
     shapes
 }
 
+/// The shapes with at most [`MAX_WEIGHTS_PER_ROW`] weights per row, or those with the fewest
+/// weights.
+pub(crate) fn small_enough(
+    mut shapes: Vec<TreeShape>,
+    n_rows: usize,
+    n_weights: impl Fn(&TreeShape) -> usize,
+) -> Vec<TreeShape> {
+    let fewest = shapes.iter().map(&n_weights).min().unwrap_or(0);
+    let max_weights = fewest.max(MAX_WEIGHTS_PER_ROW * n_rows);
+    shapes.retain(|shape| n_weights(shape) <= max_weights);
+    shapes
+}
+
 /// Mixing levels of a tree of this depth, if the leaf mixing is given.
 fn fixed_mixing_levels(config: &SoftTreeConfig, depth: usize) -> Option<usize> {
     config.leaf_mixing.map(|mixing| match mixing {
@@ -239,4 +264,32 @@ pub(crate) fn other_encodings(config: &SoftTreeConfig, features: &Table) -> Vec<
         ..rotated
     }));
     encodings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_with_too_many_weights_for_the_rows_are_left_out_but_for_the_smallest() {
+        let all: Vec<TreeShape> = SHAPES.to_vec();
+        let weights = |n_inputs: usize| {
+            move |shape: &TreeShape| {
+                let leaf_width = match shape.leaf {
+                    Leaf::Linear => n_inputs + 1,
+                    Leaf::Constant => 1,
+                };
+                ((1 << shape.depth) - 1) * (n_inputs + 1) + 2 * (1 << shape.depth) * leaf_width
+            }
+        };
+        // on a narrow table the number of rows alone decides
+        assert_eq!(small_enough(all.clone(), 512, weights(60)), all);
+        let wide = small_enough(all.clone(), 400, weights(300));
+        assert!(
+            wide.contains(&TreeShape::linear(3, 0)) && !wide.contains(&TreeShape::linear(5, 0))
+        );
+        assert!(wide.contains(&TreeShape::constant(5, 0)));
+        let widest = small_enough(all, 20, weights(20_000));
+        assert_eq!(widest, [TreeShape::linear(2, 0)]);
+    }
 }

@@ -20,6 +20,7 @@ use crate::soft::forward::{Activations, Components, ForwardScratch, add_root, co
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::{Layout, TreeLayout};
 use crate::soft::packed::{PackedWeights, transpose};
+use crate::stop::until_cancelled;
 use crate::store::range;
 use crate::store::record::{Array, Record};
 use crate::variational::streams::posterior_draws as streams;
@@ -121,7 +122,7 @@ impl FittedTrees {
         let mut scratch = ForwardScratch::new(&stack.first);
         let mut added_scratch = ForwardScratch::new(&stack.added);
         let unseen = self.encoder.unseen(rows);
-        for draw in 0..self.n_draws() {
+        for draw in until_cancelled(0..self.n_draws()) {
             root_sum.fill(0.0);
             for packed in &self.draws[1..] {
                 let values = &mut values[..stack.added.n_activations() * n_rows];

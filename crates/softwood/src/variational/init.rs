@@ -2,10 +2,11 @@
 //! that are shrunk towards the regression on all rows.
 
 use crate::likelihood::soft::SoftLikelihood;
-use crate::numerics::cholesky;
 use crate::numerics::real::inverse_softplus;
+use crate::numerics::{cholesky, ridge};
 use crate::rng::{Key, shuffle, uniform};
 use crate::soft::layout::{Layout, TreeLayout};
+use crate::stop::until_cancelled;
 use crate::trees::dense::best_split::DenseSample;
 use crate::trees::dense::complete_tree::{CompleteTree, complete};
 use crate::variational::encoded_rows::EncodedRows;
@@ -19,6 +20,11 @@ const SHARPNESS: f32 = 3.0;
 const GATE_NOISE: f32 = 0.05;
 /// Number of pseudo-rows by which a leaf is shrunk towards the fit on all rows.
 const LEAF_SHRINKAGE: f64 = 5.0;
+/// Largest number of inputs of a ridge regression in f64, row by row.
+const MAX_NARROW: usize = 64;
+/// Largest size of the linear system of a ridge regression: with more inputs, the regression uses at
+/// most that many rows.
+const MAX_SYSTEM: usize = 1024;
 /// Floor of the initial scale above its lower bound.
 const MIN_INITIAL_SCALE: f64 = 0.02;
 
@@ -221,14 +227,14 @@ fn normal_leaves(
 ) {
     let all: Vec<usize> = (0..subset.n_rows()).collect();
     let zero = vec![0.0; layout.leaf_width()];
-    let global = ridge(subset, &all, &zero);
+    let global = ridge_fit(subset, &all, &zero);
     let global_variance = variance(subset, &all, &global, 0.0, 0.0);
     let mut rows_of_leaf = vec![Vec::new(); layout.n_leaves()];
     for (row, &leaf) in hard_tree.leaf_of_row.iter().enumerate() {
         rows_of_leaf[leaf].push(row);
     }
-    for (leaf, rows) in rows_of_leaf.iter().enumerate() {
-        let fit = ridge(subset, rows, &global);
+    for (leaf, rows) in until_cancelled(rows_of_leaf.iter().enumerate()) {
+        let fit = ridge_fit(subset, rows, &global);
         for (out, &value) in out[layout.leaf(0, leaf)].iter_mut().zip(&fit) {
             *out = value as f32;
         }
@@ -243,7 +249,37 @@ fn normal_leaves(
 
 /// Weighted ridge regression on the last `center.len()` inputs of each row (all of them, or the
 /// bias alone), shrunk towards the coefficients `center`.
-fn ridge(subset: &InitRows, rows: &[usize], center: &[f64]) -> Vec<f64> {
+fn ridge_fit(subset: &InitRows, rows: &[usize], center: &[f64]) -> Vec<f64> {
+    let change = if center.len() > MAX_NARROW {
+        wide_change(subset, rows, center)
+    } else {
+        narrow_change(subset, rows, center)
+    };
+    let pairs = change.iter().zip(center);
+    pairs.map(|(change, center)| center + change).collect()
+}
+
+/// The difference of the ridge coefficients from `center`, for many inputs.
+fn wide_change(subset: &InitRows, rows: &[usize], center: &[f64]) -> Vec<f64> {
+    let (width, n_used) = (subset.width, center.len());
+    let step = if n_used > MAX_SYSTEM {
+        rows.len().div_ceil(MAX_SYSTEM).max(1)
+    } else {
+        1
+    };
+    let mut inputs = Vec::with_capacity(rows.len().div_ceil(step) * n_used);
+    let mut residuals = Vec::with_capacity(rows.len().div_ceil(step));
+    for &row in rows.iter().step_by(step) {
+        let x = &subset.inputs[(row + 1) * width - n_used..(row + 1) * width];
+        let root = subset.weights[row].sqrt();
+        residuals.push(root * (subset.target[row] - dot(x, center)));
+        inputs.extend(x.iter().map(|&x| root as f32 * x));
+    }
+    ridge::coefficients(&inputs, n_used, &residuals, LEAF_SHRINKAGE)
+}
+
+/// The difference of the ridge coefficients from `center`, for few inputs.
+fn narrow_change(subset: &InitRows, rows: &[usize], center: &[f64]) -> Vec<f64> {
     let (width, n_used) = (subset.width, center.len());
     let mut gram = vec![0.0; n_used * n_used];
     let mut moment = vec![0.0; n_used];
@@ -272,10 +308,6 @@ fn ridge(subset: &InitRows, rows: &[usize], center: &[f64]) -> Vec<f64> {
         moment.fill(0.0);
     }
     moment
-        .iter()
-        .zip(center)
-        .map(|(change, center)| center + change)
-        .collect()
 }
 
 fn dot(x: &[f32], weights: &[f64]) -> f64 {

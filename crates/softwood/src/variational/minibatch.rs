@@ -5,6 +5,7 @@ use crate::numerics::real::LANES;
 use crate::soft::additive::AdditiveLayout;
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::tree::{Batch, Workspace, row_scores};
+use crate::stop::until_cancelled;
 use crate::variational::encoded_rows::EncodedRows;
 
 /// Floor of the log-likelihood of a row.
@@ -19,7 +20,7 @@ pub(crate) fn score_rows(spec: &SoftTreeSpec, draws: &[f32], rows: &EncodedRows)
     let mut workspace = Workspace::new(spec, SCORE_ROWS, n_draws);
     let order: Vec<usize> = (0..rows.n_rows()).collect();
     let mut scores = Vec::with_capacity(rows.n_rows());
-    for chunk in order.chunks(SCORE_ROWS) {
+    for chunk in until_cancelled(order.chunks(SCORE_ROWS)) {
         let batch = gathered.gather(rows, &rows.offset, chunk);
         row_scores(spec, &batch, draws, &mut workspace);
         let stride = batch.target.len();
@@ -30,6 +31,8 @@ pub(crate) fn score_rows(spec: &SoftTreeSpec, draws: &[f32], rows: &EncodedRows)
             scores.push(log_mean_exp((0..n_draws).map(score)));
         }
     }
+    // only if the work is cancelled
+    scores.resize(rows.n_rows(), MIN_SCORE);
     scores
 }
 

@@ -12,7 +12,11 @@ use crate::fit::Run;
 use crate::inference::schedule::TrainingSchedule;
 use crate::model::Trial;
 use crate::rng::Key;
-use crate::variational::candidate::{Candidate, other_encodings, plain_encoding, shapes};
+use crate::soft::layout::TreeLayout as _;
+use crate::stop;
+use crate::variational::candidate::{
+    Candidate, other_encodings, plain_encoding, shapes, small_enough,
+};
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::encoding_cache::EncodingCache;
@@ -103,8 +107,10 @@ pub(crate) fn train_candidate(
     key: Key,
     on_epoch: OnSoftTreeEpoch<'_>,
 ) -> Result<Trained> {
+    stop::check()?;
     let initial_key = key.child(streams::fit::INITIAL_POSTERIOR);
     let (spec, start) = candidate.initialize(context.config, split, initial_key);
+    stop::check()?;
     let training_run = TrainingRun {
         config: context.config,
         spec,
@@ -175,11 +181,18 @@ impl RankedCandidate {
 pub(crate) fn select(context: &SelectionContext<'_>) -> Result<Selection> {
     let config = context.config;
     let encoding = plain_encoding(config);
-    let mut candidates: Vec<RankedCandidate> =
-        shapes(config, context.n_rows, context.validation.is_some())
-            .into_iter()
-            .map(|shape| RankedCandidate::new(Candidate { shape, encoding }))
-            .collect();
+    let mut shapes = shapes(config, context.n_rows, context.validation.is_some());
+    if shapes.len() > 1 {
+        let split = context.encode(encoding);
+        stop::check()?;
+        shapes = small_enough(shapes, context.n_rows, |shape| {
+            shape.layout(&split).n_weights()
+        });
+    }
+    let mut candidates: Vec<RankedCandidate> = shapes
+        .into_iter()
+        .map(|shape| RankedCandidate::new(Candidate { shape, encoding }))
+        .collect();
     let mut trials = Vec::new();
     if context.validation.is_none() {
         return Ok(Selection {

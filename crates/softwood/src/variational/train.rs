@@ -25,6 +25,12 @@ use crate::variational::objective::SoftTreeObjective;
 /// The warm-up ends before KL annealing does, and so before an epoch can be selected.
 const HOMOSCEDASTIC_WARMUP: f64 = 0.4;
 
+/// Number of inputs from which a run ends after [`WIDE_PATIENCE`] evaluations without a better
+/// validation score. Runs on many inputs are slow, and overfit after their best epoch.
+const MIN_WIDE: usize = 128;
+/// Patience of a run on many inputs.
+const WIDE_PATIENCE: usize = 4;
+
 /// A model, its training data and its initial posterior.
 pub(crate) struct TrainingRun<'a> {
     pub(crate) config: &'a SoftTreeConfig,
@@ -71,6 +77,7 @@ impl TrainingRun<'_> {
             schedule: self.schedule,
             early_stopping: config.early_stopping,
             is_warm_start: self.is_warm_start,
+            patience: (self.spec.stack.width() > MIN_WIDE).then_some(WIDE_PATIENCE),
         }
     }
 }

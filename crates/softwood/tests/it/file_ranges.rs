@@ -1,7 +1,7 @@
 //! Numbers of model files: what a fit writes can be read, and what is out of range is refused.
 
-use crate::problems::{fit, meta_of, mixed, numbers, quick, replaced, with_meta, with_target};
 use crate::problems::FitJson as _;
+use crate::problems::{fit, meta_of, mixed, numbers, quick, replaced, with_meta, with_target};
 use serde_json::json;
 use softwood::{
     Column, Dataset, Distribution, Error, Family, Key, Pool, Roles, Run, Table, from_bytes, load,
@@ -78,8 +78,18 @@ fn numbers_out_of_range_are_refused_by_name() {
         (Family::Sgb, "/law/floor", 3e3, "`law.floor`"),
         (Family::Sgb, "/law/floor", 0.0, "`law.floor`"),
         (Family::Sglb, "/law/floor", -1.0, "`law.floor`"),
-        (Family::Vst, "/trees/0/law/Normal/floor", -9e18, "`law.floor`"),
-        (Family::Vst, "/trees/0/law/Normal/floor", -5.0, "`law.floor`"),
+        (
+            Family::Vst,
+            "/trees/0/law/Normal/floor",
+            -9e18,
+            "`law.floor`",
+        ),
+        (
+            Family::Vst,
+            "/trees/0/law/Normal/floor",
+            -5.0,
+            "`law.floor`",
+        ),
         (Family::Vst, "/trees/0/beta", 1e9, "`beta`"),
         (Family::Vsgbm, "/spread", 0.0, "`spread`"),
         (Family::Vsgbm, "/standard/scale", 1e308, "`standard.scale`"),

@@ -10,6 +10,7 @@ pub(crate) use crate::data::binning::cuts::{Cut, Cuts, MAX_BINS, MISSING_BIN};
 use crate::data::column::Values;
 use crate::data::table::{Rows, Table};
 use crate::data::unseen::{UnseenCell, UnseenSubstitutes};
+use crate::stop::until_cancelled;
 
 /// Largest number of columns of a group, and bytes per row of a group.
 pub(crate) const GROUP: usize = 8;
@@ -99,7 +100,7 @@ impl Cuts {
 
     fn bin(&self, features: &Table, n_rows: usize, row: impl Fn(usize) -> usize) -> Binned {
         let mut binned = Binned::new(n_rows, self.columns.len());
-        for (column, cut) in self.columns.iter().enumerate() {
+        for (column, cut) in until_cancelled(self.columns.iter().enumerate()) {
             let (cells, offset) = binned.group_mut(column);
             match (cut, &features.columns()[column].values) {
                 (Cut::Number { edges, .. }, Values::Numeric(values)) => {

@@ -10,6 +10,7 @@ use crate::data::table::{Rows, Table};
 use crate::data::unseen::UnseenCell;
 use crate::error::{Error, Result};
 use crate::rng::{Key, uniform};
+use crate::stop::is_cancelled;
 
 /// Bin of a missing cell.
 pub(crate) const MISSING_BIN: u8 = 0;
@@ -55,6 +56,19 @@ impl Cut {
 
     pub(crate) fn is_category(&self) -> bool {
         matches!(self, Self::Category { .. })
+    }
+
+    /// A cut of the right kind without bins, for work that is cancelled.
+    fn blank(values: &Values) -> Self {
+        match values {
+            Values::Numeric(_) => Self::Number {
+                edges: Vec::new(),
+                slack: Vec::new(),
+            },
+            Values::Categorical { levels, .. } => Self::Category {
+                bins: vec![MISSING_BIN; levels.len()],
+            },
+        }
     }
 
     fn of_numbers(values: &[f64], rows: &[u32], weights: &[f64], max_bins: usize) -> Self {
@@ -108,6 +122,7 @@ impl Cuts {
             .columns()
             .iter()
             .map(|column| match &column.values {
+                values if is_cancelled() => Cut::blank(values),
                 Values::Numeric(values) => Cut::of_numbers(values, rows, weights, max_bins),
                 Values::Categorical { codes, levels } => {
                     Cut::of_codes(codes, levels.len(), rows, weights, max_bins)
@@ -172,7 +187,8 @@ impl Cuts {
                     && edges.windows(2).all(|pair| pair[0] < pair[1])
                     && (slack.is_empty() || slack.len() == edges.len())
                     && slack.iter().all(|slack| slack.is_finite() && *slack >= 0.0)
-                    && (edges.iter().zip(slack)).all(|(edge, slack)| (edge.abs() + slack).is_finite())
+                    && (edges.iter().zip(slack))
+                        .all(|(edge, slack)| (edge.abs() + slack).is_finite())
             }
             (Cut::Category { bins }, Some(n_levels)) => bins.len() == *n_levels,
             _ => false,

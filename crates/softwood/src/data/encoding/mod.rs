@@ -18,6 +18,7 @@ use crate::data::schema::{FieldKind, Schema};
 use crate::data::table::{Rows, Table};
 use crate::data::unseen::UnseenCell;
 use crate::params::choices;
+use crate::stop::{is_cancelled, until_cancelled};
 
 choices! {
     /// Rotation of the numeric inputs.
@@ -66,6 +67,13 @@ pub(crate) struct Encoder {
     squares: Vec<SquaredInput>,
 }
 
+/// Number of products that a loop computes between two checks whether the work is cancelled.
+const MAX_UNCHECKED: usize = 1 << 22;
+
+/// Largest number of numeric columns whose rotation is tried in model selection. Its time grows with
+/// the cube of the number, and a rotation of many columns seldom helps.
+const MAX_ROTATED: usize = 200;
+
 /// Inputs are clamped to this many standard deviations, so that no product overflows.
 const LIMIT: f64 = 1e3;
 
@@ -74,7 +82,7 @@ impl Encoder {
     pub(crate) fn fit(table: &Table, weights: &[f64], encoding: Encoding) -> Self {
         let mut numbers = Vec::new();
         let mut categories = Vec::new();
-        for (index, column) in table.columns().iter().enumerate() {
+        for (index, column) in until_cancelled(table.columns().iter().enumerate()) {
             match &column.values {
                 Values::Numeric(values) => {
                     numbers.extend(NumericColumn::fit(index, values, weights, encoding.scaling));
@@ -114,7 +122,7 @@ impl Encoder {
             let values = rows.iter().skip(input).step_by(width);
             values.map(|&x| f64::from(x)).collect::<Vec<f64>>()
         };
-        (0..self.n_numeric())
+        until_cancelled(0..self.n_numeric())
             .filter_map(|input| SquaredInput::fit(input, &column(input), weights))
             .collect()
     }
@@ -148,9 +156,10 @@ impl Encoder {
     /// read from a file may not.
     pub(crate) fn fits(&self, schema: &Schema) -> bool {
         let kind = |column: usize| schema.fields.get(column).map(|field| &field.kind);
-        let numbers = self.numbers.iter().all(|number| {
-            kind(number.column) == Some(&FieldKind::Numeric) && number.is_sound()
-        });
+        let numbers = self
+            .numbers
+            .iter()
+            .all(|number| kind(number.column) == Some(&FieldKind::Numeric) && number.is_sound());
         let categories = self.categories.iter().all(|category| {
             let inputs = category
                 .input_of_level
@@ -171,10 +180,11 @@ impl Encoder {
         (table.columns().iter()).any(|column| matches!(column.values, Values::Numeric(_)))
     }
 
-    /// Whether the table has at least two numeric columns to rotate.
+    /// Whether model selection tries a rotation: the table has at least two numeric columns and at
+    /// most [`MAX_ROTATED`].
     pub(crate) fn can_rotate(table: &Table) -> bool {
         let is_number = |column: &&Column| matches!(column.values, Values::Numeric(_));
-        table.columns().iter().filter(is_number).count() > 1
+        (2..=MAX_ROTATED).contains(&table.columns().iter().filter(is_number).count())
     }
 
     /// Encodes rows as `n_rows x (n_inputs + 1)`; the last input is one.
@@ -182,7 +192,11 @@ impl Encoder {
         let width = self.n_inputs() + 1;
         let mut out = vec![0.0; rows.len() * width];
         let mut scaled = vec![0.0; self.numbers.len()];
+        let interval = (MAX_UNCHECKED / (width * (1 + self.numbers.len()))).max(1);
         for (row, out) in rows.range.clone().zip(out.chunks_exact_mut(width)) {
+            if (row - rows.range.start).is_multiple_of(interval) && is_cancelled() {
+                break;
+            }
             let mut at = 0;
             for (number, scaled) in self.numbers.iter().zip(&mut scaled) {
                 *scaled = number.scale(number.cell(rows.table, row));

@@ -14,7 +14,7 @@ use crate::models::forest::params::ForestParams;
 use crate::observer::Event;
 use crate::par::Pool;
 use crate::params::Checked;
-use crate::stop::Stop;
+use crate::stop::{self, Stop};
 use crate::store::record::Record;
 use crate::trees::cart::{Cart, CartLimits, CartTarget, grow};
 use crate::trees::column_gains::as_shares;
@@ -47,6 +47,7 @@ impl Fit for ForestParams {
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Forest> {
         let training_set = TreeTrainingSet::new(data, params.max_bins, run.key);
+        stop::check()?;
         let limits = CartLimits {
             max_depth: params.max_depth,
             min_weight: params

@@ -12,6 +12,7 @@ use crate::models::tree::pruning_cv::{PruningCandidates, choose};
 use crate::models::tree::streams;
 use crate::observer::Event;
 use crate::params::Checked;
+use crate::stop;
 use crate::store::record::Record;
 use crate::trees::cart::pruning::NodeStatistics;
 use crate::trees::cart::{CartLimits, grow};
@@ -27,6 +28,7 @@ impl Fit for TreeParams {
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Tree> {
         let training_set = TreeTrainingSet::new(data, params.max_bins, run.key);
+        stop::check()?;
         let limits = CartLimits {
             max_depth: params.max_depth,
             min_weight: params.min_child_weight,

@@ -6,6 +6,7 @@ use crate::soft::forward::{Activations, ForwardScratch, add_root, offset};
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::TreeLayout;
 use crate::soft::packed::{PackedWeights, transpose};
+use crate::stop::until_cancelled;
 use crate::variational::encoded_rows::EncodedRows;
 
 /// Number of rows per block.
@@ -28,7 +29,7 @@ pub(super) fn predict_offset(spec: &SoftTreeSpec, weights: &[f32], rows: &Encode
     let mut added_scratch = ForwardScratch::new(&stack.added);
     let mut out = Vec::with_capacity(n_offset * rows.n_rows());
     let mut padded = vec![0.0; ROWS * width];
-    for inputs in rows.inputs.chunks(ROWS * width) {
+    for inputs in until_cancelled(rows.inputs.chunks(ROWS * width)) {
         padded[..inputs.len()].copy_from_slice(inputs);
         let transposed = transpose(&padded, width);
         root_sum.fill(0.0);
@@ -54,6 +55,8 @@ pub(super) fn predict_offset(spec: &SoftTreeSpec, weights: &[f32], rows: &Encode
             out.extend(block[row..].iter().step_by(ROWS));
         }
     }
+    // only if the work is cancelled
+    out.resize(n_offset * rows.n_rows(), 0.0);
     out
 }
 

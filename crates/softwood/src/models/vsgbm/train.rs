@@ -18,6 +18,7 @@ use crate::models::vsgbm::stages::{AdditiveModel, Stages};
 use crate::models::vsgbm::warm_start::warm_start;
 use crate::params::Checked;
 use crate::rng::Key;
+use crate::stop;
 use crate::store::record::Record;
 use crate::variational::encoded_rows::EncodedSplit;
 use crate::variational::encoding_cache::EncodingCache;
@@ -43,12 +44,14 @@ impl Fit for VsgbmParams {
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vsgbm> {
         let deduplicated = data.deduplicated();
+        stop::check()?;
         if let Some(fitted) = run.fitted(Self::FAMILY)? {
             return warm_start(params, fitted, &deduplicated, run);
         }
         let config = params.config();
         let split_key = run.key.child(streams::run::VALIDATION_SPLIT);
         let rows = FitRows::new(&config, &deduplicated, run, split_key);
+        stop::check()?;
         let encodings = EncodingCache::default();
         let context = SelectionContext::new(&config, &rows, &encodings, run);
         fit(params, &context, &deduplicated)

@@ -12,6 +12,7 @@ use crate::model::{Model, Training};
 use crate::models::vst::fitted::Vst;
 use crate::models::vst::params::VstParams;
 use crate::params::Checked;
+use crate::stop;
 use crate::store::record::Record;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoding_cache::EncodingCache;
@@ -33,9 +34,11 @@ impl Fit for VstParams {
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vst> {
         let deduplicated = data.deduplicated();
+        stop::check()?;
         let config = SoftTreeConfig::from(&**params);
         let split_key = run.key.child(streams::VALIDATION_SPLIT);
         let rows = FitRows::new(&config, &deduplicated, run, split_key);
+        stop::check()?;
         let encodings = EncodingCache::default();
         let context = SelectionContext::new(&config, &rows, &encodings, run);
         fit(params, &context, data)

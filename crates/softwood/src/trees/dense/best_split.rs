@@ -5,6 +5,8 @@
 //! `sum_k S_left,k^2/W_left + S_right,k^2/W_right - S_k^2/W`. With class indicators as outputs this
 //! is the Gini criterion.
 
+use crate::stop::until_cancelled;
+
 /// Dense inputs (`n_rows x width`) with outputs (`n_rows x n_outputs`) and weights.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DenseSample<'a> {
@@ -53,7 +55,7 @@ pub(crate) fn best(
         add(&mut scratch.total, sample, row);
     }
     let mut best: Option<DenseSplit> = None;
-    for input in 0..sample.n_inputs {
+    for input in until_cancelled(0..sample.n_inputs) {
         scratch.order.clear();
         scratch.order.extend(
             rows.iter()
