@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::distribution::checkpoint::Checkpoint;
 use crate::distribution::predictions::member_outputs;
 use crate::distribution::{BLOCKS_PER_TASK, Distribution};
 use crate::error::{Error, Result};
@@ -87,6 +88,7 @@ impl Distribution<'_> {
         let (n_members, n_outputs) = (self.n_members(), self.n_outputs());
         let all: Vec<usize> = (0..n_members).collect();
         let width = n_members * n_outputs;
+        let checkpoint = Checkpoint::of(self);
         let tasks = self.map_pairs(other, |rows| {
             let mut part = Contrast::empty(n_outputs, width);
             self.each_pair(other, rows, |first, second, range| {
@@ -100,6 +102,9 @@ impl Distribution<'_> {
                     *ours -= theirs;
                 }
                 for row in ours.chunks_exact(width) {
+                    if checkpoint.is_stopped(range.start) {
+                        return;
+                    }
                     part.push_row(row, levels);
                 }
             })?;
@@ -117,7 +122,7 @@ impl Distribution<'_> {
         for mean in &mut contrast.member_means {
             *mean /= self.n_rows().max(1) as f64;
         }
-        Ok(contrast)
+        checkpoint.finish(contrast)
     }
 
     /// Calls `compute` on ranges of paired rows, in parallel; the results are in order.
