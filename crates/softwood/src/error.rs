@@ -52,6 +52,17 @@ pub enum Error {
     /// The observer stopped the work before there was a result.
     #[error("stopped before there was a result")]
     Cancelled,
+    /// A result that does not fit into memory.
+    #[error(
+        "{what} need {:.1} GB of memory, more than is available; ask for fewer at a time",
+        *bytes as f64 / 1e9
+    )]
+    Memory {
+        /// What was to be stored.
+        what: String,
+        /// Its size in bytes.
+        bytes: u64,
+    },
     /// A training step gave a value that is not finite.
     #[error("training diverged at step {step}: {what}")]
     Diverged {
@@ -96,7 +107,11 @@ impl Error {
     #[must_use]
     pub fn within(self, path: impl Into<PathBuf>) -> Self {
         match self {
-            Self::File { .. } | Self::In { .. } | Self::Parameters(_) | Self::Cancelled => self,
+            Self::File { .. }
+            | Self::In { .. }
+            | Self::Parameters(_)
+            | Self::Memory { .. }
+            | Self::Cancelled => self,
             other => Self::In {
                 path: path.into(),
                 inner: Box::new(other),

@@ -8,6 +8,7 @@ use crate::distribution::predictions::member_outputs;
 use crate::distribution::{BLOCKS_PER_TASK, Distribution};
 use crate::error::{Error, Result};
 use crate::predictive::block::Block;
+use crate::reserve::{reserve, zeros};
 
 /// The difference of two predictions of one model for paired rows. Each member is a function that
 /// is evaluated on both rows of a pair, so that the differences of the members show how certain the
@@ -45,14 +46,17 @@ impl Distribution<'_> {
         compute: impl Fn(&Block, &Block, Range<usize>, &mut [f64]) + Sync,
     ) -> Result<Vec<f64>> {
         let tasks = self.map_pairs(other, |rows| {
-            let mut values = vec![0.0; rows.len() * width];
+            let mut values = zeros(rows.len(), width)?;
             self.each_pair(other, rows.clone(), |first, second, range| {
                 let at = (range.start - rows.start) * width..(range.end - rows.start) * width;
                 compute(first, second, range, &mut values[at]);
             })?;
             Ok(values)
         })?;
-        Ok(tasks.concat())
+        let mut all = Vec::new();
+        reserve(&mut all, self.n_rows(), width)?;
+        all.extend(tasks.into_iter().flatten());
+        Ok(all)
     }
 
     /// The prediction of `self` minus that of `other`, which is of the same model for as many rows;
@@ -88,9 +92,11 @@ impl Distribution<'_> {
         let (n_members, n_outputs) = (self.n_members(), self.n_outputs());
         let all: Vec<usize> = (0..n_members).collect();
         let width = n_members * n_outputs;
+        let n_quantiles = n_outputs * levels.len();
         let checkpoint = Checkpoint::of(self);
         let tasks = self.map_pairs(other, |rows| {
             let mut part = Contrast::empty(n_outputs, width);
+            reserve(&mut part.quantiles, rows.len(), n_quantiles)?;
             self.each_pair(other, rows, |first, second, range| {
                 let (mut ours, mut theirs) = (
                     vec![0.0; range.len() * width],
@@ -111,6 +117,7 @@ impl Distribution<'_> {
             Ok(part)
         })?;
         let mut contrast = Contrast::empty(n_outputs, width);
+        reserve(&mut contrast.quantiles, self.n_rows(), n_quantiles)?;
         for part in tasks {
             contrast.mean.extend(part.mean);
             contrast.std.extend(part.std);

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::observer::{Event, NoObserver, Observer};
 use crate::par::Pool;
+use crate::reserve::zeros;
 
 pub use crate::model::JointNormal;
 pub use crate::predictive::block::{Block, Head, LANES};
@@ -206,37 +207,37 @@ impl<'a> Distribution<'a> {
     /// model.
     ///
     /// # Errors
-    /// As [`Model::members`].
+    /// As [`Model::members`], and [`Error::Memory`] if the outputs do not fit into memory.
     pub fn ask_many<const N: usize>(
         &self,
         widths: [usize; N],
         compute: impl Fn(&Block, Range<usize>, [&mut [f64]; N]) + Sync,
     ) -> Result<[Vec<f64>; N]> {
         let rows_per_block = self.rows_per_block();
-        let tasks = self.pool().map_blocks(
-            self.n_rows(),
-            rows_per_block * BLOCKS_PER_TASK,
-            |rows| -> Result<[Vec<f64>; N]> {
-                let mut values = widths.map(|width| vec![0.0; rows.len() * width]);
-                self.each_block(rows.clone(), rows_per_block, |block, range| {
-                    let (first, n) = (range.start - rows.start, range.len());
-                    let mut at = 0;
-                    let outputs = values.each_mut().map(|values| {
-                        let width = widths[at];
-                        at += 1;
-                        &mut values[first * width..(first + n) * width]
-                    });
-                    compute(block, range, outputs);
-                })?;
-                Ok(values)
-            },
-        );
-        let mut all = widths.map(|width| Vec::with_capacity(self.n_rows() * width));
-        for values in tasks {
-            for (all, values) in all.iter_mut().zip(values?) {
-                all.extend(values);
-            }
+        let mut all = widths.map(|_| Vec::new());
+        for (values, width) in all.iter_mut().zip(widths) {
+            *values = zeros(self.n_rows(), width)?;
         }
+        let outputs = all.each_mut().map(Vec::as_mut_slice);
+        let mut tasks = task_outputs(outputs, widths, self.n_rows(), rows_per_block);
+        self.pool().each(&mut tasks, |_, task| {
+            let TaskOutput {
+                rows,
+                values,
+                result,
+            } = task;
+            *result = self.each_block(rows.clone(), rows_per_block, |block, range| {
+                let (first, n) = (range.start - rows.start, range.len());
+                let mut at = 0;
+                let outputs = values.each_mut().map(|values| {
+                    let width = widths[at];
+                    at += 1;
+                    &mut values[first * width..(first + n) * width]
+                });
+                compute(block, range, outputs);
+            });
+        });
+        tasks.into_iter().try_for_each(|task| task.result)?;
         Ok(all)
     }
 
@@ -284,4 +285,38 @@ impl<'a> Distribution<'a> {
             ControlFlow::Break(_) => Err(Error::Cancelled),
         }
     }
+}
+
+/// The rows of one task and their part of each output.
+struct TaskOutput<'a, const N: usize> {
+    rows: Range<usize>,
+    values: [&'a mut [f64]; N],
+    result: Result<()>,
+}
+
+/// Divides outputs of the given widths among tasks of whole blocks.
+fn task_outputs<const N: usize>(
+    mut outputs: [&mut [f64]; N],
+    widths: [usize; N],
+    n_rows: usize,
+    rows_per_block: usize,
+) -> Vec<TaskOutput<'_, N>> {
+    let rows_per_task = rows_per_block * BLOCKS_PER_TASK;
+    let mut tasks = Vec::with_capacity(n_rows.div_ceil(rows_per_task));
+    for start in (0..n_rows).step_by(rows_per_task) {
+        let rows = start..(start + rows_per_task).min(n_rows);
+        let mut at = 0;
+        let values = outputs.each_mut().map(|rest| {
+            let (part, others) = std::mem::take(rest).split_at_mut(rows.len() * widths[at]);
+            at += 1;
+            *rest = others;
+            part
+        });
+        tasks.push(TaskOutput {
+            rows,
+            values,
+            result: Ok(()),
+        });
+    }
+    tasks
 }

@@ -135,7 +135,7 @@ impl Distribution<'_> {
     /// (row-major, rows x n), or class probabilities (rows x n x classes). Members repeat only if
     /// `n` exceeds their number.
     pub fn sample_functions(&self, n: usize, key: Key) -> Result<Vec<f64>> {
-        let members = sample::choose_members(self.n_members(), n, key);
+        let members = sample::choose_members(self.n_members(), n, key)?;
         if n <= self.n_members() {
             return self.functions(&members);
         }

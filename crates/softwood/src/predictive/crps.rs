@@ -10,7 +10,7 @@ use multiversion::multiversion;
 use crate::numerics::normal::mean_distance;
 use crate::predictive::block::Block;
 use crate::predictive::cdf_grid::CdfGrid;
-use crate::predictive::density::distance;
+use crate::predictive::density::{MAX_STANDARDISED, distance};
 use crate::predictive::row_mixture::{CHUNK, RowMixture, each_row};
 
 /// Weight of the components dropped from the pairs: it changes the second term by at most this
@@ -19,7 +19,8 @@ const NEGLIGIBLE: f64 = 1e-8;
 /// Largest number of components for the sum over pairs.
 const MAX_PAIRED_COMPONENTS: usize = 96;
 
-/// CRPS of each row at `y`, in the target's units.
+/// CRPS of each row at `y`, in the target's units. Finite for finite `y`, infinite at infinities,
+/// NaN at NaN.
 pub(crate) fn crps(block: &Block, y: &[f64], out: &mut [f64]) {
     distance(block, y, out);
     let mut grid = CdfGrid::default();
@@ -30,7 +31,19 @@ pub(crate) fn crps(block: &Block, y: &[f64], out: &mut [f64]) {
             grid.half_distance(mixture)
         };
         let spread = spread.unwrap_or_else(|| half_distance(mixture));
-        out[row] = block.scale * (out[row] - spread).max(0.0);
+        let is_near = ((y[row] - block.shift) / block.scale).abs() < MAX_STANDARDISED;
+        let score = if is_near {
+            block.scale * (out[row] - spread).max(0.0)
+        } else {
+            // so far out, the distance to every component is the distance to its mean
+            let mean = block.shift + block.scale * mixture.summary.mean;
+            (y[row] - mean).abs() - block.scale * spread
+        };
+        out[row] = if y[row].is_finite() {
+            score.min(f64::MAX)
+        } else {
+            score
+        };
     });
 }
 

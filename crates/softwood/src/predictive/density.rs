@@ -2,24 +2,39 @@
 //!
 //! `p(y) = (1/S) Σ_s Σ_c w φ((y - μ)/σ) / σ`. Terms are summed relative to the largest one, whose
 //! logarithm is only needed to a factor of two: the binary exponent of `w/σ` replaces its
-//! logarithm.
+//! logarithm. Targets so far out that these terms lose their digits have a slower computation of
+//! their own.
 
 use multiversion::multiversion;
 
+use crate::numerics::logspace::log_sum_exp;
 use crate::numerics::normal::{HALF_LN_TAU, cdf_and_kernel, mean_distance};
 use crate::numerics::special::exp;
 use crate::predictive::block::Block;
 
-/// Target values of the rows of a block in standardised units, padded to the stride of the block.
+/// Largest standardised target value, in absolute terms. Quotients by the standard deviation of a
+/// component stay finite, and every cdf is 0 or 1 long before.
+pub(crate) const MAX_STANDARDISED: f64 = 1e150;
+/// Below this logarithm of the largest term, the terms are summed in plain f64 logarithms: relative
+/// terms would carry the rounding error of the largest one.
+const MIN_LARGEST: f64 = -1e12;
+
+/// Target values of the rows of a block in standardised units, clamped to [`MAX_STANDARDISED`] and
+/// padded to the stride of the block. NaN stays NaN.
 pub(crate) fn standardise(block: &Block, y: &[f64]) -> Vec<f64> {
-    let mut z: Vec<f64> = y.iter().map(|y| (y - block.shift) / block.scale).collect();
+    let standardised = |y: &f64| {
+        let z = (y - block.shift) / block.scale;
+        z.clamp(-MAX_STANDARDISED, MAX_STANDARDISED)
+    };
+    let mut z: Vec<f64> = y.iter().map(standardised).collect();
     z.resize(block.stride, 0.0);
     z
 }
 
-/// Log density of each row at `y`: natural logarithm, per unit of the target.
-pub(crate) fn log_density(block: &Block, y: &[f64], out: &mut [f64]) {
-    let y = standardise(block, y);
+/// Log density of each row at `y`: natural logarithm, per unit of the target. Finite for finite
+/// `y`, at least `f64::MIN`; negative infinity at infinities, NaN at NaN.
+pub(crate) fn log_density(block: &Block, target: &[f64], out: &mut [f64]) {
+    let y = standardise(block, target);
     let mut largest = vec![f64::NEG_INFINITY; block.stride];
     update_largest(&block.weight, &block.mean, &block.sd, &y, &mut largest);
     let mut sum = vec![0.0; block.stride];
@@ -33,23 +48,48 @@ pub(crate) fn log_density(block: &Block, y: &[f64], out: &mut [f64]) {
     );
     let constant = HALF_LN_TAU + block.scale.ln() + (block.n_members as f64).ln();
     for (row, out) in out.iter_mut().enumerate() {
-        *out = if largest[row] > f64::NEG_INFINITY {
+        // a component of weight zero may be the largest one, and all others zero beside it
+        let is_near = largest[row] > MIN_LARGEST && sum[row] > 0.0;
+        *out = if is_near {
             sum[row].ln() + largest[row] - constant
+        } else if target[row].is_finite() {
+            (log_sum_of_tails(block, row, target[row]) - constant).max(f64::MIN)
+        } else if target[row].is_nan() {
+            f64::NAN
         } else {
-            // the square of the distance overflows
             f64::NEG_INFINITY
         };
     }
 }
 
-/// Probability of a target at most `y`, for each row.
-pub(crate) fn cdf(block: &Block, y: &[f64], out: &mut [f64]) {
-    let y = standardise(block, y);
+/// `ln Σ_s Σ_c (w/σ) e^{-z²/2}` of one row, from the logarithms of its terms.
+fn log_sum_of_tails(block: &Block, row: usize, target: f64) -> f64 {
+    let y = (target - block.shift) / block.scale;
+    let with_weight = (row..block.weight.len())
+        .step_by(block.stride)
+        .filter(|&at| block.weight[at] > 0.0);
+    log_sum_exp(with_weight.map(|at| {
+        let z = (y - block.mean[at]) / block.sd[at];
+        let term = block.weight[at].ln() - block.sd[at].ln() - 0.5 * z * z;
+        term.max(f64::MIN)
+    }))
+}
+
+/// Probability of a target at most `y`, for each row; NaN at NaN.
+pub(crate) fn cdf(block: &Block, target: &[f64], out: &mut [f64]) {
+    let y = standardise(block, target);
     let mut sum = vec![0.0; block.stride];
     add_cdf(&block.weight, &block.mean, &block.sd, &y, &mut sum);
-    for (out, sum) in out.iter_mut().zip(sum) {
+    for ((out, sum), &z) in out.iter_mut().zip(sum).zip(&y) {
         // weights sum to one only up to rounding errors
-        *out = (sum / block.n_members as f64).min(1.0);
+        let probability = (sum / block.n_members as f64).min(1.0);
+        *out = if z >= MAX_STANDARDISED {
+            1.0
+        } else if z.is_nan() {
+            f64::NAN
+        } else {
+            probability
+        };
     }
 }
 

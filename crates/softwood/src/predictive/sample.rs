@@ -3,7 +3,9 @@
 
 use rand_distr::{Distribution, StandardNormal};
 
+use crate::error::Result;
 use crate::predictive::block::{Block, Head};
+use crate::reserve::reserve;
 use crate::rng::{Key, below, shuffle, uniform};
 
 /// Number of draws between two questions whether to stop.
@@ -72,14 +74,18 @@ fn component(block: &Block, member: usize, row: usize, level: f64) -> usize {
 }
 
 /// `n` random members, without repetition until all members are chosen.
-pub(crate) fn choose_members(n_members: usize, n: usize, key: Key) -> Vec<usize> {
+///
+/// # Errors
+/// When `n` numbers do not fit into memory.
+pub(crate) fn choose_members(n_members: usize, n: usize, key: Key) -> Result<Vec<usize>> {
     let mut rng = key.rng();
-    let mut chosen = Vec::with_capacity(n);
+    let mut chosen = Vec::new();
+    reserve(&mut chosen, n, 1)?;
     while chosen.len() < n {
         let mut round: Vec<usize> = (0..n_members).collect();
         shuffle(&mut rng, &mut round);
         round.truncate(n - chosen.len());
         chosen.extend(round);
     }
-    chosen
+    Ok(chosen)
 }

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use crate::numerics::normal::INV_SQRT_TAU;
 use crate::predictive::block::{Block, Head};
 use crate::predictive::{cdf_grid, crps, density, moments, quantile, row_mixture};
+use softwood_testkit::close;
 
 /// Components of one row: weight before normalisation, mean, sd.
 fn components(sizes: std::ops::Range<usize>) -> impl Strategy<Value = Vec<[f64; 3]>> {
@@ -200,4 +201,98 @@ fn extreme_levels_are_exact() {
     let expected = 7.034_483_825_264_5;
     assert!((out[0] - (10.0 - 3.0 * expected)).abs() < 1e-6);
     assert!((out[1] - (10.0 + 3.0 * expected)).abs() < 1e-3);
+}
+
+/// Log density, cdf and CRPS at one target value.
+fn scores(block: &Block, y: f64) -> [f64; 3] {
+    let mut out = [[0.0]; 3];
+    density::log_density(block, &[y], &mut out[0]);
+    density::cdf(block, &[y], &mut out[1]);
+    crps::crps(block, &[y], &mut out[2]);
+    out.map(|[value]| value)
+}
+
+/// A target value with a magnitude from 1e-300 to 1e300, of either sign.
+fn any_magnitude() -> impl Strategy<Value = f64> {
+    (-300.0..300.0_f64, any::<bool>()).prop_map(|(exponent, negative)| {
+        let size = 10.0_f64.powf(exponent);
+        if negative { -size } else { size }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn targets_of_any_magnitude_have_finite_scores(
+        parts in components(1..130),
+        y in any_magnitude(),
+        shift in any_magnitude(),
+        log_scale in -300.0..300.0_f64,
+    ) {
+        for (shift, scale) in [(10.0, 3.0), (shift, 10.0_f64.powf(log_scale))] {
+            let block = Block { shift, scale, ..block(&parts) };
+            let [log_density, cdf, crps] = scores(&block, y);
+            prop_assert!(log_density.is_finite(), "log density {log_density}");
+            prop_assert!((0.0..=1.0).contains(&cdf), "cdf {cdf}");
+            prop_assert!(crps.is_finite() && crps >= 0.0, "crps {crps}");
+            let farther = scores(&block, 2.0 * y);
+            // beyond a hundred standard deviations of every component, scores only get worse
+            if ((y - shift) / scale).abs() > 1e3 && (y - shift) * y > 0.0 {
+                prop_assert!(farther[0] <= log_density, "{log_density} {}", farther[0]);
+                prop_assert!(farther[2] >= crps, "{crps} {}", farther[2]);
+                prop_assert!((cdf - f64::from(u8::from(y > shift))).abs() < 1e-12, "cdf {cdf}");
+            }
+        }
+    }
+}
+
+#[test]
+fn far_log_densities_and_crps_have_their_asymptotes() {
+    // sd of 0.48 in the units of the target
+    let narrow = block(&[[0.5, 0.0, 0.16], [0.5, 0.1, 0.16]]);
+    for y in [1e6, 1e9, 1e10, 1e20, 1e100, -1e100, 1e150] {
+        let [log_density, cdf, crps] = scores(&narrow, y);
+        let z = (y - 10.0) / 3.0 / 0.16;
+        assert!(
+            (log_density / (-0.5 * z * z) - 1.0).abs() < 1e-5,
+            "{y}: {log_density}"
+        );
+        close(
+            &[cdf, crps / y.abs()],
+            &[f64::from(u8::from(y > 0.0)), 1.0],
+            2e-5,
+        );
+    }
+    assert_eq!(scores(&narrow, 1e300)[0], f64::MIN);
+    close(&[scores(&narrow, 1e308)[2] / 1e308], &[1.0], 1e-12);
+}
+
+#[test]
+fn a_near_component_without_weight_does_not_hide_a_far_one() {
+    let mut block = block(&[[1.0, 0.0, 1.0], [1.0, 0.0, 1.0]]);
+    for (component, weight, mean) in [(0, 1.0, 0.0), (1, 0.0, 600.0)] {
+        let at = block.at(0, component);
+        (block.weight[at], block.mean[at]) = (weight, mean);
+    }
+    let expected = -0.5 * 600.0 * 600.0 + (INV_SQRT_TAU / 3.0).ln();
+    close(
+        &[scores(&block, 10.0 + 3.0 * 600.0)[0] / expected],
+        &[1.0],
+        1e-12,
+    );
+}
+
+#[test]
+fn infinite_targets_have_the_limits_and_nan_stays_nan() {
+    let block = block(&[[0.3, -3.0, 0.1], [0.7, 3.0, 2.0]]);
+    assert_eq!(
+        scores(&block, f64::INFINITY),
+        [f64::NEG_INFINITY, 1.0, f64::INFINITY]
+    );
+    assert_eq!(
+        scores(&block, f64::NEG_INFINITY),
+        [f64::NEG_INFINITY, 0.0, f64::INFINITY]
+    );
+    assert!(scores(&block, f64::NAN).iter().all(|score| score.is_nan()));
 }

@@ -432,3 +432,24 @@ fn an_empty_table_has_empty_predictions() {
     assert!(distribution.quantile(&[0.1, 0.9]).unwrap().is_empty());
     assert!(score(&distribution, &Target::Numeric(Vec::new()), None).is_err());
 }
+
+#[test]
+fn results_that_do_not_fit_into_memory_are_errors() {
+    let pool = Pool::new(1).unwrap();
+    let key = Key::from_seed(0);
+    let regression = KnownMembers::regression(vec![vec![[1.0, 0.0, 1.0, 1.0]]]);
+    let classification = KnownMembers::classification(&[vec![0.3, 0.7]]);
+    for model in [&regression as &dyn Model, &classification] {
+        let distribution = Distribution::new(model, &table(300), &pool).unwrap();
+        // beyond the address space, and beyond the range of a count
+        for n in [1 << 50, usize::MAX / 2] {
+            let sample = distribution.sample(n, key).unwrap_err();
+            let functions = distribution.sample_functions(n, key).unwrap_err();
+            assert!(matches!(sample, Error::Memory { .. }), "{sample}");
+            assert!(matches!(functions, Error::Memory { .. }), "{functions}");
+        }
+        assert!(distribution.ask(1 << 50, |_, _, _| ()).is_err());
+        let pair = distribution.ask_pair(&distribution, 1 << 50, |_, _, _, _| ());
+        assert!(matches!(pair, Err(Error::Memory { .. })));
+    }
+}
