@@ -46,6 +46,10 @@ class LabelledTable:
     """Row weights."""
     labels: str
     """Type of the class labels: "text", "number" or "boolean"."""
+    label_dtype: str | None
+    """NumPy type of the class labels."""
+    is_named: bool
+    """Whether the features have column names."""
 
 
 @dataclass(frozen=True)

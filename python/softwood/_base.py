@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import difflib
 import json
 import numbers
 import os
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -22,10 +23,12 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from softwood import _callbacks, _former_names, _frame, _native, _random
+from softwood import _callbacks, _former_names, _frame, _labels, _native, _numbers, _random
 from softwood._arguments import Column, FitRun, ImportanceRun, LabelledTable, Table
 from softwood._distribution import ClassificationDistribution, RegressionDistribution
+from softwood._threads import n_threads
 from softwood._validation_rows import validation_rows
+from softwood._warn import warn_user
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -38,8 +41,14 @@ RUN_PARAMETERS = ("random_state", "n_jobs", "verbose")
 
 Array = NDArray[np.float64]
 
+MAX_INTEGER = 2**63
+"""Size from which on an integer is no valid parameter and crosses to the library as text."""
+
 MAX_REPEATS = 1000
 """Largest number of permutations of a column."""
+
+MIN_ROWS_OF_CLASSES = 10
+"""Number of rows from which on a target of two whole numbers looks like classes."""
 
 REGISTRY: dict[tuple[str, str], type[Estimator]] = {}
 """The estimator class of each family and task, for reading model files."""
@@ -78,8 +87,22 @@ class Estimator(BaseEstimator):
         -------
         self
         """
-        super().set_params(**self._by_current_names(params, stacklevel=3))
+        params = self._by_current_names(params, stacklevel=3)
+        self._check_names(params)
+        super().set_params(**params)
         return self
+
+    def _check_names(self, params: dict[str, Any]) -> None:
+        """Raise the error of scikit-learn for an unknown parameter, with the most similar name."""
+        known = self._get_param_names()
+        for given in params:
+            name = given.partition("__")[0]
+            if name not in known:
+                similar = [f" Did you mean {found!r}?" for found in difflib.get_close_matches(name, known, n=1)]
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {type(self).__name__}.{''.join(similar)} "
+                    f"Valid parameters are: {known!r}."
+                )
 
     def _by_current_names(self, params: dict[str, Any], *, stacklevel: int) -> dict[str, Any]:
         # a subclass may have a parameter of its own whose name is a former name here
@@ -323,7 +346,13 @@ class Estimator(BaseEstimator):
 
     def _labelled(self, features: Table, target: Column, sample_weight: Any) -> LabelledTable:
         check_consistent_length(_frame.first_values(features), target.values)
-        return LabelledTable(features, target, _weights(sample_weight, target.values), self._label_type())
+        return self._with_labels(features, target, _weights(sample_weight, target.values))
+
+    def _with_labels(self, features: Table, target: Column, weights: NDArray[np.float64] | None) -> LabelledTable:
+        kind, dtype = self._label_types()
+        return LabelledTable(
+            features, target, weights, labels=kind, label_dtype=dtype, is_named=hasattr(self, "feature_names_in_")
+        )
 
     def _train(
         self,
@@ -337,6 +366,7 @@ class Estimator(BaseEstimator):
         self._warn_of_former_names(stacklevel=4)
         if time_limit is not None and not isinstance(time_limit, numbers.Real):
             raise TypeError(f"time_limit is a {type(time_limit).__name__}: expected a number of seconds")
+        time_limit = None if time_limit is None else _numbers.number(time_limit, "time_limit")
         called = _callbacks.all_callbacks(callbacks, self.verbose)
         dispatcher = _callbacks.Dispatcher(called, self._with_model) if called else None
         run = FitRun(
@@ -374,7 +404,7 @@ class Estimator(BaseEstimator):
 
     def _validation_set(self, X_val: Any, y_val: Any) -> LabelledTable:
         features = self._table(X_val)
-        return LabelledTable(features, self._target(y_val, "y_val", reset=False), None, self._label_type())
+        return self._with_labels(features, self._target(y_val, "y_val", reset=False), None)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file for `softwood.load`, the command line and the Rust library."""
@@ -390,25 +420,32 @@ class Estimator(BaseEstimator):
     def _target(self, y: Any, name: str, *, reset: bool = True) -> Column:
         raise NotImplementedError
 
-    def _label_type(self) -> str:
-        """Return the type of the class labels."""
-        return "text"
+    def _label_types(self) -> tuple[str, str | None]:
+        """Return the type of the class labels and their NumPy type."""
+        return "text", None
 
-    def _restore(self, model: Model, schema: dict[str, Any]) -> None:
-        """Set the fitted attributes from a model file."""
-        names = [field["name"] for field in schema["fields"]]
+    def _restore(self, model: Model, about: dict[str, Any]) -> None:
+        """Set the fitted attributes from a model file and its description."""
+        names = [field["name"] for field in about["schema"]["fields"]]
         self.n_features_in_ = len(names)
-        if names != _frame.default_names(len(names)):
+        if about["has_names"]:
             self.feature_names_in_ = np.asarray(names, dtype=object)
         self._model = model
 
     def _distribution(self, X: Any) -> Distribution:
         check_is_fitted(self)
-        return self._model.distribution(self._table(X), self._n_threads())
+        table = self._table(X)
+        # asking joblib takes longer than a prediction of a few rows, which runs on one thread
+        is_small = len(_frame.first_values(table)) < _native.MIN_ROWS_FOR_THREADS and self.n_jobs is None
+        return self._model.distribution(table, 1 if is_small else self._n_threads())
 
     def _table(self, X: Any, *, reset: bool = False) -> Table:
         """Read a table; columns without names get the names of the fit."""
         if not _frame.is_frame(X):
+            X = _frame.plain_array(X)
+            if isinstance(X, np.ndarray) and X.ndim == 2:
+                # before the cells are looked at: an array may be a small one that is broadcast
+                _native.check_matrix("a copy of X", *X.shape)
             table = _frame.from_array(validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan"))
             return table if reset else _frame.renamed(table, self._names())
         frame = _frame.from_frame(X)
@@ -566,8 +603,22 @@ class Regressor(RegressorMixin, Estimator):
     def _target(self, y: Any, name: str, *, reset: bool = True) -> Column:
         if y is None:
             raise ValueError(_no_target(self))
-        values = check_array(y, ensure_2d=False, dtype=np.float64, input_name=name, ensure_min_samples=0)
-        return Column(_target_name(y), column_or_1d(values, warn=True))
+        values = column_or_1d(_numbers.target(y, name), warn=True)
+        if reset:
+            self._warn_of_classes(values)
+        return Column(_target_name(y), values)
+
+    def _warn_of_classes(self, values: NDArray[np.float64]) -> None:
+        """Warn of a target with two whole numbers, which are classes rather than measurements."""
+        if len(values) < MIN_ROWS_OF_CLASSES:
+            return
+        low, high = values.min(), values.max()
+        if low < high and low % 1 == 0 and high % 1 == 0 and bool(np.all((values == low) | (values == high))):
+            classifier = REGISTRY[self._family, "classification"].__name__
+            warn_user(
+                f"y has only the values {low:g} and {high:g}, which {type(self).__name__} fits as numbers; "
+                f"use {classifier} if they are classes"
+            )
 
 
 class Classifier(ClassifierMixin, Estimator):
@@ -631,23 +682,25 @@ class Classifier(ClassifierMixin, Estimator):
     def _target(self, y: Any, name: str, *, reset: bool = True) -> Column:
         if y is None:
             raise ValueError(_no_target(self))
-        labels = check_array(y, ensure_2d=False, dtype=None, input_name=name, ensure_min_samples=0)
-        labels = column_or_1d(labels, warn=True)
+        labels = _labels.from_target(y, name)
         missing = _frame.is_missing(labels)
-        check_classification_targets(labels[~missing])
+        if not missing.any():  # the library names the row of a missing label
+            check_classification_targets(labels)
         classes, inverse = np.unique(labels[~missing], return_inverse=True)
         if reset:
             self.classes_ = classes
         codes = np.full(labels.shape, _frame.MISSING, dtype=np.uint32)
         codes[~missing] = inverse
-        return Column(_target_name(y), codes, [_frame.text(label) for label in classes])
+        names = _labels.names(classes, name) if reset else _labels.names_as_in(self.classes_, classes, name)
+        return Column(_target_name(y), codes, names)
 
-    def _label_type(self) -> str:
-        return _frame.label_type(self.classes_)
+    def _label_types(self) -> tuple[str, str | None]:
+        return _labels.kind_of(self.classes_), _labels.dtype_of(self.classes_)
 
-    def _restore(self, model: Model, schema: dict[str, Any]) -> None:
-        super()._restore(model, schema)
-        self.classes_ = _classes(schema["classes"], schema["labels"])
+    def _restore(self, model: Model, about: dict[str, Any]) -> None:
+        super()._restore(model, about)
+        schema = about["schema"]
+        self.classes_ = _labels.from_file(schema["classes"], schema["labels"], schema.get("label_dtype"))
 
 
 def load(path: str | os.PathLike[str]) -> Estimator:
@@ -665,11 +718,10 @@ def load(path: str | os.PathLike[str]) -> Estimator:
 
     Notes
     -----
-    A file stores class labels as texts, with their type: text, number or boolean. Numbers become an array of `int64` if
-    all are integers, of `float64` otherwise. A pickle keeps the original dtype.
+    A file keeps the class labels and their type, and whether the training table had column names.
 
     In files of the command line, the classes `true` and `false` are booleans, and the classes of a numeric column are
-    numbers.
+    integers if all of them are, else floats.
     """
     model = _native.Model.load(path)
     about = json.loads(model.describe())
@@ -677,7 +729,7 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     known = set(estimator_class._get_param_names())
     params = {name: value for name, value in (about["params"] or {}).items() if name in known}
     estimator = estimator_class(**params)
-    estimator._restore(model, about["schema"])
+    estimator._restore(model, about)
     return estimator
 
 
@@ -722,15 +774,6 @@ def ood(model: Estimator, X_in: Any, X_out: Any) -> dict[str, Any]:
     return report
 
 
-def n_threads(n_jobs: Any) -> int:
-    """Return the number of threads for `n_jobs`; 0: one per core."""
-    if n_jobs is None or n_jobs == -1:
-        return 0
-    if not isinstance(n_jobs, numbers.Integral) or n_jobs < 1:
-        raise ValueError(f"n_jobs = {n_jobs!r}: expected None, -1 or a positive whole number")
-    return int(n_jobs)
-
-
 def _importance_arrays(columns: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
     """Turn one dict per column into one array per figure."""
     found: dict[str, NDArray[Any]] = {"column": np.array([part["column"] for part in columns], dtype=object)}
@@ -740,39 +783,35 @@ def _importance_arrays(columns: list[dict[str, Any]]) -> dict[str, NDArray[Any]]
     return found
 
 
-def _classes(names: list[str], labels: str) -> NDArray[Any]:
-    """Return class labels with the type that the file stores."""
-    if labels == "boolean":
-        return np.array([name == "true" for name in names])
-    if labels == "text":
-        return np.array(names)
-    try:
-        return np.array([np.int64(name) for name in names])
-    except (ValueError, OverflowError):
-        return np.array([np.float64(name) for name in names])
-
-
 def _target_name(y: Any) -> str:
     """Return the name of a named series, or a default."""
     name = getattr(y, "name", None)
-    return name if isinstance(name, str) and name else "target"
+    return name if isinstance(name, str) and name and _frame.is_encodable(name) else "target"
 
 
 def _weights(sample_weight: Any, rows: NDArray[Any]) -> NDArray[np.float64] | None:
     if sample_weight is None:
         return None
-    weights: NDArray[np.float64] = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+    _frame.reject_mask(sample_weight, "sample_weight")
+    with _numbers.naming("sample_weight"):
+        weights: NDArray[np.float64] = _check_sample_weight(sample_weight, rows, dtype=np.float64)
     return weights
 
 
 def _to_json(value: Any) -> Any:
     """Convert a parameter to a JSON value. Other values become text, which the library rejects with a message."""
     if isinstance(value, dict):
-        return {_frame.text(key): _to_json(number) for key, number in value.items()}
+        return {_json_text(_labels.text(key)): _to_json(number) for key, number in value.items()}
     value = value.item() if isinstance(value, np.generic) else value
-    if value is None or isinstance(value, (bool, int, str)):
+    if isinstance(value, str):
+        return _json_text(value)
+    if value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) <= MAX_INTEGER):
         return value
     return value if isinstance(value, float) and np.isfinite(value) else repr(value)
+
+
+def _json_text(value: str) -> str:
+    return value if _frame.is_encodable(value) else ascii(value)
 
 
 def _no_target(estimator: Estimator) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from softwood import _frame, _random
+from softwood import _labels, _numbers, _random
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -120,7 +120,7 @@ class _Distribution:
         """
         if not isinstance(other, type(self)):
             raise TypeError(f"other is a {type(other).__name__}: expected a {type(self).__name__} of the same model")
-        at = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+        at = np.atleast_1d(_numbers.array(levels, "levels"))
         found = self._native.contrast(other._native, at)
         outputs = self._outputs_shape()
         return Contrast(
@@ -205,13 +205,13 @@ class RegressionDistribution(_Distribution):
         -------
         ndarray of shape (n_rows,) for one level, (n_rows, n_levels) for several
         """
-        levels = np.asarray(q, dtype=np.float64)
+        levels = _numbers.array(q, "q")
         values = self._native.quantile(np.atleast_1d(levels))
         return values[:, 0] if levels.ndim == 0 else values
 
     def interval(self, level: float = 0.9) -> Array:
         """Central prediction interval with probability `level`: lower and upper end, (n_rows, 2)."""
-        return self._native.interval(level)
+        return self._native.interval(_numbers.number(level, "level"))
 
     def cdf(self, y: ArrayLike) -> Array:
         """Cumulative distribution function of each row at `y`; one `y` for all rows or one for each."""
@@ -234,7 +234,7 @@ class RegressionDistribution(_Distribution):
         return self._native.sample(n, _random.seed_of(random_state))
 
     def _targets(self, y: ArrayLike) -> Array:
-        return self._one_per_row(np.asarray(y, dtype=np.float64))
+        return self._one_per_row(_numbers.array(y, "y"))
 
 
 class ClassificationDistribution(_Distribution):
@@ -288,11 +288,14 @@ class ClassificationDistribution(_Distribution):
 
     def logpmf(self, y: ArrayLike) -> Array:
         """Log probability of class `y` for each row; one class for all rows or one for each."""
-        column_of = {_frame.text(label): column for column, label in enumerate(self.classes)}
-        labels = self._one_per_row(np.asarray(y))
-        unknown = [label for label in np.unique(labels) if _frame.text(label) not in column_of]
-        if unknown:
-            raise ValueError(f"{unknown[0]!r} is not a class of the model; the classes are {list(column_of)}")
-        columns = np.array([column_of[_frame.text(label)] for label in labels], dtype=np.intp)
+        known = [_labels.text(label) for label in self.classes]
+        column_of = {name: column for column, name in enumerate(known)}
+        # as objects: NumPy's texts drop zero characters at the end
+        labels = self._one_per_row(np.asarray(y, dtype=object))
+        names = _labels.names_as_in(self.classes, labels, "y")
+        unknown = next((at for at, name in enumerate(names) if name not in column_of), None)
+        if unknown is not None:
+            raise ValueError(f"{labels[unknown]!r} is not a class of the model; the classes are {known}")
+        columns = np.array([column_of[name] for name in names], dtype=np.intp)
         with np.errstate(divide="ignore"):
             return np.log(self.probabilities[np.arange(len(self)), columns])

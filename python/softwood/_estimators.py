@@ -103,7 +103,8 @@ class VSTRegressor(Regressor):
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
         command line.
     n_jobs : int or None, default=None
-        Number of threads; None and -1: one per core.
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
     verbose : int, default=0
         What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
@@ -282,7 +283,8 @@ class VSTClassifier(Classifier):
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
         command line.
     n_jobs : int or None, default=None
-        Number of threads; None and -1: one per core.
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
     verbose : int, default=0
         What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
@@ -490,7 +492,8 @@ class VSGBMRegressor(Regressor):
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
         command line.
     n_jobs : int or None, default=None
-        Number of threads; None and -1: one per core.
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
     verbose : int, default=0
         What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
@@ -718,7 +721,8 @@ class VSGBMClassifier(Classifier):
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
         command line.
     n_jobs : int or None, default=None
-        Number of threads; None and -1: one per core.
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
     verbose : int, default=0
         What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
@@ -903,7 +907,8 @@ class SGBRegressor(Regressor):
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
         command line.
     n_jobs : int or None, default=None
-        Number of threads; None and -1: one per core.
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
     verbose : int, default=0
         What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
@@ -1060,7 +1065,8 @@ class SGBClassifier(Classifier):
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
         command line.
     n_jobs : int or None, default=None
-        Number of threads; None and -1: one per core.
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
     verbose : int, default=0
         What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
@@ -1233,7 +1239,8 @@ class SGLBRegressor(Regressor):
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
         command line.
     n_jobs : int or None, default=None
-        Number of threads; None and -1: one per core.
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
     verbose : int, default=0
         What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
@@ -1416,7 +1423,8 @@ class SGLBClassifier(Classifier):
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
         command line.
     n_jobs : int or None, default=None
-        Number of threads; None and -1: one per core.
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
     verbose : int, default=0
         What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
@@ -1556,7 +1564,8 @@ class ForestRegressor(Regressor):
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
         command line.
     n_jobs : int or None, default=None
-        Number of threads; None and -1: one per core.
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
     verbose : int, default=0
         What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
@@ -1654,7 +1663,8 @@ class ForestClassifier(Classifier):
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
         command line.
     n_jobs : int or None, default=None
-        Number of threads; None and -1: one per core.
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
     verbose : int, default=0
         What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
@@ -1754,7 +1764,8 @@ class TreeRegressor(Regressor):
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
         command line.
     n_jobs : int or None, default=None
-        Number of threads; None and -1: one per core.
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
     verbose : int, default=0
         What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 
@@ -1851,7 +1862,8 @@ class TreeClassifier(Classifier):
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
         command line.
     n_jobs : int or None, default=None
-        Number of threads; None and -1: one per core.
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
     verbose : int, default=0
         What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 

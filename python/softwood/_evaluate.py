@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from softwood import _frame, _native, _random
 from softwood._arguments import EvaluationRun
-from softwood._base import Estimator, n_threads
+from softwood._base import Estimator
+from softwood._threads import n_threads
 
 Splits = list[tuple[list[int], list[int], list[int]]]
 
@@ -94,7 +95,7 @@ def evaluate(
     random_state : int, RandomState, Generator or None, default=0
         Seed of the folds and fits. An integer equals `--seed` of the command line.
     n_jobs : int or None, default=None
-        Number of threads; None and -1: one per core. Folds run in parallel.
+        Number of threads, as in the estimators. Folds run in parallel.
 
     Returns
     -------
@@ -121,6 +122,8 @@ def evaluate(
         model._warn_of_former_names(stacklevel=3)
     data = clone(compared[0])._training_set(X, y, sample_weight)
     is_text = isinstance(protocol, str)
+    if is_text and not _frame.is_encodable(protocol):
+        raise ValueError(f"protocol {protocol!r} cannot be encoded in UTF-8: expected a text such as 'cv:5'")
     if is_text and protocol.startswith("splits:"):
         raise ValueError(f"protocol {protocol!r} reads a file: give the row indices of each fold instead")
     run = EvaluationRun(
@@ -181,7 +184,8 @@ def _rows(fold: int, part: Any, n_rows: int) -> list[int]:
     rows = np.asarray(part)
     if rows.dtype.kind == "b" and rows.shape == (n_rows,):
         rows = np.flatnonzero(rows)
-    is_valid = rows.ndim == 1 and (rows.size == 0 or (rows.dtype.kind in "iu" and rows.min() >= 0))
+    are_rows = rows.dtype.kind in "iu" and rows.min(initial=0) >= 0 and rows.max(initial=0) <= np.iinfo(np.int64).max
+    is_valid = rows.ndim == 1 and (rows.size == 0 or are_rows)
     if not is_valid:
         raise ValueError(f"fold {fold}: expected whole numbers from 0 to {n_rows - 1} as row indices, or a mask")
     indices: list[int] = rows.astype(np.int64).tolist()

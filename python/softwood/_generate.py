@@ -75,7 +75,8 @@ random_state : int, RandomState instance or None, default=None
     any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
     command line.
 n_jobs : int or None, default=None
-    Number of threads; None and -1: one per core.
+    Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+    limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
 verbose : int, default=0
     What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
 """

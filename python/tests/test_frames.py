@@ -1,11 +1,14 @@
 """Tables of pandas, polars, pyarrow and NumPy: equal cells give equal models and equal predictions."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
+import softwood
 from softwood import _frame
 
 
@@ -185,23 +188,6 @@ def test_a_table_without_columns_is_rejected(regressor):
         regressor().fit(pd.DataFrame(index=range(3)), [1.0, 2.0, 3.0])
 
 
-def test_timestamps_are_seconds_and_dates_are_days():
-    moments = pd.Series(pd.to_datetime(["1970-01-01 00:00:01.5", None, "1970-01-03"], format="ISO8601"))
-    durations = moments - pd.Timestamp("1970-01-01")
-    frame = pd.DataFrame({"moment": moments, "zoned": moments.dt.tz_localize("UTC"), "duration": durations})
-    polars = pl.from_pandas(frame)
-    for table in (frame, frame.convert_dtypes(dtype_backend="pyarrow"), polars, pa.Table.from_pandas(frame)):
-        for name, cells, levels in columns_of(table):
-            np.testing.assert_array_equal(cells, [1.5, np.nan, 172800.0], err_msg=f"{type(table)} {name}")
-            assert levels is None
-    days = polars.select(pl.col("moment").dt.date().alias("day"))
-    for table in (days, days.to_arrow()):
-        np.testing.assert_array_equal(columns_of(table)[0][1], [0.0, np.nan, 2.0])
-    times = pl.DataFrame({"time": polars["moment"].dt.time()})
-    for table in (times, times.to_arrow()):
-        np.testing.assert_array_equal(columns_of(table)[0][1], [1.5, np.nan, 0.0])
-
-
 def test_nested_cells_are_neither_numbers_nor_categories(regressor):
     lists = pl.DataFrame({"many": [[1, 2], [3]]})
     for table in (lists, lists.to_arrow()):
@@ -265,3 +251,91 @@ def test_the_memory_layout_of_an_array_does_not_matter(regressor):
         np.testing.assert_array_equal(again.predict(X), expected)
     alone = regressor().fit(X[:300, :1], y[:300])
     np.testing.assert_array_equal(alone.predict(X[:, :1]), alone.predict(np.ascontiguousarray(X[:, :1])))
+
+
+def test_masked_cells_are_missing(mixed, regressor):
+    cells, y = mixed
+    numbers = np.array([cells["count"], [1 if cell is None else cell for cell in cells["size"]]], dtype=float).T
+    mask = np.zeros(numbers.shape, dtype=bool)
+    mask[::5, 0] = mask[::3, 1] = True
+    with_nan = np.where(mask, np.nan, numbers)
+    model = regressor().fit(with_nan, y)
+    masked = np.ma.masked_array(numbers, mask=mask)
+    np.testing.assert_array_equal(model.predict(masked), model.predict(with_nan))
+    again = regressor().fit(masked, y)
+    np.testing.assert_array_equal(again.predict(with_nan), model.predict(with_nan))
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (np.array([[1], [2]]), [np.nan, 2.0]),
+        (np.array([["1970-01-01"], ["1970-01-02"]], dtype="M8[D]"), [np.nan, 86400.0]),
+        (np.array([["a"], ["b"]]), [_frame.MISSING, 0]),
+        (np.array([["a"], ["b"]], dtype=object), [_frame.MISSING, 0]),
+    ],
+)
+def test_masks_of_every_type_are_missing_cells(values, expected):
+    masked = np.ma.masked_array(values, mask=[[True], [False]])
+    table = _frame.from_array(_frame.plain_array(masked))
+    found = table.values[:, 0] if not isinstance(table, list) else table[0].values
+    np.testing.assert_array_equal(found, expected)
+    unmasked = _frame.plain_array(np.ma.masked_array(values))
+    np.testing.assert_array_equal(unmasked, values)
+
+
+BIG = 2**53 + 1
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.array([[1, BIG], [2, 3]]),
+        np.array([[1, BIG], [2, 3]], dtype=np.uint64),
+        np.array([[1, -BIG], [None, 3]], dtype=object),
+        np.ma.masked_array([[1, BIG], [2, 3]], mask=[[True, False], [False, False]]),
+        pd.DataFrame({"x0": [1, 2], "x1": [BIG, 3]}),
+        pd.DataFrame({"x0": [1, 2], "x1": pd.Series([BIG, None], dtype="Int64")}),
+        pl.DataFrame({"x0": [1, 2], "x1": [-BIG, None]}),
+        pa.table({"x0": [1, 2], "x1": [BIG, None]}),
+    ],
+    ids=lambda table: type(table).__name__,
+)
+def test_integers_that_floats_round_are_named(table):
+    with pytest.warns(UserWarning, match=r"column `x1` has integers of 2\*\*53 and more") as found:
+        softwood.TreeRegressor()._table(table, reset=True)
+    assert len(found) == 1
+
+
+def test_other_numbers_are_read_without_a_warning():
+    tables = [np.array([[2**53 - 1]]), np.array([[1e300]]), pd.DataFrame({"a": [2.0**60]}), pl.DataFrame({"a": [1e17]})]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for table in tables:
+            softwood.TreeRegressor()._table(table, reset=True)
+
+
+def series(*cells):
+    return pd.DataFrame({"odd": pd.Series(list(cells), dtype=object)})
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        (series({}, {}), "column `odd`, row 1: a cell of type dict"),
+        (series("a", [1]), "column `odd`, row 2: a cell of type list"),
+        (series(1.0, None, 1j), "column `odd`, row 3: a cell of type complex"),
+        (series("a", "\ud800"), "column `odd` has the text '\\\\ud800'"),
+        (series(1, 10**400), "column `odd` has an integer beyond the range"),
+        (
+            pd.DataFrame({"odd": pd.period_range("2020", periods=2, freq="M")}),
+            "column `odd`, row 1: a cell of type Period",
+        ),
+        (pd.DataFrame([[1]], columns=pd.Index(["\ud800"], dtype=object)), "the name of column '\\\\ud800'"),
+        (np.array([[1], [{}]], dtype=object), "column `x0`, row 2: a cell of type dict"),
+        (np.array([["\ud800"]]), "column `x0` has the text"),
+    ],
+)
+def test_cells_that_cannot_be_read_are_named(table, problem):
+    with pytest.raises((ValueError, TypeError), match=problem):
+        softwood.TreeRegressor()._table(table, reset=True)

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
 import softwood
-from softwood import SGLBRegressor, VSTClassifier, VSTRegressor, _base, _generate, _native
+from softwood import SGLBRegressor, TreeRegressor, VSTClassifier, VSTRegressor, _base, _generate, _native
 
 BOOSTED = {"n_estimators": 100_000, "max_depth": 6, "learning_rate": 0.01}
 LONG = {
@@ -148,13 +149,30 @@ print("done", flush=True)
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent another way there")
 def test_interrupt_stops_a_prediction():
     """The prediction takes hours: an interrupt that is noticed only afterwards runs into the time limit."""
-    wide = {"max_depth": 4, "n_epochs": 5, "leaf_mixing": "mixture", "scaling": "standard", "rotation": "none"}
     interrupted(f"""
 import numpy as np, softwood
 X = np.random.default_rng(0).normal(size=(500_000, 4))
-model = softwood.VSTRegressor(**{wide!r}, n_members=500, n_jobs=1).fit(X[:100], X[:100, 0])
+model = softwood.VSTRegressor(**{WIDE!r}, n_members=500, n_jobs=1).fit(X[:100], X[:100, 0])
 print("working", flush=True)
 model.predict_dist(X).crps(0.0)
+print("done", flush=True)
+""")
+
+
+WIDE = {"max_depth": 4, "n_epochs": 5, "leaf_mixing": "mixture", "scaling": "standard", "rotation": "none"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent another way there")
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_interrupt_stops_a_question_about_a_few_rows(n_jobs):
+    """The question takes an hour."""
+    interrupted(f"""
+import numpy as np, softwood
+X = np.random.default_rng(0).normal(size=(300, 4))
+model = softwood.VSTRegressor(**{WIDE!r}, n_members=500, n_jobs={n_jobs}).fit(X[:100], X[:100, 0])
+levels = np.linspace(0.001, 0.999, 100_000)
+print("working", flush=True)
+model.predict_dist(X).quantile(levels)
 print("done", flush=True)
 """)
 
@@ -170,6 +188,73 @@ def interrupted(script):
         child.kill()
     assert "KeyboardInterrupt" in err
     assert "done" not in out
+
+
+def test_a_target_of_two_whole_numbers_is_taken_for_classes_with_a_warning(family, regressor, regression):
+    X, y = regression
+    for target in ((y > 0).astype(int), np.where(y > 0, 2.0, -1.0), y > 0):
+        with pytest.warns(UserWarning, match=rf"y has only the values .* use {family.upper()[0]}\w*Classifier if"):
+            regressor().fit(X, target)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="y has only")
+        for target in (np.where(y > 0, 0.5, 1.0), np.digitize(y, [-1, 1])):
+            regressor().fit(X, target)
+
+
+HUGE = 10**400
+
+
+def test_huge_integers_raise_errors_that_name_the_argument(regression):
+    X, y = regression
+    model = TreeRegressor(random_state=0).fit(X, y)
+    dist = model.predict_dist(X)
+    huge = [HUGE] * len(y)
+    for name, act in {
+        "n_members": lambda: TreeRegressor(n_members=HUGE).fit(X, y),
+        "learning_rate": lambda: VSTRegressor(learning_rate=-HUGE).fit(X, y),
+        "random_state": lambda: TreeRegressor(random_state=HUGE).fit(X, y),
+        "time_limit": lambda: TreeRegressor().fit(X, y, time_limit=HUGE),
+        "sample_weight": lambda: TreeRegressor().fit(X, y, sample_weight=huge),
+        "y": lambda: TreeRegressor().fit(X, huge),
+        "y has": lambda: dist.cdf(HUGE),
+        "q": lambda: dist.quantile([0.5, HUGE]),
+        "level": lambda: dist.interval(HUGE),
+        "n = ": lambda: dist.sample(HUGE),
+        "n = -": lambda: dist.sample_functions(-HUGE),
+        "n_repeats": lambda: model.importances(X, n_repeats=HUGE),
+        "fold 0": lambda: softwood.evaluate(model, X, y, [([0, 1], [HUGE])]),
+        "fold 0: expected": lambda: softwood.evaluate(model, X, y, [([0, 1], [2**63])]),
+        "9223372036854775808 folds": lambda: softwood.evaluate(model, X, y, f"cv:{2**63}"),
+    }.items():
+        with pytest.raises(ValueError, match=name):
+            act()
+
+
+def test_arguments_that_are_not_numbers_are_named(regression):
+    X, y = regression
+    dist = TreeRegressor(random_state=0).fit(X, y).predict_dist(X)
+    for target in ([{}] * len(y), ["a"] * len(y), np.array([None] + [1.0] * (len(y) - 1))):
+        with pytest.raises(ValueError, match="y"):
+            TreeRegressor().fit(X, target)
+    with pytest.raises(ValueError, match="sample_weight has a cell that is not a number"):
+        TreeRegressor().fit(X, y, sample_weight=["a"] * len(y))
+    with pytest.raises(ValueError, match="sample_weight, row 1: the cell is masked"):
+        TreeRegressor().fit(X, y, sample_weight=np.ma.masked_array(np.ones(len(y)), mask=True))
+    with pytest.raises(TypeError, match="n is a float: expected a whole number"):
+        dist.sample(1.5)
+    with pytest.raises(ValueError, match="`prior`"):
+        VSTRegressor(prior="\ud800").fit(X, y)
+
+
+def test_a_parameter_with_a_similar_name_is_suggested(regression):
+    for act in (
+        lambda: TreeRegressor().set_params(max_dept=3),
+        lambda: TreeRegressor().fit(*regression).resume(*regression, max_dept=3),
+    ):
+        with pytest.raises(ValueError, match=r"Invalid parameter 'max_dept' .* Did you mean 'max_depth'\?"):
+            act()
+    with pytest.raises(ValueError, match=r"Invalid parameter 'zzz' for estimator TreeRegressor\. Valid parameters are"):
+        TreeRegressor().set_params(zzz=3)
 
 
 def test_the_package_has_a_version():

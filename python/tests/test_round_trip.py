@@ -55,6 +55,29 @@ def test_files_keep_models_without_feature_names(regression, regressor, tmp_path
     assert_same(again, model, X)
 
 
+def test_files_keep_names_that_look_like_those_of_columns_without_names(regression, regressor, tmp_path):
+    X, y = regression
+    frame = pd.DataFrame(X, columns=["x0", "x1", "x2"])
+    model = regressor().fit(frame, y)
+    model.save(tmp_path / "model.softwood")
+    again = softwood.load(tmp_path / "model.softwood")
+    assert again.feature_names_in_.tolist() == ["x0", "x1", "x2"]
+    turned = frame[["x2", "x0", "x1"]]
+    np.testing.assert_array_equal(again.predict(turned), model.predict(frame))
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        np.testing.assert_array_equal(again.predict(X), model.predict(frame))
+
+
+def test_files_of_the_command_line_have_the_names_of_the_table(regression, tmp_path):
+    X, y = regression
+    frame = pd.DataFrame(X, columns=["x0", "x1", "x2"])
+    frame.assign(y=y).to_csv(tmp_path / "train.csv", index=False)
+    run("fit", tmp_path / "train.csv", "--target", "y", "--model", "tree", "-o", tmp_path / "model.softwood")
+    model = softwood.load(tmp_path / "model.softwood")
+    assert model.feature_names_in_.tolist() == ["x0", "x1", "x2"]
+    np.testing.assert_array_equal(model.predict(frame[["x2", "x0", "x1"]]), model.predict(frame))
+
+
 @pytest.mark.parametrize(
     "labels",
     [[0, 3], [-1, 1], [False, True], ["no", "yes"], ["1", "2"], ["0.5", "1.5"], ["false", "true"]],

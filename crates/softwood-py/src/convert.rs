@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
-use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 use softwood::data::Values;
 use softwood::{Column, Table};
 
 use crate::errors::to_python;
+use crate::memory::{check_matrix, copied, reserve};
 
 /// A column from Python: the tuple `softwood._arguments.Column` of name, values and levels. Values
 /// are numbers with NaN for missing cells if there are no levels, codes into the levels otherwise.
@@ -21,22 +23,26 @@ impl<'py> FromPyObject<'_, 'py> for RawColumn {
         let (name, values, levels) =
             object.extract::<(String, Bound<'py, PyAny>, Option<Vec<String>>)>()?;
         let values = match levels {
-            None => Values::Numeric(
-                values
-                    .extract::<PyReadonlyArray1<'_, f64>>()?
-                    .as_array()
-                    .to_vec(),
-            ),
-            Some(levels) => Values::Categorical {
-                codes: values
-                    .extract::<PyReadonlyArray1<'_, u32>>()?
-                    .as_array()
-                    .to_vec(),
-                levels: Arc::new(levels),
-            },
+            None => {
+                let numbers = values.extract::<PyReadonlyArray1<'_, f64>>()?;
+                Values::Numeric(numbers_of(&format!("column `{name}`"), &numbers)?)
+            }
+            Some(levels) => {
+                let codes = values.extract::<PyReadonlyArray1<'_, u32>>()?;
+                let codes = codes.as_array();
+                Values::Categorical {
+                    codes: copied(&format!("column `{name}`"), codes.iter().copied())?,
+                    levels: Arc::new(levels),
+                }
+            }
         };
         Ok(Self(Column { name, values }))
     }
+}
+
+/// A copy of an array of numbers; `what` names it in errors.
+pub(crate) fn numbers_of(what: &str, array: &PyReadonlyArray1<'_, f64>) -> PyResult<Vec<f64>> {
+    copied(what, array.as_array().iter().copied())
 }
 
 impl RawColumn {
@@ -75,21 +81,39 @@ impl<'py> FromPyObject<'_, 'py> for DrawCount {
                 );
                 Err(PyValueError::new_err(problem))
             }
-            Err(error) => Err(error),
+            Err(_) => {
+                let found = object.get_type().name()?;
+                let problem = format!("n is a {}: expected a whole number", found.to_cow()?);
+                Err(PyTypeError::new_err(problem))
+            }
         }
     }
 }
 
 /// A table from Python: a list of columns, or the names and the two-dimensional array of
 /// `softwood._arguments.ArrayTable`.
-#[derive(FromPyObject)]
 pub(crate) enum RawTable<'py> {
     Array {
         names: Vec<String>,
         values: PyReadonlyArray2<'py, f64>,
     },
-    #[pyo3(transparent)]
     Columns(Vec<RawColumn>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for RawTable<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        // not derived: the error of a column, such as too little memory, is raised as it is
+        if object.is_instance_of::<PyList>() {
+            return object.extract().map(Self::Columns);
+        }
+        let (names, values) = (object.getattr("names")?, object.getattr("values")?);
+        Ok(Self::Array {
+            names: names.extract()?,
+            values: values.extract()?,
+        })
+    }
 }
 
 impl RawTable<'_> {
@@ -97,7 +121,7 @@ impl RawTable<'_> {
         let columns = match self {
             Self::Columns(columns) => columns.into_iter().map(RawColumn::into_column).collect(),
             Self::Array { names, values } => {
-                let columns = names.into_iter().zip(to_columns(&values));
+                let columns = names.into_iter().zip(to_columns(&values)?);
                 columns
                     .map(|(name, values)| Column::numeric(name, values))
                     .collect()
@@ -110,27 +134,28 @@ impl RawTable<'_> {
 /// Cells of an array that are transposed at a time; they fit into the cache.
 const CELLS_PER_BLOCK: usize = 4096;
 
-fn to_columns(array: &PyReadonlyArray2<'_, f64>) -> Vec<Vec<f64>> {
+fn to_columns(array: &PyReadonlyArray2<'_, f64>) -> PyResult<Vec<Vec<f64>>> {
     let array = array.as_array();
     let (n_rows, n_columns) = array.dim();
+    check_matrix("a copy of X", n_rows, n_columns)?;
     let Some(cells) = array.as_slice().filter(|_| n_columns > 1) else {
-        return array.columns().into_iter().map(|c| c.to_vec()).collect();
+        let columns = array.columns().into_iter();
+        return columns
+            .map(|column| copied("a column of X", column.iter().copied()))
+            .collect();
     };
-    let mut columns: Vec<Vec<f64>> = (0..n_columns).map(|_| vec![0.0; n_rows]).collect();
+    let mut columns = Vec::with_capacity(n_columns);
+    for _ in 0..n_columns {
+        columns.push(reserve("a column of X", n_rows)?);
+    }
     // block by block of rows: column by column, every column would read the whole array from memory
     let rows_per_block = (CELLS_PER_BLOCK / n_columns).max(8);
-    let blocks = cells.chunks(rows_per_block * n_columns);
-    for (block, first) in blocks.zip((0..).step_by(rows_per_block)) {
+    for block in cells.chunks(rows_per_block * n_columns) {
         for (at, column) in columns.iter_mut().enumerate() {
-            for (cell, row) in column[first..]
-                .iter_mut()
-                .zip(block.chunks_exact(n_columns))
-            {
-                *cell = row[at];
-            }
+            column.extend(block.chunks_exact(n_columns).map(|row| row[at]));
         }
     }
-    columns
+    Ok(columns)
 }
 
 /// A one-dimensional array.

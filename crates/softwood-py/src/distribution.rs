@@ -8,13 +8,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use softwood::{Distribution, Key, Model, Pool, Result, Table, from_bytes};
 
-use crate::convert::{DrawCount, RawTable, matrix, to_raw, vector};
+use crate::convert::{DrawCount, RawTable, matrix, numbers_of, to_raw, vector};
 use crate::errors::to_python;
-use crate::interrupt::{interruptible, outside_gil};
+use crate::interrupt::{interruptible, interruptible_inline, outside_gil};
+use crate::memory::check_matrix;
 
 /// Number of rows below which starting threads takes longer than the computation. Results do not
 /// depend on the number of threads.
-const MIN_ROWS_FOR_THREADS: usize = 512;
+pub(crate) const MIN_ROWS_FOR_THREADS: usize = 512;
 
 /// The predictive distribution of a model on some rows.
 #[pyclass(frozen, name = "Distribution", module = "softwood._native")]
@@ -54,17 +55,20 @@ impl PyDistribution {
         }
     }
 
-    /// Computes something from the distribution. The threads end with the computation, so that a
-    /// process may fork between two computations.
+    /// Computes something from the distribution: `width` numbers for each row. The threads end with
+    /// the computation, so that a process may fork between two computations.
     fn compute<T: Send>(
         &self,
         py: Python<'_>,
+        width: usize,
         compute: impl FnOnce(&Distribution<'_>) -> Result<T> + Send,
     ) -> PyResult<T> {
+        check_matrix("the result", self.table.n_rows(), width)?;
         if self.table.n_rows() < MIN_ROWS_FOR_THREADS {
-            return outside_gil(py, || {
+            return interruptible_inline(py, |observer| {
                 let pool = Pool::new(1)?;
-                compute(&Distribution::borrowing(&*self.model, &self.table, &pool)?)
+                let distribution = Distribution::borrowing(&*self.model, &self.table, &pool)?;
+                compute(&distribution.observed_by(observer))
             });
         }
         interruptible(py, |observer| {
@@ -115,7 +119,7 @@ impl PyDistribution {
     /// Mean, standard deviation, and total, data (aleatoric) and knowledge (epistemic) variance of
     /// each row (regression).
     fn moments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let moments = self.compute(py, |dist| dist.moments())?;
+        let moments = self.compute(py, 5, |dist| dist.moments())?;
         let found = PyDict::new(py);
         found.set_item("mean", vector(py, moments.mean))?;
         found.set_item("std", vector(py, moments.std))?;
@@ -128,7 +132,7 @@ impl PyDistribution {
     /// Total, data (aleatoric) and knowledge (epistemic) uncertainty of each row: variances, or
     /// entropies in nats.
     fn uncertainty<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let uncertainty = self.compute(py, |dist| dist.uncertainty())?;
+        let uncertainty = self.compute(py, 3, |dist| dist.uncertainty())?;
         let found = PyDict::new(py);
         found.set_item("total", vector(py, uncertainty.total))?;
         found.set_item("data", vector(py, uncertainty.data))?;
@@ -138,44 +142,44 @@ impl PyDistribution {
 
     /// Mean of each row (regression).
     fn mean<'py>(&self, py: Python<'py>) -> PyVector<'py> {
-        Ok(vector(py, self.compute(py, |dist| dist.mean())?))
+        Ok(vector(py, self.compute(py, 1, |dist| dist.mean())?))
     }
 
     /// Quantiles of each row (rows x levels).
     fn quantile<'py>(&self, py: Python<'py>, levels: PyReadonlyArray1<'_, f64>) -> PyMatrix<'py> {
-        let levels = levels.as_array().to_vec();
-        let values = self.compute(py, |dist| dist.quantile(&levels))?;
+        let levels = numbers_of("a copy of q", &levels)?;
+        let values = self.compute(py, levels.len(), |dist| dist.quantile(&levels))?;
         matrix(py, values, [self.table.n_rows(), levels.len()])
     }
 
     /// Central interval of each row (rows x 2).
     fn interval<'py>(&self, py: Python<'py>, level: f64) -> PyMatrix<'py> {
-        let values = self.compute(py, |dist| dist.interval(level))?;
+        let values = self.compute(py, 2, |dist| dist.interval(level))?;
         matrix(py, values, [self.table.n_rows(), 2])
     }
 
     /// Cumulative distribution function of each row at `y`.
     fn cdf<'py>(&self, py: Python<'py>, y: PyReadonlyArray1<'_, f64>) -> PyVector<'py> {
-        let y = y.as_array().to_vec();
-        Ok(vector(py, self.compute(py, |dist| dist.cdf(&y))?))
+        let y = numbers_of("a copy of y", &y)?;
+        Ok(vector(py, self.compute(py, 1, |dist| dist.cdf(&y))?))
     }
 
     /// Log density of each row at `y`.
     fn logpdf<'py>(&self, py: Python<'py>, y: PyReadonlyArray1<'_, f64>) -> PyVector<'py> {
-        let y = y.as_array().to_vec();
-        Ok(vector(py, self.compute(py, |dist| dist.logpdf(&y))?))
+        let y = numbers_of("a copy of y", &y)?;
+        Ok(vector(py, self.compute(py, 1, |dist| dist.logpdf(&y))?))
     }
 
     /// Continuous ranked probability score (CRPS) of each row at `y`.
     fn crps<'py>(&self, py: Python<'py>, y: PyReadonlyArray1<'_, f64>) -> PyVector<'py> {
-        let y = y.as_array().to_vec();
-        Ok(vector(py, self.compute(py, |dist| dist.crps(&y))?))
+        let y = numbers_of("a copy of y", &y)?;
+        Ok(vector(py, self.compute(py, 1, |dist| dist.crps(&y))?))
     }
 
     /// Independent draws of each row (rows x n): numbers, or class indices.
     fn sample<'py>(&self, py: Python<'py>, n: DrawCount, seed: u64) -> PyMatrix<'py> {
         let DrawCount(n) = n;
-        let values = self.compute(py, |dist| dist.sample(n, Key::from_seed(seed)))?;
+        let values = self.compute(py, n, |dist| dist.sample(n, Key::from_seed(seed)))?;
         matrix(py, values, [self.table.n_rows(), n])
     }
 
@@ -183,15 +187,17 @@ impl PyDistribution {
     /// probabilities (rows x (n x classes)).
     fn sample_functions<'py>(&self, py: Python<'py>, n: DrawCount, seed: u64) -> PyMatrix<'py> {
         let DrawCount(n) = n;
-        let values = self.compute(py, |dist| dist.sample_functions(n, Key::from_seed(seed)))?;
-        matrix(py, values, [self.table.n_rows(), n * self.n_outputs()])
+        let width = n.saturating_mul(self.n_outputs());
+        let key = Key::from_seed(seed);
+        let values = self.compute(py, width, |dist| dist.sample_functions(n, key))?;
+        matrix(py, values, [self.table.n_rows(), width])
     }
 
     /// Conditional means of all members (rows x members), or their class probabilities (rows x
     /// (members x classes)).
     fn members<'py>(&self, py: Python<'py>) -> PyMatrix<'py> {
-        let values = self.compute(py, |dist| dist.members())?;
         let width = self.model.n_members() * self.n_outputs();
+        let values = self.compute(py, width, |dist| dist.members())?;
         matrix(py, values, [self.table.n_rows(), width])
     }
 
@@ -204,8 +210,9 @@ impl PyDistribution {
         other: &Self,
         levels: PyReadonlyArray1<'_, f64>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let levels = levels.as_array().to_vec();
-        let contrast = self.compute(py, |dist| {
+        let levels = numbers_of("a copy of levels", &levels)?;
+        let width = self.n_outputs().saturating_mul(levels.len() + 2);
+        let contrast = self.compute(py, width, |dist| {
             let pool = Pool::new(1)?;
             let other = Distribution::borrowing(self.model_of(other), &other.table, &pool)?;
             dist.contrast(&other, &levels)
@@ -224,7 +231,7 @@ impl PyDistribution {
     /// Class probabilities (rows x classes), index of the most probable class, and entropies of each
     /// row, in one pass over the model.
     fn class_summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let summary = self.compute(py, |dist| dist.class_summary())?;
+        let summary = self.compute(py, self.n_outputs() + 3, |dist| dist.class_summary())?;
         let found = PyDict::new(py);
         let shape = [self.table.n_rows(), self.n_outputs()];
         found.set_item("probabilities", matrix(py, summary.probabilities, shape)?)?;
@@ -237,13 +244,13 @@ impl PyDistribution {
 
     /// Class probabilities of each row (rows x classes).
     fn probabilities<'py>(&self, py: Python<'py>) -> PyMatrix<'py> {
-        let values = self.compute(py, |dist| dist.probabilities())?;
+        let values = self.compute(py, self.n_outputs(), |dist| dist.probabilities())?;
         let n_classes = self.model.head().n_components();
         matrix(py, values, [self.table.n_rows(), n_classes])
     }
 
     /// Index of the most probable class of each row.
     fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        Ok(vector(py, self.compute(py, |dist| dist.labels())?))
+        Ok(vector(py, self.compute(py, 1, |dist| dist.labels())?))
     }
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use pyo3::PyErr;
 use pyo3::exceptions::{
-    PyFileNotFoundError, PyIsADirectoryError, PyOSError, PyRuntimeError, PyValueError,
+    PyFileNotFoundError, PyIsADirectoryError, PyMemoryError, PyOSError, PyRuntimeError,
+    PyValueError,
 };
 use softwood::Error;
 
@@ -14,6 +15,7 @@ pub(crate) fn to_python(error: Error) -> PyErr {
     let text = error.to_string();
     match error {
         Error::Cancelled => PyRuntimeError::new_err(text),
+        Error::Memory { .. } => PyMemoryError::new_err(text),
         Error::File { path, .. } => file_error(&path, text),
         error if error.is_user_error() => PyValueError::new_err(text),
         _ => PyRuntimeError::new_err(text),

@@ -11,7 +11,7 @@ use softwood::observer::{Observer, Observers, TimeLimit};
 use softwood::{Column, Dataset, Family, Key, Pool, Result, Run, Table};
 
 use crate::callback::Callback;
-use crate::convert::{RawColumn, RawTable};
+use crate::convert::{RawColumn, RawTable, numbers_of};
 use crate::errors::to_python;
 use crate::interrupt::interruptible;
 use crate::model::PyModel;
@@ -42,6 +42,10 @@ pub(crate) struct LabelledTable<'py> {
     weights: Option<PyReadonlyArray1<'py, f64>>,
     /// Type of the class labels: `text`, `number` or `boolean`.
     labels: String,
+    /// NumPy type of the class labels.
+    label_dtype: Option<String>,
+    /// Whether the features have column names.
+    is_named: bool,
 }
 
 impl LabelledTable<'_> {
@@ -51,12 +55,16 @@ impl LabelledTable<'_> {
     }
 
     fn into_rows(self) -> PyResult<LabelledRows> {
+        let weights = self.weights.as_ref();
+        let weights = weights.map(|weights| numbers_of("sample_weight", weights));
         let unknown = |error: serde_json::Error| PyValueError::new_err(error.to_string());
         Ok(LabelledRows {
             labels: serde_json::from_value(self.labels.into()).map_err(unknown)?,
             features: self.features.into_table()?,
             target: self.target.into_column(),
-            weights: self.weights.map(|weights| weights.as_array().to_vec()),
+            weights: weights.transpose()?,
+            label_dtype: self.label_dtype,
+            is_named: self.is_named,
         })
     }
 }
@@ -67,6 +75,8 @@ struct LabelledRows {
     target: Column,
     weights: Option<Vec<f64>>,
     labels: Labels,
+    label_dtype: Option<String>,
+    is_named: bool,
 }
 
 impl LabelledRows {
@@ -78,7 +88,14 @@ impl LabelledRows {
                 classes: levels.to_vec(),
             },
         };
-        let schema = Schema::of(&self.features, &self.target.name, task).with_labels(self.labels);
+        let schema = Schema::of(&self.features, &self.target.name, task)
+            .with_labels(self.labels)
+            .with_label_dtype(self.label_dtype);
+        let schema = if self.is_named {
+            schema
+        } else {
+            schema.without_names()
+        };
         let target = schema.target_of(&Table::new(vec![self.target])?)?;
         Dataset::new(schema, self.features, target, self.weights)
     }

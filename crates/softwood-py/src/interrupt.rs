@@ -2,8 +2,9 @@
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use softwood::Result;
@@ -20,6 +21,60 @@ pub(crate) fn outside_gil<T: Send>(
     work: impl FnOnce() -> Result<T> + Send,
 ) -> PyResult<T> {
     py.detach(work).map_err(to_python)
+}
+
+/// Runs `work` on the calling thread without the interpreter lock and asks it to stop when a signal
+/// handler raises: for work that is mostly shorter than the start of a thread. The observer must
+/// only be called on the calling thread, because Python handles signals on its main thread only.
+pub(crate) fn interruptible_inline<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&dyn Observer) -> Result<T> + Send,
+) -> PyResult<T> {
+    let signals = SignalCheck::new();
+    let result = py.detach(|| work(&signals));
+    match signals.into_exception() {
+        Some(exception) => Err(exception),
+        None => result.map_err(to_python),
+    }
+}
+
+/// An observer that checks for pending signals at intervals and stops the work when a handler
+/// raises.
+struct SignalCheck(Mutex<SignalState>);
+
+struct SignalState {
+    last_check: Instant,
+    /// The exception of a signal handler.
+    raised: Option<PyErr>,
+}
+
+impl SignalCheck {
+    fn new() -> Self {
+        Self(Mutex::new(SignalState {
+            last_check: Instant::now(),
+            raised: None,
+        }))
+    }
+
+    fn into_exception(self) -> Option<PyErr> {
+        let state = self.0.into_inner();
+        state.unwrap_or_else(PoisonError::into_inner).raised
+    }
+}
+
+impl Observer for SignalCheck {
+    fn on_event(&self, _: &Event<'_>) -> ControlFlow<Stop> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.raised.is_none() && state.last_check.elapsed() >= SIGNAL_INTERVAL {
+            state.raised = Python::attach(|py| py.check_signals()).err();
+            state.last_check = Instant::now();
+        }
+        if state.raised.is_some() {
+            ControlFlow::Break(Stop::Discard)
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
 }
 
 /// Runs `work` without the interpreter lock and asks it to stop when a signal handler raises.

@@ -17,6 +17,7 @@ mod errors;
 mod evaluate;
 mod fit;
 mod interrupt;
+mod memory;
 mod model;
 
 /// Fitted models and predictive distributions for the Python package.
@@ -25,11 +26,15 @@ mod _native {
     #[pymodule_export]
     use crate::callback::PyEvent;
     #[pymodule_export]
+    const MIN_ROWS_FOR_THREADS: usize = crate::distribution::MIN_ROWS_FOR_THREADS;
+    #[pymodule_export]
     use crate::distribution::PyDistribution;
     #[pymodule_export]
     use crate::evaluate::evaluate;
     #[pymodule_export]
     use crate::fit::{families, fit, former_names};
+    #[pymodule_export]
+    use crate::memory::check_matrix;
     #[pymodule_export]
     use crate::model::PyModel;
 }

@@ -84,13 +84,15 @@ impl PyModel {
         Ok((from_bytes, (self.to_bytes(py),)))
     }
 
-    /// Family, parameters, schema, training report and number of members, as JSON.
+    /// Family, parameters, schema, whether the features have names, training report and number of
+    /// members, as JSON.
     fn describe(&self) -> String {
         let params = serde_json::from_str::<Value>(&self.model.params_json());
         json!({
             "family": self.model.family(),
             "params": params.unwrap_or_default(),
             "schema": self.model.schema(),
+            "has_names": self.model.schema().has_names(),
             "training": self.model.training(),
             "n_members": self.model.n_members(),
         })

@@ -172,7 +172,7 @@ pub(crate) fn no_warm_start(family: &str) -> Error {
 /// # Errors
 /// When the schemas differ.
 pub(crate) fn check_same_schema(fitted: &Schema, data: &Dataset) -> Result<()> {
-    if fitted == data.schema() {
+    if fitted.describes_same_data(data.schema()) {
         return Ok(());
     }
     Err(Error::Table(

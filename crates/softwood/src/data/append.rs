@@ -31,7 +31,16 @@ impl Dataset {
             (&mut self.target, &self.schema),
             (&rows.target, &rows.schema),
         );
-        self.schema = Schema::of(&self.features, &self.schema.target, task).with_labels(labels);
+        let (dtype, other_dtype) = (self.schema.label_dtype.take(), &rows.schema.label_dtype);
+        let has_names = self.schema.has_names();
+        let schema = Schema::of(&self.features, &self.schema.target, task)
+            .with_labels(labels)
+            .with_label_dtype(dtype.filter(|dtype| Some(dtype) == other_dtype.as_ref()));
+        self.schema = if has_names {
+            schema
+        } else {
+            schema.without_names()
+        };
         Ok(())
     }
 

@@ -73,10 +73,18 @@ pub struct Schema {
     /// Type of the class labels; meaningless for regression.
     #[serde(default)]
     pub labels: Labels,
+    /// NumPy type of the class labels, such as `uint64`, so that Python gets back what it gave;
+    /// `None` for labels that do not come from Python.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label_dtype: Option<String>,
+    /// Whether the training table had column names, where the names do not show it: `None` means
+    /// that it had names unless they are the names `x0`, `x1`, ... of columns without names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_named: Option<bool>,
 }
 
 impl Schema {
-    /// The schema of a table of features, with text labels.
+    /// The schema of a table of features with column names, with text labels.
     pub fn of(features: &Table, target: impl Into<String>, task: Task) -> Self {
         let fields = features.columns().iter().map(|column| Field {
             name: column.name.clone(),
@@ -87,11 +95,14 @@ impl Schema {
                 },
             },
         });
+        let fields: Vec<Field> = fields.collect();
         Self {
-            fields: fields.collect(),
+            is_named: have_default_names(&fields).then_some(true),
+            fields,
             target: target.into(),
             task,
             labels: Labels::Text,
+            label_dtype: None,
         }
     }
 
@@ -99,6 +110,39 @@ impl Schema {
     #[must_use]
     pub fn with_labels(self, labels: Labels) -> Self {
         Self { labels, ..self }
+    }
+
+    /// The same schema with the NumPy type of the class labels.
+    #[must_use]
+    pub fn with_label_dtype(self, label_dtype: Option<String>) -> Self {
+        Self {
+            label_dtype,
+            ..self
+        }
+    }
+
+    /// The schema of a table without column names, such as an array: its columns are called `x0`,
+    /// `x1`, ...
+    #[must_use]
+    pub fn without_names(self) -> Self {
+        // the default names show it; only a table with other names needs the flag
+        let is_named = (!have_default_names(&self.fields)).then_some(false);
+        Self { is_named, ..self }
+    }
+
+    /// Whether the training table had column names.
+    pub fn has_names(&self) -> bool {
+        self.is_named
+            .unwrap_or_else(|| !have_default_names(&self.fields))
+    }
+
+    /// Whether columns, categories, target and classes are those of another schema. Where the
+    /// table came from, and whether it had column names, does not matter.
+    pub(crate) fn describes_same_data(&self, other: &Self) -> bool {
+        self.fields == other.fields
+            && self.target == other.target
+            && self.task == other.task
+            && self.labels == other.labels
     }
 
     /// Class names; `None` for regression.
@@ -182,6 +226,12 @@ impl Schema {
             }
         }
     }
+}
+
+/// Whether the columns are called `x0`, `x1`, ..., as those of a table without names are.
+fn have_default_names(fields: &[Field]) -> bool {
+    let mut names = fields.iter().enumerate();
+    names.all(|(at, field)| field.name.strip_prefix('x') == Some(at.to_string().as_str()))
 }
 
 impl Field {
@@ -306,6 +356,38 @@ mod tests {
             panic!("categories expected")
         };
         assert_eq!(codes, &[1, UNSEEN, MISSING]);
+    }
+
+    fn numeric_schema(names: &[&str]) -> Schema {
+        let column = |name: &&str| Column::numeric(*name, vec![1.0, 2.0]);
+        let table = Table::new(names.iter().map(column).collect()).unwrap();
+        Schema::of(&table, "t", Task::Regression)
+    }
+
+    #[test]
+    fn the_file_tells_columns_named_x0_from_columns_without_names() {
+        for names in [&["x0", "x1"][..], &["x1", "x0"], &["x00"], &["a", "b"]] {
+            let schema = numeric_schema(names);
+            for (schema, is_named) in [(schema.clone(), true), (schema.without_names(), false)] {
+                assert_eq!(schema.has_names(), is_named, "{names:?}");
+                let text = serde_json::to_string(&schema).unwrap();
+                let again: Schema = serde_json::from_str(&text).unwrap();
+                assert_eq!(again, schema);
+                assert_eq!(again.has_names(), is_named, "{names:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn schemas_of_older_files_are_read_and_have_names_unless_they_are_the_default_ones() {
+        for (name, is_named) in [("x0", false), ("age", true)] {
+            let text = format!(
+                r#"{{"fields":[{{"name":"{name}","kind":"numeric"}}],"target":"t","task":"regression","labels":"text"}}"#
+            );
+            let schema: Schema = serde_json::from_str(&text).unwrap();
+            assert_eq!(schema.has_names(), is_named);
+            assert_eq!(schema.label_dtype, None);
+        }
     }
 
     /// A linear search per cell would take 10^10 comparisons.

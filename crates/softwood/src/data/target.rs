@@ -263,8 +263,11 @@ fn class_codes<'a>(
     let index = NameIndex::of(classes);
     match values {
         Values::Categorical { codes, levels } => {
-            let code_of_level: Vec<Option<u32>> =
-                levels.iter().map(|name| index.find(name)).collect();
+            let code_of_name = |name: &String| {
+                let code = index.find(name);
+                code.or_else(|| boolean_class(classes, name))
+            };
+            let code_of_level: Vec<Option<u32>> = levels.iter().map(code_of_name).collect();
             Box::new(move |row| code_of_level.get(codes[row] as usize).copied().flatten())
         }
         Values::Numeric(numbers) => {
@@ -280,6 +283,21 @@ fn class_codes<'a>(
             })
         }
     }
+}
+
+/// The class that is `true` or `false` in another case, such as the text `True`, if there is only
+/// one: readers of text files write these words in lower case.
+fn boolean_class(classes: &[String], name: &str) -> Option<u32> {
+    if name != "true" && name != "false" {
+        return None;
+    }
+    let is_same = |class: &&String| class.trim().eq_ignore_ascii_case(name);
+    let mut found = classes.iter().filter(is_same);
+    let (class, None) = (found.next()?, found.next()) else {
+        return None;
+    };
+    let code = classes.iter().position(|other| other == class);
+    code.map(|code| code as u32)
 }
 
 fn class_name(values: &Values, row: usize) -> Option<String> {
@@ -343,6 +361,7 @@ pub(crate) fn labels_of(values: &Values) -> Labels {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::column::Column;
 
     #[test]
     fn scores_have_a_resolution_and_measurements_have_none() {
@@ -357,6 +376,31 @@ mod tests {
         let values = [3.0, 4.0, 5.0];
         assert_eq!(resolution(&values, None), None);
         assert_eq!(resolution(&values, Some(&[10.0; 3])), Some(1.0));
+    }
+
+    #[test]
+    fn booleans_of_a_reader_match_the_texts_true_and_false_in_another_case() {
+        let target = Column::categorical("t", &[Some("true"), Some("false"), Some("true")]);
+        let table = Table::new(vec![Column::numeric("x", vec![0.0; 3]), target]).unwrap();
+        let codes = |classes: &[&str]| {
+            let classes = classes.iter().map(|&class| class.to_owned()).collect();
+            let features = table.without(&["t"]);
+            let schema = Schema::of(&features, "t", Task::Classification { classes });
+            schema.target_of(&table).map_err(|error| error.to_string())
+        };
+        assert_eq!(
+            codes(&["False", "True"]),
+            Ok(Target::Classes(vec![1, 0, 1]))
+        );
+        assert_eq!(
+            codes(&["False", "TRUE", "true"]),
+            Ok(Target::Classes(vec![2, 0, 2]))
+        );
+        let message = codes(&["False", "TRUE", "True"]).unwrap_err();
+        assert!(
+            message.contains("row 1: `true` is not a class"),
+            "{message}"
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::distribution::checkpoint::Checkpoint;
 use crate::distribution::predictions::member_outputs;
 use crate::distribution::{BLOCKS_PER_TASK, Distribution};
 use crate::error::{Error, Result};
@@ -91,8 +92,11 @@ impl Distribution<'_> {
         let (n_members, n_outputs) = (self.n_members(), self.n_outputs());
         let all: Vec<usize> = (0..n_members).collect();
         let width = n_members * n_outputs;
+        let n_quantiles = n_outputs * levels.len();
+        let checkpoint = Checkpoint::of(self);
         let tasks = self.map_pairs(other, |rows| {
             let mut part = Contrast::empty(n_outputs, width);
+            reserve(&mut part.quantiles, rows.len(), n_quantiles)?;
             self.each_pair(other, rows, |first, second, range| {
                 let (mut ours, mut theirs) = (
                     vec![0.0; range.len() * width],
@@ -104,12 +108,16 @@ impl Distribution<'_> {
                     *ours -= theirs;
                 }
                 for row in ours.chunks_exact(width) {
+                    if checkpoint.is_stopped(range.start) {
+                        return;
+                    }
                     part.push_row(row, levels);
                 }
             })?;
             Ok(part)
         })?;
         let mut contrast = Contrast::empty(n_outputs, width);
+        reserve(&mut contrast.quantiles, self.n_rows(), n_quantiles)?;
         for part in tasks {
             contrast.mean.extend(part.mean);
             contrast.std.extend(part.std);
@@ -121,7 +129,7 @@ impl Distribution<'_> {
         for mean in &mut contrast.member_means {
             *mean /= self.n_rows().max(1) as f64;
         }
-        contrast.check()
+        checkpoint.finish(contrast)?.check()
     }
 
     /// Calls `compute` on ranges of paired rows, in parallel; the results are in order.

@@ -1,6 +1,7 @@
 //! The predictive distribution of a model for a table. Every method asks the model for its members'
 //! distributions block by block, so that memory does not grow with rows x members x components.
 
+mod checkpoint;
 mod contrast;
 mod predictions;
 

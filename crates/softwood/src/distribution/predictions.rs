@@ -1,9 +1,11 @@
 //! Moments, quantiles, densities, samples and class probabilities of the rows.
 
 use crate::distribution::Distribution;
+use crate::distribution::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 use crate::predictive::block::{Block, Head};
 use crate::predictive::moments::{Moments, Uncertainty};
+use crate::predictive::sample::DrawnRows;
 use crate::predictive::{categorical, crps, density, moments, quantile, sample};
 use crate::rng::Key;
 
@@ -86,9 +88,12 @@ impl Distribution<'_> {
     pub fn quantile(&self, levels: &[f64]) -> Result<Vec<f64>> {
         self.require_regression("quantiles")?;
         check_levels(levels)?;
-        self.ask(levels.len(), |block, _, out| {
-            quantile::quantiles(block, levels, out);
-        })
+        let checkpoint = Checkpoint::of(self);
+        let values = self.ask(levels.len(), |block, rows, out| {
+            let is_stopped = || checkpoint.is_stopped(rows.start);
+            quantile::quantiles_until(block, levels, out, &is_stopped);
+        })?;
+        checkpoint.finish(values)
     }
 
     /// Central interval that contains the target with probability `level` (regression; row-major,
@@ -117,16 +122,24 @@ impl Distribution<'_> {
     /// Independent draws of the target: numbers, or class indices (row-major, rows x n). Row `r`
     /// uses the random stream `key.child(r)`.
     pub fn sample(&self, n: usize, key: Key) -> Result<Vec<f64>> {
-        self.ask(n, |block, rows, out| {
-            sample::draws(block, rows.start, n, key, out);
-        })
+        let checkpoint = Checkpoint::of(self);
+        let values = self.ask(n, |block, rows, out| {
+            let first = rows.start;
+            let rows = DrawnRows { block, first, key };
+            sample::draws(rows, n, out, &|| checkpoint.is_stopped(first));
+        })?;
+        checkpoint.finish(values)
     }
 
     /// Predictions of `n` random members, the same members on every row: conditional means
     /// (row-major, rows x n), or class probabilities (rows x n x classes). Members repeat only if
     /// `n` exceeds their number.
     pub fn sample_functions(&self, n: usize, key: Key) -> Result<Vec<f64>> {
-        self.functions(&sample::choose_members(self.n_members(), n, key)?)
+        let members = sample::choose_members(self.n_members(), n, key)?;
+        if n <= self.n_members() {
+            return self.functions(&members);
+        }
+        self.repeated_functions(&members)
     }
 
     /// Predictions of all members, the same members on every row: conditional means (row-major,
@@ -141,6 +154,28 @@ impl Distribution<'_> {
         self.ask(members.len() * self.n_outputs(), |block, _, out| {
             member_outputs(block, members, out);
         })
+    }
+
+    /// As [`Distribution::functions`], for more members than the model has: every member is
+    /// computed once and copied.
+    fn repeated_functions(&self, members: &[usize]) -> Result<Vec<f64>> {
+        let all: Vec<usize> = (0..self.n_members()).collect();
+        let n_outputs = self.n_outputs();
+        let (width, all_width) = (members.len() * n_outputs, all.len() * n_outputs);
+        let checkpoint = Checkpoint::of(self);
+        let values = self.ask(width, |block, rows, out| {
+            let mut outputs = vec![0.0; rows.len() * all_width];
+            member_outputs(block, &all, &mut outputs);
+            for (out, outputs) in out.chunks_exact_mut(width).zip(outputs.chunks(all_width)) {
+                if checkpoint.is_stopped(rows.start) {
+                    return;
+                }
+                for (out, &member) in out.chunks_exact_mut(n_outputs).zip(members) {
+                    out.copy_from_slice(&outputs[member * n_outputs..][..n_outputs]);
+                }
+            }
+        })?;
+        checkpoint.finish(values)
     }
 
     /// Number of values that a member predicts for a row: one conditional mean, or the probability

@@ -81,6 +81,14 @@ impl Protocol {
         splits_table: Option<&Table>,
     ) -> Result<Vec<Split>> {
         let n_rows = data.n_rows();
+        if let Self::Cv(folds) | Self::Paper { folds, .. } = self
+            && *folds > n_rows
+        {
+            // before memory is allocated for the folds
+            return Err(Error::Table(format!(
+                "{folds} folds of {n_rows} rows: expected at most as many folds as rows"
+            )));
+        }
         let splits = match self {
             Self::Holdout(test) => {
                 let (test, train) = split_by_share(shuffled(n_rows, seed), *test);

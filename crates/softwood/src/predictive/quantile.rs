@@ -28,19 +28,37 @@ const MIN_COMPONENTS_FOR_PART: usize = 512;
 const ROUGH_QUANTILE_ERROR: f64 = 2e-3;
 /// Largest number of steps; bisection alone needs fewer.
 const MAX_STEPS: usize = 200;
+/// Number of quantiles of a row between two questions whether to stop.
+const LEVELS_PER_CHECK: usize = 16;
 const LANES: usize = 8;
 
 /// The quantiles of each row in the target's units (row-major, rows x levels). Levels lie strictly
 /// between 0 and 1.
 pub(crate) fn quantiles(block: &Block, levels: &[f64], out: &mut [f64]) {
+    quantiles_until(block, levels, out, &|| false);
+}
+
+/// As [`quantiles`], but asks from time to time whether to stop, and then leaves the rest undone.
+pub(crate) fn quantiles_until(
+    block: &Block,
+    levels: &[f64],
+    out: &mut [f64],
+    is_stopped: &dyn Fn() -> bool,
+) {
     let smallest_tail = levels
         .iter()
         .fold(0.5_f64, |least, level| least.min(level.min(1.0 - level)));
     each_row(block, NEGLIGIBLE * smallest_tail, |row, mixture| {
         let search = QuantileSearch::new(mixture);
         let out = &mut out[row * levels.len()..][..levels.len()];
-        for (out, &level) in out.iter_mut().zip(levels) {
-            *out = block.shift + block.scale * search.quantile(level);
+        let parts = out.chunks_mut(LEVELS_PER_CHECK);
+        for (at, (out, levels)) in parts.zip(levels.chunks(LEVELS_PER_CHECK)).enumerate() {
+            if at > 0 && is_stopped() {
+                return;
+            }
+            for (out, &level) in out.iter_mut().zip(levels) {
+                *out = block.shift + block.scale * search.quantile(level);
+            }
         }
         restore_order(levels, out);
     });

@@ -7,31 +7,50 @@ use crate::error::Result;
 use crate::predictive::block::{Block, Head};
 use crate::reserve::reserve;
 use crate::rng::{Key, below, shuffle, uniform};
-use crate::stop::until_cancelled;
 
-/// Number of draws between two checks whether the work is cancelled.
-const DRAWS_AT_ONCE: usize = 1024;
+/// Number of draws between two questions whether to stop.
+const DRAWS_PER_CHECK: usize = 4096;
+
+/// The rows to draw for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DrawnRows<'a> {
+    pub(crate) block: &'a Block,
+    /// Table row of the first row of the block.
+    pub(crate) first: usize,
+    /// Key of the draws: row `r` of the table uses the stream `key.child(r)`.
+    pub(crate) key: Key,
+}
 
 /// `n` independent draws for each row, in the target's units or as class indices (row-major, rows x
-/// n). `first` is the table row of the first row of the block.
-pub(crate) fn draws(block: &Block, first: usize, n: usize, key: Key, out: &mut [f64]) {
+/// n). Asks from time to time whether to stop, and then leaves the rest undone.
+pub(crate) fn draws(rows: DrawnRows<'_>, n: usize, out: &mut [f64], is_stopped: &dyn Fn() -> bool) {
     if n == 0 {
         return;
     }
     for (row, out) in out.chunks_exact_mut(n).enumerate() {
-        let mut rng = key.child((first + row) as u64).rng();
-        for out in until_cancelled(out.chunks_mut(DRAWS_AT_ONCE)).flatten() {
-            let member = below(&mut rng, block.n_members);
-            let component = component(block, member, row, uniform(&mut rng));
-            *out = match block.head {
-                Head::Categorical { .. } => component as f64,
-                Head::Normal { .. } => {
-                    let at = block.at(member, component) + row;
-                    let z: f64 = StandardNormal.sample(&mut rng);
-                    let standardised = block.mean[at] + z * block.sd[at];
-                    block.shift + block.scale * standardised
-                }
-            };
+        let mut rng = rows.key.child((rows.first + row) as u64).rng();
+        for out in out.chunks_mut(DRAWS_PER_CHECK) {
+            if n >= DRAWS_PER_CHECK && is_stopped() {
+                return;
+            }
+            for out in out {
+                *out = draw(rows.block, row, &mut rng);
+            }
+        }
+    }
+}
+
+/// One draw for a row of the block.
+fn draw(block: &Block, row: usize, rng: &mut impl rand::Rng) -> f64 {
+    let member = below(rng, block.n_members);
+    let component = component(block, member, row, uniform(rng));
+    match block.head {
+        Head::Categorical { .. } => component as f64,
+        Head::Normal { .. } => {
+            let at = block.at(member, component) + row;
+            let z: f64 = StandardNormal.sample(rng);
+            let standardised = block.mean[at] + z * block.sd[at];
+            block.shift + block.scale * standardised
         }
     }
 }

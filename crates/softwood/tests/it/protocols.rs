@@ -48,6 +48,24 @@ fn all_rows(n_rows: usize) -> Vec<usize> {
 }
 
 #[test]
+fn more_folds_than_rows_are_rejected_before_memory_is_allocated_for_them() {
+    for protocol in [
+        "cv:31",
+        "cv:18446744073709551615",
+        "paper:0.2,4000000000000",
+    ] {
+        let found = Protocol::parse(protocol)
+            .unwrap()
+            .splits(&data(30), 0, None);
+        let message = found.unwrap_err().to_string();
+        assert!(
+            message.contains("folds of 30 rows"),
+            "{protocol}: {message}"
+        );
+    }
+}
+
+#[test]
 fn protocols_are_parsed_and_printed() {
     for text in [
         "holdout:0.25",
