@@ -13,6 +13,7 @@ mod interrupt;
 mod mistakes;
 mod ood;
 mod resume;
+mod tables;
 mod time_limit;
 
 use folder::{Folder, QUICK};
