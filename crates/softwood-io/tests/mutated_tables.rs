@@ -8,10 +8,11 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use softwood::{Column, Dataset, Distribution, Family, Key, Model, Pool, Roles, Table};
-use softwood_io::{ReadOptions, read_table, write_table};
+use softwood_io::{ReadOptions, is_catching_panics, read_table, write_table};
 
 /// Mutants of each format in a normal run.
 const N_MUTATIONS: usize = 10_000;
@@ -151,9 +152,23 @@ fn status(name: &str) -> u64 {
     1024 * kilobytes.unwrap_or(0)
 }
 
+/// Prints nothing for panics that the readers turn into errors, as a program does.
+fn hide_caught_panics() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if !is_catching_panics() {
+                usual(panic);
+            }
+        }));
+    });
+}
+
 /// Reads mutants of the seed files, all with the suffix `suffix`, and asks a model about the tables
 /// that result.
 fn read_mutants(suffix: &str, seeds: &[Vec<u8>], is_text: bool) {
+    hide_caught_panics();
     let asked = std::env::var("SOFTWOOD_MUTATIONS").ok();
     let n_mutations = asked.as_ref().map_or(N_MUTATIONS, |n| n.parse().unwrap());
     let data = Dataset::from_table(table(), &roles()).unwrap();
