@@ -11,13 +11,14 @@ RUST := --release --workspace --exclude softwood-py
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python bench bench-peers bench-quality docs docs-output venv python
+.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python audit bench bench-peers bench-quality docs docs-output venv python
 
 help:
 	@echo "make demo      fit a small model and draw its predictive distribution"
 	@echo "make test      every Rust and Python test"
 	@echo "make test-all  every test, the slow ones included"
-	@echo "make lint      rustfmt, clippy, import layers, typos, ruff, mypy"
+	@echo "make lint      rustfmt, clippy, licences and sources of dependencies, import layers, typos, ruff, mypy"
+	@echo "make audit     cargo-deny: all of deny.toml, with advisories from the network"
 	@echo "make bench     benchmarks of the hot loops"
 	@echo "make bench-peers    compare speed with CatBoost and LightGBM, into docs/benchmarks.md"
 	@echo "make bench-quality  compare scores with CatBoost and the papers, into docs/benchmarks.md"
@@ -48,8 +49,13 @@ lint: lint-rust lint-python
 
 lint-rust: venv
 	cargo fmt --all --check
+	$(BIN)/python python/tools/check_dependencies.py
 	cargo clippy --release --workspace --all-targets -- -D warnings
 	cargo test $(RUST) --test it layers
+
+# needs cargo-deny (`cargo install --locked cargo-deny`) and, for the advisories, a network
+audit:
+	cargo deny check
 
 lint-python: venv
 	$(BIN)/typos

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use softwood::data::Schema;
+use softwood_io::{ReadLimits, ReadOptions};
 
 /// Tree models with predictive uncertainty.
 ///
@@ -38,7 +40,8 @@ pub(crate) enum Command {
 /// Fit a model to a table and write it to a file.
 ///
 /// A numeric target means regression, a text or boolean target classification; --task overrides
-/// that.
+/// that. Dates are numbers: seconds since 1970-01-01 UTC. The index column of a pandas frame is left
+/// out unless it is declared with --numeric or --categorical.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  softwood fit train.csv --target price -o model.softwood")]
 pub(crate) struct FitArgs {
@@ -102,6 +105,11 @@ pub(crate) struct PredictArgs {
     /// Include the columns of DATA before the predictions.
     #[arg(long)]
     pub(crate) keep: bool,
+    /// Write ' before texts in CSV and TSV that a spreadsheet would run as a formula.
+    ///
+    /// Such texts begin with =, +, -, @, a tab or a line break. Numbers stay as they are.
+    #[arg(long)]
+    pub(crate) safe_csv: bool,
     #[command(flatten)]
     pub(crate) format: FormatArgs,
     #[command(flatten)]
@@ -289,6 +297,32 @@ pub(crate) struct FormatArgs {
     /// Delimiter of CSV files: one character, or `tab`.
     #[arg(long, value_name = "C", value_parser = delimiter)]
     pub(crate) delimiter: Option<u8>,
+    /// Read tables of any size.
+    ///
+    /// Without it, a table may have at most 1,000,000 columns, 16 MB per text cell and 16 GB after
+    /// decompression, so that a small damaged or hostile file does not take all memory.
+    #[arg(long)]
+    pub(crate) no_size_limits: bool,
+}
+
+impl FormatArgs {
+    /// Largest sizes of tables.
+    pub(crate) fn limits(&self) -> ReadLimits {
+        if self.no_size_limits {
+            ReadLimits::NONE
+        } else {
+            ReadLimits::default()
+        }
+    }
+
+    /// Options for a table that a model with this schema is applied to.
+    pub(crate) fn read_options(&self, schema: &Schema) -> ReadOptions {
+        ReadOptions {
+            delimiter: self.delimiter,
+            limits: self.limits(),
+            ..ReadOptions::for_schema(schema)
+        }
+    }
 }
 
 /// Random seed and threads.

@@ -7,7 +7,8 @@ mod print;
 mod progress;
 
 use std::any::Any;
-use std::io::{ErrorKind, Write};
+use std::borrow::Cow;
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::process::ExitCode;
 
@@ -21,7 +22,10 @@ const USER_ERROR: u8 = 2;
 pub(crate) const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
-    let cli = args::Cli::parse();
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return report_arguments(&error),
+    };
     std::panic::set_hook(Box::new(report_panic));
     let outcome = catch_unwind(AssertUnwindSafe(|| commands::run(&cli.command)));
     ExitCode::from(match outcome {
@@ -29,6 +33,20 @@ fn main() -> ExitCode {
         Ok(Err(error)) => report_error(&error),
         Err(_) => INTERNAL_ERROR,
     })
+}
+
+/// Prints the message of clap about the arguments, or the help that they ask for. A message that
+/// quotes control characters is printed without colours, with these characters escaped.
+fn report_arguments(error: &clap::Error) -> ExitCode {
+    let text = error.to_string();
+    if let Cow::Owned(escaped) = print::escape::lines(&text) {
+        for line in escaped.lines() {
+            print::to_stderr(line);
+        }
+    } else {
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USER_ERROR))
 }
 
 /// Prints one message about the error and returns the exit code. A closed pipe is not an error.
@@ -43,11 +61,11 @@ fn report_error(error: &anyhow::Error) -> u8 {
     }
     match error.downcast_ref::<softwood::Error>() {
         Some(softwood::Error::Cancelled) => {
-            print_stderr("stopped; nothing was written");
+            print::to_stderr("stopped; nothing was written");
             INTERRUPTED
         }
         found => {
-            print_stderr(&format!("error: {error:#}"));
+            print::to_stderr(&format!("error: {error:#}"));
             if found.is_some_and(softwood::Error::is_user_error) {
                 USER_ERROR
             } else {
@@ -57,13 +75,17 @@ fn report_error(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// Prints one message about a panic, which is a bug in this program, without a backtrace.
+/// Prints one message about a panic, which is a bug in this program, without a backtrace. A panic in
+/// a reader of Arrow or Parquet data becomes an error about the file instead.
 fn report_panic(panic: &PanicHookInfo<'_>) {
+    if softwood_io::is_catching_panics() {
+        return;
+    }
     let place = panic
         .location()
         .map_or_else(String::new, |at| format!(" at {at}"));
     let what = message_of(panic.payload());
-    print_stderr(&format!(
+    print::to_stderr(&format!(
         "error: internal error{place}: {what}; please report this bug"
     ));
 }
@@ -72,9 +94,4 @@ fn message_of(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message")
-}
-
-/// Prints a line on standard error; a failure to print is ignored.
-fn print_stderr(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -1,34 +1,41 @@
-//! Converts Arrow record batches to tables and back. Only this file decides which Arrow types are
-//! numeric and which are categorical.
+//! Converts Arrow record batches to tables. Only this file decides which Arrow types are numeric and
+//! which are categorical.
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
-use arrow_array::{Array, ArrayRef, Float64Array, LargeStringArray, RecordBatch, StringArray};
+use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt64Type};
+use arrow_array::{AnyDictionaryArray, Array, ArrayRef, RecordBatch};
 use arrow_cast::cast;
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 use softwood::data::Values;
 use softwood::{Column, Error, Result, Table};
 
 use crate::category_builder::CategoryBuilder;
-use crate::cell::{Cell, parse_cell, quote_cell};
+use crate::cell::{Cell, EXACT_INTEGERS, parse_cell, quote_cell};
+use crate::date::seconds_since_1970;
+use crate::limits::{ReadLimits, push, reserve};
 use crate::options::{KindRule, ReadOptions};
-use crate::read::{check_header, no_rows};
+use crate::pandas_index::index_columns;
+use crate::read::{InexactInteger, ReadTable, check_header, no_rows};
 
-/// Rows of one written batch, few enough for 32-bit string offsets.
-const BATCH_ROWS: usize = 1 << 16;
+const SECONDS_PER_DAY: i64 = 86_400;
 
 /// Content of the cells of an Arrow type.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum CellKind {
-    /// Integers; also the null type, whose cells are all missing.
+    /// No content: every cell is missing.
+    Null,
     Integer,
     /// Floats and decimals.
     Float,
-    /// Dates, times and durations, stored as ticks; the value is the number of ticks per day
-    /// (dates) or per second (all others).
-    Ticks(f64),
+    /// Dates, stored as days.
+    Days,
+    /// Dates and timestamps, stored as ticks since 1970; the value is the number of ticks per
+    /// second.
+    Instant(i64),
+    /// Times and durations, stored as ticks; the value is the number of ticks per second.
+    Ticks(i64),
     /// Strings and booleans.
     Text,
 }
@@ -38,11 +45,12 @@ fn cell_kind(data_type: &DataType) -> Option<CellKind> {
     use DataType as T;
     let kind = match data_type {
         t if t.is_integer() => CellKind::Integer,
-        T::Null => CellKind::Integer,
+        T::Null => CellKind::Null,
         t if t.is_floating() || t.is_decimal() => CellKind::Float,
-        T::Date32 => CellKind::Ticks(1.0),
-        T::Date64 => CellKind::Ticks(86_400_000.0),
-        T::Timestamp(unit, _) | T::Time32(unit) | T::Time64(unit) | T::Duration(unit) => {
+        T::Date32 => CellKind::Days,
+        T::Date64 => CellKind::Instant(1000),
+        T::Timestamp(unit, _) => CellKind::Instant(ticks_per_second(*unit)),
+        T::Time32(unit) | T::Time64(unit) | T::Duration(unit) => {
             CellKind::Ticks(ticks_per_second(*unit))
         }
         T::Boolean | T::Utf8 | T::LargeUtf8 | T::Utf8View => CellKind::Text,
@@ -54,19 +62,21 @@ fn cell_kind(data_type: &DataType) -> Option<CellKind> {
     Some(kind)
 }
 
-fn ticks_per_second(unit: TimeUnit) -> f64 {
+fn ticks_per_second(unit: TimeUnit) -> i64 {
     match unit {
-        TimeUnit::Second => 1.0,
-        TimeUnit::Millisecond => 1e3,
-        TimeUnit::Microsecond => 1e6,
-        TimeUnit::Nanosecond => 1e9,
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
     }
 }
 
-/// Builds a table from record batches.
+/// Builds a table from record batches of the columns in [`TableBuilder::projection`].
 #[derive(Debug)]
 pub(crate) struct TableBuilder {
     columns: Vec<ArrowColumnBuilder>,
+    index_columns: Vec<String>,
+    limits: ReadLimits,
     n_rows: usize,
 }
 
@@ -76,6 +86,8 @@ struct ArrowColumnBuilder {
     rule: KindRule,
     kind: Option<CellKind>,
     cells: ArrowCells,
+    /// First integer whose last digits a 64-bit float does not keep, with its row.
+    inexact: Option<(usize, String)>,
 }
 
 #[derive(Debug)]
@@ -91,33 +103,82 @@ impl TableBuilder {
         if names.is_empty() {
             return Err(Error::Table("the table has no columns".to_owned()));
         }
+        options.limits.check_columns(names.len())?;
         check_header(&names)?;
-        let column =
-            |field: &Arc<Field>| ArrowColumnBuilder::new(field, options.rule(field.name()));
+        let rules = options.rules();
+        let column = |field: &Arc<Field>| ArrowColumnBuilder::new(field, rules.of(field.name()));
         let columns = schema.fields.iter().map(column).collect::<Result<_>>()?;
-        Ok(Self { columns, n_rows: 0 })
+        Ok(Self {
+            columns,
+            index_columns: index_columns(schema),
+            limits: options.limits,
+            n_rows: 0,
+        })
+    }
+
+    /// Positions of the columns that have to be decoded. Cells of unsupported types are missing, and
+    /// decoding them would only be a risk.
+    pub(crate) fn projection(&self) -> Vec<usize> {
+        let is_read = |at: &usize| self.columns[*at].kind.is_some();
+        (0..self.columns.len()).filter(is_read).collect()
+    }
+
+    /// Rejects a table of too many cells; `n_rows` counts rows that are not appended yet.
+    pub(crate) fn check_size(&self, n_rows: u64) -> Result<()> {
+        let n_rows = n_rows.saturating_add(self.n_rows as u64);
+        self.limits.check_cells(n_rows, self.columns.len())
     }
 
     /// Appends the rows of a batch.
     pub(crate) fn push(&mut self, batch: &RecordBatch) -> Result<()> {
-        for (column, array) in self.columns.iter_mut().zip(batch.columns()) {
-            column.push(array, self.n_rows)?;
+        let n_rows = batch.num_rows();
+        self.check_size(n_rows as u64)?;
+        let mut arrays = batch.columns().iter();
+        for column in &mut self.columns {
+            match column.kind {
+                None => column.push_missing(n_rows)?,
+                Some(kind) => {
+                    let array = arrays.next().ok_or_else(|| {
+                        let problem = "the file is damaged: a batch lacks this column";
+                        Error::column(&column.name, problem)
+                    })?;
+                    column.push(array, kind, self.n_rows)?;
+                }
+            }
         }
-        self.n_rows += batch.num_rows();
+        self.n_rows += n_rows;
         Ok(())
     }
 
     /// The table of all batches.
-    pub(crate) fn finish(self) -> Result<Table> {
+    pub(crate) fn finish(self) -> Result<ReadTable> {
         if self.n_rows == 0 {
             return Err(no_rows());
         }
-        Table::new(
-            self.columns
-                .into_iter()
-                .map(ArrowColumnBuilder::finish)
-                .collect(),
-        )
+        let mut found = ReadTable {
+            index_columns: self.index_columns,
+            ..ReadTable::default()
+        };
+        let mut columns = Vec::with_capacity(self.columns.len());
+        for mut column in self.columns {
+            let name = &column.name;
+            if matches!(column.kind, Some(CellKind::Days | CellKind::Instant(_)))
+                && matches!(column.cells, ArrowCells::Numbers(_))
+            {
+                found.date_columns.push(name.clone());
+            }
+            let inexact = column.inexact.take();
+            found
+                .inexact
+                .extend(inexact.map(|(row, text)| InexactInteger {
+                    column: name.clone(),
+                    row,
+                    text,
+                }));
+            columns.push(column.finish());
+        }
+        found.table = Table::new(columns)?;
+        Ok(found)
     }
 }
 
@@ -145,28 +206,61 @@ impl ArrowColumnBuilder {
             rule,
             kind,
             cells,
+            inexact: None,
         })
     }
 
-    fn push(&mut self, array: &ArrayRef, rows_before: usize) -> Result<()> {
-        let Some(kind) = self.kind else {
-            if let ArrowCells::Numbers(numbers) = &mut self.cells {
-                numbers.resize(numbers.len() + array.len(), f64::NAN);
-            }
-            return Ok(());
-        };
-        let array =
-            without_dictionary(array).map_err(|error| conversion_error(&self.name, &error))?;
+    fn push_missing(&mut self, n_rows: usize) -> Result<()> {
         match &mut self.cells {
-            ArrowCells::Categories(categories) => push_categories(categories, &array, kind)
-                .map_err(|error| conversion_error(&self.name, &error)),
-            ArrowCells::Numbers(numbers) if kind == CellKind::Text => {
-                let texts =
-                    texts_of(&array).map_err(|error| conversion_error(&self.name, &error))?;
-                parse_numbers(numbers, &texts, &self.name, self.rule, rows_before)
+            ArrowCells::Numbers(numbers) => {
+                reserve(numbers, n_rows)?;
+                numbers.resize(numbers.len() + n_rows, f64::NAN);
+                Ok(())
             }
-            ArrowCells::Numbers(numbers) => push_numbers(numbers, &array, kind)
-                .map_err(|error| conversion_error(&self.name, &error)),
+            ArrowCells::Categories(categories) => {
+                (0..n_rows).try_for_each(|_| categories.push(None))
+            }
+        }
+    }
+
+    fn push(&mut self, array: &ArrayRef, kind: CellKind, rows_before: usize) -> Result<()> {
+        if kind == CellKind::Null {
+            return self.push_missing(array.len());
+        }
+        let failed = |error: ArrowError| {
+            Error::column(
+                &self.name,
+                format!("the cells cannot be converted: {error}"),
+            )
+        };
+        match &mut self.cells {
+            ArrowCells::Categories(categories) if kind == CellKind::Text => {
+                push_texts(categories, array)
+            }
+            ArrowCells::Categories(categories) => {
+                let array = without_dictionary(array).map_err(failed)?;
+                push_categories(categories, &array, kind, failed)
+            }
+            ArrowCells::Numbers(numbers) if kind == CellKind::Text => {
+                let mut parser = TextNumbers {
+                    column: &self.name,
+                    rule: self.rule,
+                    row: rows_before,
+                    first: None,
+                };
+                for_each_text(array, |text| push(numbers, parser.parse(text)?))
+            }
+            ArrowCells::Numbers(numbers) => {
+                let array = without_dictionary(array).map_err(failed)?;
+                reserve(numbers, array.len())?;
+                push_numbers(numbers, &array, kind).map_err(failed)?;
+                if self.inexact.is_none()
+                    && let Some((at, text)) = inexact_integer(&array)
+                {
+                    self.inexact = Some((rows_before + at + 1, text));
+                }
+                Ok(())
+            }
         }
     }
 
@@ -189,10 +283,6 @@ impl ArrowColumnBuilder {
     }
 }
 
-fn conversion_error(column: &str, error: &ArrowError) -> Error {
-    Error::column(column, format!("the cells cannot be converted: {error}"))
-}
-
 /// The array with a dictionary replaced by its values.
 fn without_dictionary(array: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
     match array.data_type() {
@@ -201,31 +291,84 @@ fn without_dictionary(array: &ArrayRef) -> std::result::Result<ArrayRef, ArrowEr
     }
 }
 
-fn texts_of(array: &ArrayRef) -> std::result::Result<LargeStringArray, ArrowError> {
-    let texts = cast(array, &DataType::LargeUtf8)?;
-    Ok(texts.as_string::<i64>().clone())
+/// Appends texts. Every value of a dictionary is looked up once: many cells may share a long text.
+fn push_texts(categories: &mut CategoryBuilder, array: &ArrayRef) -> Result<()> {
+    let Some(dictionary) = array.as_any_dictionary_opt() else {
+        return for_each_text(array, |text| categories.push(text));
+    };
+    let mut codes: Vec<Option<u32>> = vec![None; dictionary.values().len()];
+    for_each_key(dictionary, |key| {
+        let code = key.and_then(|key| {
+            if codes[key].is_none() {
+                codes[key] = text_at(dictionary.values(), key).map(|text| categories.code(text));
+            }
+            codes[key]
+        });
+        categories.push_code(code)
+    })
 }
 
-/// Appends categories. A float is named by the text of its `f64` value (`3`, not `3.0`); any other
-/// cell by Arrow's own text, which keeps integers beyond 2^53 distinct.
+/// Visits the cells of an array of strings or booleans, or of a dictionary of them, without copying
+/// texts.
+fn for_each_text(
+    array: &ArrayRef,
+    mut visit: impl FnMut(Option<&str>) -> Result<()>,
+) -> Result<()> {
+    if let Some(dictionary) = array.as_any_dictionary_opt() {
+        return for_each_key(dictionary, |key| {
+            visit(key.and_then(|key| text_at(dictionary.values(), key)))
+        });
+    }
+    (0..array.len()).try_for_each(|row| visit(text_at(array, row)))
+}
+
+/// Visits the positions of the cells in the values of a dictionary; `None` for missing cells.
+fn for_each_key(
+    dictionary: &dyn AnyDictionaryArray,
+    mut visit: impl FnMut(Option<usize>) -> Result<()>,
+) -> Result<()> {
+    let keys = dictionary.keys();
+    if dictionary.values().is_empty() {
+        return (0..keys.len()).try_for_each(|_| visit(None));
+    }
+    let positions = dictionary.normalized_keys();
+    let position = |row: usize| Some(positions[row]).filter(|_| !keys.is_null(row));
+    (0..keys.len()).try_for_each(|row| visit(position(row)))
+}
+
+/// The text of a cell; `None` if it is missing.
+fn text_at(array: &ArrayRef, row: usize) -> Option<&str> {
+    if array.is_null(row) {
+        return None;
+    }
+    Some(match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().value(row),
+        DataType::LargeUtf8 => array.as_string::<i64>().value(row),
+        DataType::Utf8View => array.as_string_view().value(row),
+        _ if array.as_boolean_opt()?.value(row) => "true",
+        _ => "false",
+    })
+}
+
+/// Appends categories of cells that are not texts. A float is named by the text of its `f64` value
+/// (`3`, not `3.0`); any other cell by Arrow's own text, which keeps integers beyond 2^53 distinct.
 fn push_categories(
     categories: &mut CategoryBuilder,
     array: &ArrayRef,
     kind: CellKind,
-) -> std::result::Result<(), ArrowError> {
+    failed: impl Fn(ArrowError) -> Error,
+) -> Result<()> {
     if kind == CellKind::Float {
         let mut numbers = Vec::new();
-        push_numbers(&mut numbers, array, kind)?;
+        push_numbers(&mut numbers, array, kind).map_err(failed)?;
         for number in numbers {
             let text = Some(number.to_string()).filter(|_| !number.is_nan());
-            categories.push(text.as_deref());
+            categories.push(text.as_deref())?;
         }
         return Ok(());
     }
-    for text in &texts_of(array)? {
-        categories.push(text);
-    }
-    Ok(())
+    let texts = cast(array, &DataType::LargeUtf8).map_err(failed)?;
+    push_texts(categories, &texts)
 }
 
 fn push_numbers(
@@ -233,16 +376,37 @@ fn push_numbers(
     array: &ArrayRef,
     kind: CellKind,
 ) -> std::result::Result<(), ArrowError> {
-    let (array, ticks) = match kind {
-        CellKind::Ticks(ticks) if matches!(array.data_type(), DataType::Date32) => {
-            (cast(array, &DataType::Int32)?, ticks)
+    let missing = f64::NAN;
+    match kind {
+        CellKind::Days => {
+            let days = cast(array, &DataType::Int32)?;
+            let seconds = |days: i32| seconds_since_1970(SECONDS_PER_DAY * i64::from(days), 0);
+            let days = days.as_primitive::<Int32Type>().iter();
+            numbers.extend(days.map(|days| days.map_or(missing, seconds)));
         }
-        CellKind::Ticks(ticks) => (cast(&ticks_of(array)?, &DataType::Int64)?, ticks),
-        _ => (Arc::clone(array), 1.0),
-    };
-    let array = cast(&array, &DataType::Float64)?;
-    let values = array.as_primitive::<Float64Type>().iter();
-    numbers.extend(values.map(|value| value.map_or(f64::NAN, |value| value / ticks)));
+        CellKind::Instant(per_second) => {
+            let ticks = cast(array, &DataType::Int64)?;
+            let seconds = |ticks: i64| {
+                let nanos = ticks.rem_euclid(per_second) * (1_000_000_000 / per_second);
+                seconds_since_1970(ticks.div_euclid(per_second), nanos as u32)
+            };
+            let ticks = ticks.as_primitive::<Int64Type>().iter();
+            numbers.extend(ticks.map(|ticks| ticks.map_or(missing, seconds)));
+        }
+        CellKind::Ticks(per_second) => {
+            let ticks = cast(
+                &cast(&ticks_of(array)?, &DataType::Int64)?,
+                &DataType::Float64,
+            )?;
+            let ticks = ticks.as_primitive::<Float64Type>().iter();
+            numbers.extend(ticks.map(|ticks| ticks.map_or(missing, |t| t / per_second as f64)));
+        }
+        _ => {
+            let values = cast(array, &DataType::Float64)?;
+            let values = values.as_primitive::<Float64Type>().iter();
+            numbers.extend(values.map(|value| value.unwrap_or(missing)));
+        }
+    }
     Ok(())
 }
 
@@ -254,68 +418,53 @@ fn ticks_of(array: &ArrayRef) -> std::result::Result<ArrayRef, ArrowError> {
     }
 }
 
-/// Appends the numbers in text cells; a cell with other text is an error.
-fn parse_numbers(
-    numbers: &mut Vec<f64>,
-    texts: &LargeStringArray,
-    column: &str,
-    rule: KindRule,
-    rows_before: usize,
-) -> Result<()> {
-    for (at, text) in texts.iter().enumerate() {
-        numbers.push(match text.map_or(Cell::Missing, parse_cell) {
-            Cell::Missing => f64::NAN,
-            Cell::Number(number) => number,
-            Cell::Text => {
-                let problem = format!(
-                    "{} is not a number; use null if the cell is missing{}",
-                    quote_cell(text.unwrap_or_default()),
-                    rule.text_advice().unwrap_or_default()
-                );
-                return Err(Error::cell(column, rows_before + at + 1, problem));
-            }
-        });
+/// The first integer that a 64-bit float cannot hold, with its position.
+fn inexact_integer(array: &ArrayRef) -> Option<(usize, String)> {
+    if let Some(integers) = array.as_primitive_opt::<Int64Type>() {
+        let is_inexact =
+            |v: i64| v.unsigned_abs() > EXACT_INTEGERS && v as f64 as i128 != i128::from(v);
+        let at = integers.iter().position(|v| v.is_some_and(is_inexact))?;
+        return Some((at, integers.value(at).to_string()));
     }
-    Ok(())
+    let integers = array.as_primitive_opt::<UInt64Type>()?;
+    let is_inexact = |v: u64| v > EXACT_INTEGERS && v as f64 as u128 != u128::from(v);
+    let at = integers.iter().position(|v| v.is_some_and(is_inexact))?;
+    Some((at, integers.value(at).to_string()))
 }
 
-/// The schema of a written table: nullable 64-bit floats and UTF-8 strings.
-pub(crate) fn schema_of(table: &Table) -> SchemaRef {
-    let field = |column: &Column| {
-        let data_type = match column.values {
-            Values::Numeric(_) => DataType::Float64,
-            Values::Categorical { .. } => DataType::Utf8,
-        };
-        Field::new(&column.name, data_type, true)
-    };
-    Arc::new(Schema::new(
-        table.columns().iter().map(field).collect::<Vec<_>>(),
-    ))
+/// Parses the numbers or dates in the text cells of a column; a cell with other text is an error.
+struct TextNumbers<'a> {
+    column: &'a str,
+    rule: KindRule,
+    /// Rows parsed so far.
+    row: usize,
+    /// The first number or date.
+    first: Option<Cell>,
 }
 
-/// The table as record batches; missing cells are null.
-pub(crate) fn batches_of<'a>(
-    table: &'a Table,
-    schema: &'a SchemaRef,
-) -> impl Iterator<Item = std::result::Result<RecordBatch, ArrowError>> + 'a {
-    let starts = (0..table.n_rows()).step_by(BATCH_ROWS);
-    starts.map(move |start| {
-        let rows = start..table.n_rows().min(start + BATCH_ROWS);
-        let columns = table.columns().iter();
-        let arrays = columns.map(|column| array_of(&column.values, rows.clone()));
-        RecordBatch::try_new(Arc::clone(schema), arrays.collect())
-    })
-}
-
-fn array_of(values: &Values, rows: std::ops::Range<usize>) -> ArrayRef {
-    match values {
-        Values::Numeric(numbers) => {
-            let cell = |&number: &f64| Some(number).filter(|number| !number.is_nan());
-            Arc::new(numbers[rows].iter().map(cell).collect::<Float64Array>())
-        }
-        Values::Categorical { codes, levels } => {
-            let cell = |&code: &u32| levels.get(code as usize).map(String::as_str);
-            Arc::new(codes[rows].iter().map(cell).collect::<StringArray>())
+impl TextNumbers<'_> {
+    fn parse(&mut self, text: Option<&str>) -> Result<f64> {
+        self.row += 1;
+        let cell = text.map_or(Cell::Missing, parse_cell);
+        match (cell, self.first) {
+            (Cell::Missing, _) => Ok(f64::NAN),
+            (Cell::Number(value), None | Some(Cell::Number(_)))
+            | (Cell::Date(value), None | Some(Cell::Date(_))) => {
+                self.first = Some(cell);
+                Ok(value)
+            }
+            (_, first) => {
+                let expected = match first {
+                    Some(Cell::Date(_)) => "date",
+                    _ => "number",
+                };
+                let problem = format!(
+                    "{} is not a {expected}; use null if the cell is missing{}",
+                    quote_cell(text.unwrap_or_default()),
+                    self.rule.text_advice().unwrap_or_default()
+                );
+                Err(Error::cell(self.column, self.row, problem))
+            }
         }
     }
 }
@@ -326,15 +475,16 @@ mod tests {
     use arrow_array::types::Int8Type;
     use arrow_array::{
         BinaryArray, BooleanArray, Date32Array, Date64Array, Decimal128Array, DictionaryArray,
-        Float32Array, Int64Array, NullArray, StringViewArray, Time32MillisecondArray,
-        TimestampMicrosecondArray, UInt64Array,
+        Float32Array, Float64Array, Int8Array, Int32Array, Int64Array, NullArray, StringArray,
+        StringViewArray, Time32MillisecondArray, TimestampMicrosecondArray,
+        TimestampNanosecondArray, UInt64Array,
     };
 
     fn read_array(array: impl Array + 'static, options: &ReadOptions) -> Result<Values> {
         let batch = RecordBatch::try_from_iter([("x", Arc::new(array) as ArrayRef)]).unwrap();
         let mut builder = TableBuilder::new(&batch.schema(), options)?;
         builder.push(&batch)?;
-        Ok(builder.finish()?.columns()[0].values.clone())
+        Ok(builder.finish()?.table.columns()[0].values.clone())
     }
 
     fn read_default(array: impl Array + 'static) -> Values {
@@ -376,15 +526,75 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_days_and_times_are_seconds() {
+    fn dates_and_timestamps_are_seconds_since_1970() {
         let numbers = |values| Values::Numeric(values);
-        assert_eq!(read_default(Date32Array::from(vec![3])), numbers(vec![3.0]));
+        let day = Date32Array::from(vec![Some(3), Some(-1)]);
+        assert_eq!(read_default(day), numbers(vec![259_200.0, -86_400.0]));
         let noon = Date64Array::from(vec![86_400_000 / 2 * 3]);
-        assert_eq!(read_default(noon), numbers(vec![1.5]));
+        assert_eq!(read_default(noon), numbers(vec![129_600.0]));
         let stamp = TimestampMicrosecondArray::from(vec![1_500_000]).with_timezone("UTC");
         assert_eq!(read_default(stamp), numbers(vec![1.5]));
         let time = Time32MillisecondArray::from(vec![2500]);
         assert_eq!(read_default(time), numbers(vec![2.5]));
+    }
+
+    #[test]
+    fn an_instant_has_the_same_bits_in_every_unit_and_in_text() {
+        let micros = 1_706_704_205_123_457_i64;
+        let [fine, coarse] = [
+            read_default(TimestampNanosecondArray::from(vec![1000 * micros])),
+            read_default(TimestampMicrosecondArray::from(vec![micros])),
+        ];
+        assert_eq!(fine, coarse);
+        let text = StringArray::from(vec!["2024-01-31T12:30:05.123457"]);
+        assert_eq!(read_array(text, &numeric()).unwrap(), fine);
+    }
+
+    #[test]
+    fn dates_in_texts_declared_numeric_do_not_mix_with_numbers() {
+        let texts = StringArray::from(vec!["1970-01-02", "17"]);
+        let message = read_array(texts, &numeric()).unwrap_err().to_string();
+        assert!(
+            message.starts_with("column `x`, row 2: `17` is not a date"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn integers_that_a_float_cannot_hold_are_reported() {
+        let inexact = |array: ArrayRef| {
+            let batch = RecordBatch::try_from_iter([("x", array)]).unwrap();
+            let mut builder = TableBuilder::new(&batch.schema(), &ReadOptions::default()).unwrap();
+            builder.push(&batch).unwrap();
+            builder.push(&batch).unwrap();
+            builder.finish().unwrap().inexact
+        };
+        let big = (1_i64 << 53) + 1;
+        for array in [
+            Arc::new(Int64Array::from(vec![Some(1), None, Some(-big)])) as ArrayRef,
+            Arc::new(UInt64Array::from(vec![1, 1 << 60, u64::MAX])),
+        ] {
+            let found = inexact(array);
+            assert_eq!(
+                (found.len(), found[0].column.as_str(), found[0].row),
+                (1, "x", 3)
+            );
+        }
+        assert!(inexact(Arc::new(Int64Array::from(vec![1 << 53, i64::MIN]))).is_empty());
+    }
+
+    #[test]
+    fn dictionaries_without_values_and_long_shared_texts_are_read() {
+        let keys = Int8Array::from(vec![None, None]);
+        let empty = DictionaryArray::new(keys, Arc::new(StringArray::from(Vec::<&str>::new())));
+        assert_eq!(read_default(empty), names(&[None, None]));
+        // copies of this text would need four terabytes
+        let text = "x".repeat(1 << 22);
+        let keys = Int32Array::from(vec![0; 1 << 20]);
+        let shared = DictionaryArray::new(keys, Arc::new(StringArray::from(vec![text.as_str()])));
+        let found = read_default(shared);
+        assert!(matches!(found, Values::Categorical { codes, levels }
+            if codes.len() == 1 << 20 && levels.len() == 1));
     }
 
     #[test]

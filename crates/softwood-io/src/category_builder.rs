@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use softwood::Result;
 use softwood::data::{MISSING, Values};
+
+use crate::limits;
 
 /// Category names seen so far and the codes of the cells.
 #[derive(Debug, Default)]
@@ -24,13 +27,24 @@ impl CategoryBuilder {
     }
 
     /// Appends a cell; `None` is a missing one.
-    pub(crate) fn push(&mut self, name: Option<&str>) {
-        let code = name.map_or(MISSING, |name| self.code(name));
-        self.codes.push(code);
+    ///
+    /// # Errors
+    /// When there is not enough memory.
+    pub(crate) fn push(&mut self, name: Option<&str>) -> Result<()> {
+        let code = name.map(|name| self.code(name));
+        self.push_code(code)
+    }
+
+    /// Appends a cell by the code of its name; `None` is a missing one.
+    ///
+    /// # Errors
+    /// When there is not enough memory.
+    pub(crate) fn push_code(&mut self, code: Option<u32>) -> Result<()> {
+        limits::push(&mut self.codes, code.unwrap_or(MISSING))
     }
 
     /// The code of a name; a name seen for the first time gets the next free code.
-    fn code(&mut self, name: &str) -> u32 {
+    pub(crate) fn code(&mut self, name: &str) -> u32 {
         if let Some(&code) = self.code_of.get(name) {
             return code;
         }
@@ -65,7 +79,7 @@ mod tests {
         let texts = [None, Some("b"), Some("a"), None, Some("b"), Some("c")];
         let mut builder = CategoryBuilder::with_missing(1);
         for text in &texts[1..] {
-            builder.push(*text);
+            builder.push(*text).unwrap();
         }
         assert_eq!(builder.finish(), Column::categorical("x", &texts).values);
     }

@@ -1,7 +1,12 @@
-//! Parses one text cell: missing, a number, or other text.
+//! Parses one text cell: missing, a number, a date, or other text.
+
+use crate::date::parse_date;
 
 /// Texts that stand for a missing cell, in upper or lower case.
-const MISSING_TOKENS: [&str; 6] = ["NA", "N/A", "NaN", "null", "None", "?"];
+const MISSING_TOKENS: [&str; 7] = ["NA", "N/A", "NaN", "NaT", "null", "None", "?"];
+
+/// Size from which on a 64-bit float cannot hold every integer.
+pub(crate) const EXACT_INTEGERS: u64 = 1 << 53;
 
 /// The content of a text cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -10,6 +15,8 @@ pub(crate) enum Cell {
     Missing,
     /// A number, finite or infinite.
     Number(f64),
+    /// A date or date-time, in seconds since 1970.
+    Date(f64),
     /// Any other text.
     Text,
 }
@@ -31,8 +38,19 @@ pub(crate) fn parse_cell(text: &str) -> Cell {
         Ok(number) if number.is_nan() => Cell::Missing,
         Ok(number) => Cell::Number(number),
         Err(_) if is_missing(trimmed) => Cell::Missing,
-        Err(_) => Cell::Text,
+        Err(_) => parse_date(trimmed).map_or(Cell::Text, Cell::Date),
     }
+}
+
+/// Whether the text is an integer whose digits `number`, its value as a float, does not reproduce.
+pub(crate) fn loses_digits(text: &str, number: f64) -> bool {
+    if number.abs() < EXACT_INTEGERS as f64 || !number.is_finite() {
+        return false;
+    }
+    let text = text.trim();
+    let digits = text.trim_start_matches(['+', '-']);
+    let is_integer = digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_integer && format!("{:.0}", number.abs()) != digits.trim_start_matches('0')
 }
 
 /// The category name of a text cell: the text itself, except that `true` and `false` are converted
@@ -62,7 +80,7 @@ mod tests {
     #[test]
     fn missing_value_tokens_are_recognised_in_any_case() {
         for text in [
-            "", "  ", "NA", "na", "n/a", "NaN", "nan", "-nan", "NULL", "none", " ? ",
+            "", "  ", "NA", "na", "n/a", "NaN", "nan", "-nan", "NaT", "NULL", "none", " ? ",
         ] {
             assert_eq!(parse_cell(text), Cell::Missing, "{text:?}");
         }
@@ -85,6 +103,22 @@ mod tests {
         }
         for text in ["1,5", "0x10", "1_000", "12 kg", "1e"] {
             assert_eq!(parse_cell(text), Cell::Text, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn integers_that_a_float_cannot_hold_lose_digits() {
+        for (text, loses) in [
+            ("9007199254740992", false),
+            ("9007199254740993", true),
+            ("-9007199254740993", true),
+            ("0009007199254740994", false),
+            ("18446744073709551615", true),
+            ("1e300", false),
+            ("9007199254740993.0", false),
+            ("inf", false),
+        ] {
+            assert_eq!(loses_digits(text, text.parse().unwrap()), loses, "{text}");
         }
     }
 

@@ -1,25 +1,12 @@
 //! Builds one column of a text file cell by cell and decides whether it is numeric or categorical.
 
-use std::collections::BTreeSet;
-
 use softwood::{Column, Error, Result};
 
 use crate::category_builder::CategoryBuilder;
-use crate::cell::{Cell, category, is_missing, parse_cell, quote_cell};
-use crate::formatted_number::is_formatted_number;
+use crate::cell::{Cell, category, is_missing, loses_digits, parse_cell};
+use crate::cell_counts::{CellCounts, CellPlace, PlacedCell};
+use crate::limits;
 use crate::options::KindRule;
-
-/// A column that is mostly numbers is never categorical if it has more distinct numbers than this.
-const MAX_NUMBER_CATEGORIES: usize = 20;
-
-/// Position of a cell in the file.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct CellPlace {
-    /// Data row, counted from 1.
-    pub row: usize,
-    /// Line of the file, counted from 1.
-    pub line: u64,
-}
 
 /// A column that is being read.
 #[derive(Debug)]
@@ -27,13 +14,17 @@ pub(crate) struct ColumnBuilder {
     name: String,
     rule: KindRule,
     cells: BuilderCells,
+    /// First cell that is not missing, while the cells are all numbers or all dates.
+    first: Option<(Cell, PlacedCell)>,
+    /// First integer whose last digits a 64-bit float does not keep.
+    inexact: Option<PlacedCell>,
     counts: CellCounts,
 }
 
 /// The cells read so far.
 #[derive(Debug)]
 enum BuilderCells {
-    /// No text so far: numbers, NaN where missing.
+    /// All numbers or all dates so far; NaN where missing.
     Numbers(Vec<f64>),
     /// Categories; the first text came before any number.
     Categories(CategoryBuilder),
@@ -41,29 +32,23 @@ enum BuilderCells {
     Discarded,
 }
 
-/// Counts of cells by content; kept from the first text cell on.
-#[derive(Debug, Default)]
-struct CellCounts {
-    /// Cells that are not missing.
-    n_present: usize,
-    n_numbers: usize,
-    /// Formatted numbers such as `$20`.
-    n_formatted: usize,
-    /// Bits of the distinct numbers, up to one more than the limit.
-    distinct_numbers: BTreeSet<u64>,
-    /// Distinct formatted numbers, up to one more than the limit.
-    distinct_formatted: BTreeSet<String>,
-    first_text: Option<(CellPlace, String)>,
-    first_formatted: Option<(CellPlace, String)>,
-}
-
 /// The result of reading a column once.
 #[derive(Debug)]
 pub(crate) enum ColumnOutcome {
     /// The finished column.
-    Complete(Column),
+    Complete(BuiltColumn),
     /// The column of this name is categorical, and its texts have to be read a second time.
     ReadAsCategories(String),
+}
+
+/// A finished column and what its reader noticed.
+#[derive(Debug)]
+pub(crate) struct BuiltColumn {
+    pub column: Column,
+    /// Whether the numbers are dates.
+    pub is_date: bool,
+    /// First integer whose last digits the column does not keep.
+    pub inexact: Option<PlacedCell>,
 }
 
 impl ColumnBuilder {
@@ -77,6 +62,8 @@ impl ColumnBuilder {
             name: name.to_owned(),
             rule,
             cells,
+            first: None,
+            inexact: None,
             counts: CellCounts::default(),
         }
     }
@@ -89,43 +76,67 @@ impl ColumnBuilder {
     /// Appends a cell.
     pub(crate) fn push(&mut self, text: &str, place: CellPlace) -> Result<()> {
         if self.rule == KindRule::Categorical {
-            self.push_category(text);
-            return Ok(());
+            return self.push_category(text);
         }
         let cell = parse_cell(text);
         if let BuilderCells::Numbers(numbers) = &mut self.cells {
-            match cell {
-                Cell::Number(number) => numbers.push(number),
-                Cell::Missing => numbers.push(f64::NAN),
-                Cell::Text => return self.push_first_text(text, place),
-            }
-            return Ok(());
+            return match (cell, &self.first) {
+                (Cell::Missing, _) => limits::push(numbers, f64::NAN),
+                (Cell::Number(number), Some((Cell::Number(_), _))) => {
+                    limits::push(numbers, number)?;
+                    self.record_inexact(number, text, place);
+                    Ok(())
+                }
+                (Cell::Date(date), Some((Cell::Date(_), _))) => limits::push(numbers, date),
+                (Cell::Number(value) | Cell::Date(value), None) => {
+                    limits::push(numbers, value)?;
+                    self.first = Some((cell, PlacedCell::new(text, place)));
+                    if cell == Cell::Number(value) {
+                        self.record_inexact(value, text, place);
+                    }
+                    Ok(())
+                }
+                _ => self.push_first_odd(cell, text, place),
+            };
         }
-        self.counts.add(cell);
-        self.record_formatted(cell, text, place);
-        self.push_category(text);
-        Ok(())
+        self.count(cell, text, place);
+        self.push_category(text)
     }
 
-    fn record_formatted(&mut self, cell: Cell, text: &str, place: CellPlace) {
+    fn record_inexact(&mut self, number: f64, text: &str, place: CellPlace) {
+        if self.inexact.is_none() && loses_digits(text, number) {
+            self.inexact = Some(PlacedCell::new(text.trim(), place));
+        }
+    }
+
+    fn count(&mut self, cell: Cell, text: &str, place: CellPlace) {
+        self.counts.add(cell, text, place);
         if self.rule == KindRule::Infer && cell == Cell::Text {
             self.counts.record_formatted(text, place);
         }
     }
 
-    fn push_category(&mut self, text: &str) {
-        if let BuilderCells::Categories(categories) = &mut self.cells {
-            categories.push(Some(text).filter(|text| !is_missing(text)).map(category));
+    fn push_category(&mut self, text: &str) -> Result<()> {
+        match &mut self.cells {
+            BuilderCells::Categories(categories) => {
+                categories.push(Some(text).filter(|text| !is_missing(text)).map(category))
+            }
+            _ => Ok(()),
         }
     }
 
-    /// Handles the first text cell of a column that had only numbers and missing cells so far.
-    fn push_first_text(&mut self, text: &str, place: CellPlace) -> Result<()> {
+    /// Handles the first cell that differs from those before it: a text, a date after numbers or a
+    /// number after dates.
+    fn push_first_odd(&mut self, cell: Cell, text: &str, place: CellPlace) -> Result<()> {
         if let Some(advice) = self.rule.text_advice() {
+            let expected = match &self.first {
+                Some((Cell::Date(_), _)) => "date, unlike the cells before it",
+                Some(_) if cell != Cell::Text => "number, unlike the cells before it",
+                _ => "number",
+            };
             let problem = format!(
-                "{} (line {}) is not a number; leave the cell empty if it is missing{advice}",
-                quote_cell(text),
-                place.line
+                "{} is not a {expected}; leave the cell empty if it is missing{advice}",
+                PlacedCell::new(text, place).shown()
             );
             return Err(Error::cell(&self.name, place.row, problem));
         }
@@ -134,17 +145,12 @@ impl ColumnBuilder {
         else {
             return Ok(());
         };
-        for &number in numbers.iter().filter(|number| !number.is_nan()) {
-            self.counts.add(Cell::Number(number));
-        }
-        if self.counts.n_numbers == 0 {
+        if self.first.is_none() {
             self.cells = BuilderCells::Categories(CategoryBuilder::with_missing(numbers.len()));
         }
-        self.counts.add(Cell::Text);
-        self.counts.first_text = Some((place, text.to_owned()));
-        self.record_formatted(Cell::Text, text, place);
-        self.push_category(text);
-        Ok(())
+        self.counts.start(&numbers, self.first.take());
+        self.count(cell, text, place);
+        self.push_category(text)
     }
 
     /// Decides whether the column is numeric or categorical.
@@ -159,78 +165,21 @@ impl ColumnBuilder {
             {
                 ColumnOutcome::ReadAsCategories(self.name)
             }
-            BuilderCells::Numbers(numbers) => {
-                ColumnOutcome::Complete(Column::numeric(self.name, numbers))
-            }
-            BuilderCells::Categories(categories) => ColumnOutcome::Complete(Column {
-                name: self.name,
-                values: categories.finish(),
+            BuilderCells::Numbers(numbers) => ColumnOutcome::Complete(BuiltColumn {
+                column: Column::numeric(self.name, numbers),
+                is_date: matches!(self.first, Some((Cell::Date(_), _))),
+                inexact: self.inexact,
+            }),
+            BuilderCells::Categories(categories) => ColumnOutcome::Complete(BuiltColumn {
+                column: Column {
+                    name: self.name,
+                    values: categories.finish(),
+                },
+                is_date: false,
+                inexact: None,
             }),
             BuilderCells::Discarded => ColumnOutcome::ReadAsCategories(self.name),
         })
-    }
-}
-
-impl CellCounts {
-    fn add(&mut self, cell: Cell) {
-        match cell {
-            Cell::Missing => return,
-            Cell::Text => {}
-            Cell::Number(number) => {
-                self.n_numbers += 1;
-                if self.distinct_numbers.len() <= MAX_NUMBER_CATEGORIES {
-                    self.distinct_numbers.insert(number.to_bits());
-                }
-            }
-        }
-        self.n_present += 1;
-    }
-
-    fn record_formatted(&mut self, text: &str, place: CellPlace) {
-        if !is_formatted_number(text) {
-            return;
-        }
-        self.n_formatted += 1;
-        if self.distinct_formatted.len() <= MAX_NUMBER_CATEGORIES {
-            self.distinct_formatted.insert(text.to_owned());
-        }
-        if self.first_formatted.is_none() {
-            self.first_formatted = Some((place, text.to_owned()));
-        }
-    }
-
-    /// Rejects a numeric column that contains formatted numbers or a few text cells. A column
-    /// counts as numeric if at least 90% of its cells are numbers and many of those are distinct.
-    fn check(&self, name: &str) -> Result<()> {
-        let Some((place, text)) = &self.first_text else {
-            return Ok(());
-        };
-        let are_most = |count: usize| count * 10 >= self.n_present * 9;
-        let n_distinct = self.distinct_numbers.len() + self.distinct_formatted.len();
-        if let Some((place, text)) = &self.first_formatted
-            && are_most(self.n_numbers + self.n_formatted)
-            && n_distinct > MAX_NUMBER_CATEGORIES
-        {
-            let problem = format!(
-                "{} (line {}) looks like a formatted number; write it as 1234.5, without currency signs or \
-                 separators, or declare the column categorical (--categorical {name})",
-                quote_cell(text),
-                place.line
-            );
-            return Err(Error::cell(name, place.row, problem));
-        }
-        if !are_most(self.n_numbers) || self.distinct_numbers.len() <= MAX_NUMBER_CATEGORIES {
-            return Ok(());
-        }
-        let problem = format!(
-            "{} (line {}) is not a number, but {} of the column's {} cells are; leave the cell empty if it is \
-             missing, or declare the column categorical (--categorical {name})",
-            quote_cell(text),
-            place.line,
-            self.n_numbers,
-            self.n_present
-        );
-        Err(Error::cell(name, place.row, problem))
     }
 }
 
@@ -250,7 +199,7 @@ mod tests {
 
     fn ready(rule: KindRule, texts: &[&str]) -> Values {
         match build(rule, texts).unwrap() {
-            ColumnOutcome::Complete(column) => column.values,
+            ColumnOutcome::Complete(built) => built.column.values,
             ColumnOutcome::ReadAsCategories(_) => panic!("one reading should suffice"),
         }
     }
@@ -372,5 +321,89 @@ mod tests {
             build(KindRule::Lenient, &texts),
             Ok(ColumnOutcome::ReadAsCategories(_))
         ));
+    }
+
+    fn days(n: usize) -> Vec<String> {
+        (0..n)
+            .map(|n| format!("2024-{:02}-{:02}", n / 28 + 1, n % 28 + 1))
+            .collect()
+    }
+
+    #[test]
+    fn dates_and_missing_cells_make_a_column_of_seconds() {
+        let texts = ["1970-01-02", "NaT", "", " 1970-01-01T00:00:01Z "];
+        for rule in [
+            KindRule::Infer,
+            KindRule::Numeric,
+            KindRule::Trained,
+            KindRule::Lenient,
+        ] {
+            let Values::Numeric(numbers) = ready(rule, &texts) else {
+                panic!("numbers expected")
+            };
+            assert!(numbers[1].is_nan() && numbers[2].is_nan());
+            assert_eq!((numbers[0], numbers[3]), (86_400.0, 1.0));
+        }
+        let found = ready(KindRule::Categorical, &texts[..2]);
+        assert_eq!(found, names(&[Some("1970-01-02"), None]));
+    }
+
+    #[test]
+    fn a_cell_that_is_no_date_among_many_dates_is_rejected() {
+        for odd in ["5 Jan", "17", "2024-02-30"] {
+            let mut texts = days(30);
+            texts.insert(10, odd.to_owned());
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            let message = build(KindRule::Infer, &texts).unwrap_err().to_string();
+            let quoted = format!("`{odd}` (line 12) is not a date");
+            for part in [
+                "column `x`, row 11",
+                &quoted,
+                "30 of the column's 31",
+                "--categorical x",
+            ] {
+                assert!(message.contains(part), "{message}");
+            }
+            assert!(matches!(
+                build(KindRule::Lenient, &texts),
+                Ok(ColumnOutcome::ReadAsCategories(_))
+            ));
+            let message = build(KindRule::Trained, &texts).unwrap_err().to_string();
+            assert!(
+                message.contains("is not a date, unlike the cells before it"),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_odd_cell_before_the_dates_or_numbers_is_named() {
+        for (odd, rest, what) in [
+            ("17", days(30), "date"),
+            (
+                "2024-01-05",
+                (0..30).map(|n| n.to_string()).collect(),
+                "number",
+            ),
+        ] {
+            let texts: Vec<&str> = [odd]
+                .into_iter()
+                .chain(rest.iter().map(String::as_str))
+                .collect();
+            let message = build(KindRule::Infer, &texts).unwrap_err().to_string();
+            let part =
+                format!("row 1: `{odd}` (line 2) is not a {what}, but 30 of the column's 31");
+            assert!(message.contains(&part), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_first_integer_that_loses_digits_is_reported() {
+        let texts = ["1", "9007199254740993", "9007199254740995"];
+        let Ok(ColumnOutcome::Complete(built)) = build(KindRule::Infer, &texts) else {
+            panic!("numbers expected")
+        };
+        let inexact = built.inexact.unwrap();
+        assert_eq!((inexact.place.row, inexact.text.as_str()), (2, texts[1]));
     }
 }

@@ -1,18 +1,21 @@
 //! Reads and writes delimited text (CSV, TSV).
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
-use csv::{ByteRecord, Reader, ReaderBuilder, WriterBuilder};
+use csv::WriterBuilder;
 use softwood::data::Values;
-use softwood::{Column, Error, Result, Table};
+use softwood::{Error, Result, Table};
 
 use crate::cell::quote_cell;
-use crate::column_builder::{CellPlace, ColumnBuilder, ColumnOutcome};
+use crate::cell_counts::CellPlace;
+use crate::column_builder::{BuiltColumn, ColumnBuilder, ColumnOutcome};
+use crate::limits::ReadLimits;
 use crate::options::{KindRule, ReadOptions};
-use crate::read::{check_header, no_rows};
-use crate::source::{InputSource, text_problem};
+use crate::read::{InexactInteger, ReadTable, check_header, no_rows};
+use crate::record_reader::RecordReader;
+use crate::source::InputSource;
 
-/// Bytes of the read and write buffers.
+/// Bytes of the write buffer.
 const BUFFER: usize = 1 << 16;
 
 /// Reads a table. The file is parsed a second time only if a column starts with numbers and turns
@@ -22,22 +25,41 @@ pub(crate) fn read(
     source: &InputSource<'_>,
     delimiter: u8,
     options: &ReadOptions,
-) -> Result<Table> {
-    let names = Records::open(source, delimiter)?.header()?;
+) -> Result<ReadTable> {
+    let limits = options.limits;
+    let names = Records::open(source, delimiter, limits)?.header()?;
     if options.delimiter.is_none() {
         check_delimiter(&names, delimiter)?;
     }
-    let builder = |name: &String| ColumnBuilder::new(name, options.rule(name));
+    let rules = options.rules();
+    let builder = |name: &String| ColumnBuilder::new(name, rules.of(name));
     let mut open: Vec<_> = names.iter().map(builder).enumerate().collect();
-    let mut columns: Vec<(usize, Column)> = Vec::with_capacity(open.len());
+    let mut built: Vec<(usize, BuiltColumn)> = Vec::with_capacity(open.len());
     while !open.is_empty() {
-        let mut records = Records::open(source, delimiter)?;
+        let mut records = Records::open(source, delimiter, limits)?;
         records.header()?;
         records.fill(names.len(), &mut open)?;
-        open = finish_columns(open, &mut columns)?;
+        open = finish_columns(open, &mut built)?;
     }
-    columns.sort_by_key(|(field, _)| *field);
-    Table::new(columns.into_iter().map(|(_, column)| column).collect())
+    built.sort_by_key(|(field, _)| *field);
+    let mut found = ReadTable::default();
+    let mut columns = Vec::with_capacity(built.len());
+    for (_, column) in built {
+        let name = &column.column.name;
+        if column.is_date {
+            found.date_columns.push(name.clone());
+        }
+        found
+            .inexact
+            .extend(column.inexact.map(|cell| InexactInteger {
+                column: name.clone(),
+                row: cell.place.row,
+                text: cell.text,
+            }));
+        columns.push(column.column);
+    }
+    found.table = Table::new(columns)?;
+    Ok(found)
 }
 
 /// Rejects a header of one name that contains another common delimiter.
@@ -54,16 +76,16 @@ fn check_delimiter(names: &[String], delimiter: u8) -> Result<()> {
     }
 }
 
-/// Moves complete columns to `columns`; returns builders for the columns that have to be read again
+/// Moves complete columns to `built`; returns builders for the columns that have to be read again
 /// as categories.
 fn finish_columns(
     open: Vec<(usize, ColumnBuilder)>,
-    columns: &mut Vec<(usize, Column)>,
+    built: &mut Vec<(usize, BuiltColumn)>,
 ) -> Result<Vec<(usize, ColumnBuilder)>> {
     let mut again = Vec::new();
     for (field, builder) in open {
         match builder.finish()? {
-            ColumnOutcome::Complete(column) => columns.push((field, column)),
+            ColumnOutcome::Complete(column) => built.push((field, column)),
             ColumnOutcome::ReadAsCategories(name) => {
                 again.push((field, ColumnBuilder::new(&name, KindRule::Categorical)));
             }
@@ -74,46 +96,28 @@ fn finish_columns(
 
 /// The records of a text file, starting with the header.
 struct Records<'a> {
-    reader: Reader<Box<dyn Read + 'a>>,
-    record: ByteRecord,
-    gzip: bool,
+    reader: RecordReader<'a>,
     /// Lines by which the parser's line count lags: with `\r\n` line ends a record ends at `\r`,
     /// and the parser counts the `\n` only with the next record.
     lag: u64,
 }
 
 impl<'a> Records<'a> {
-    fn open(source: &'a InputSource<'_>, delimiter: u8) -> Result<Self> {
+    fn open(source: &'a InputSource<'_>, delimiter: u8, limits: ReadLimits) -> Result<Self> {
         let text = source.text()?;
-        let reader = ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .delimiter(delimiter)
-            .buffer_capacity(BUFFER)
-            .from_reader(text.reader);
-        Ok(Self {
-            reader,
-            record: ByteRecord::new(),
-            gzip: text.gzip,
-            lag: 0,
-        })
-    }
-
-    fn advance(&mut self) -> Result<bool> {
-        let gzip = self.gzip;
-        self.reader
-            .read_byte_record(&mut self.record)
-            .map_err(|error| Error::Table(text_problem(&io_error(error), gzip)))
+        let reader = RecordReader::new(text.reader, text.gzip, delimiter, limits);
+        Ok(Self { reader, lag: 0 })
     }
 
     fn header(&mut self) -> Result<Vec<String>> {
-        if !self.advance()? {
+        if !self.reader.advance()? {
             let problem = "the file is empty; expected a header with the column names, then rows";
             return Err(Error::Table(problem.to_owned()));
         }
-        let breaks = self.record.as_slice().iter().filter(|&&b| b == b'\n');
-        let next_line = 2 + breaks.count() as u64;
-        self.lag = next_line.saturating_sub(self.reader.position().line());
+        let cells = || (0..self.reader.n_cells()).map(|at| self.reader.cell(at));
+        let breaks = cells().flatten().filter(|&&byte| byte == b'\n').count();
+        let next_line = 2 + breaks as u64;
+        self.lag = next_line.saturating_sub(self.reader.next_line());
         let name = |(at, bytes): (usize, &[u8])| {
             let name = std::str::from_utf8(bytes).map_err(|_| {
                 let problem = format!("the name of column {} is not UTF-8 text", at + 1);
@@ -121,7 +125,7 @@ impl<'a> Records<'a> {
             })?;
             Ok(name.to_owned())
         };
-        let names = self.record.iter().enumerate().map(name);
+        let names = cells().enumerate().map(name);
         let names = names.collect::<Result<Vec<_>>>()?;
         check_header(&names)?;
         Ok(names)
@@ -130,15 +134,15 @@ impl<'a> Records<'a> {
     /// Appends the cells of every row to the builders of their columns.
     fn fill(&mut self, n_fields: usize, open: &mut [(usize, ColumnBuilder)]) -> Result<()> {
         let mut row = 0;
-        while self.advance()? {
+        while self.reader.advance()? {
             row += 1;
-            let line = self.record.position().map_or(0, csv::Position::line) + self.lag;
+            let line = self.reader.line() + self.lag;
             let place = CellPlace { row, line };
-            if self.record.len() != n_fields {
-                return Err(ragged(self.record.len(), n_fields, place));
+            if self.reader.n_cells() != n_fields {
+                return Err(ragged(self.reader.n_cells(), n_fields, place));
             }
             for (field, builder) in open.iter_mut() {
-                let bytes = &self.record[*field];
+                let bytes = self.reader.cell(*field);
                 match std::str::from_utf8(bytes) {
                     Ok(text) => builder.push(text, place)?,
                     Err(_) => return Err(not_utf8(builder.name(), bytes, place)),
@@ -222,10 +226,11 @@ fn push_number(number: f64, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use softwood::Column;
 
     fn table_of(text: &str) -> Result<Table> {
         let source = InputSource::Memory(text.as_bytes().into());
-        read(&source, b',', &ReadOptions::default())
+        Ok(read(&source, b',', &ReadOptions::default())?.table)
     }
 
     #[test]

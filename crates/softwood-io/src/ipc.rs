@@ -7,19 +7,21 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::FileWriter;
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::ArrowError;
 use softwood::{Error, Result, Table};
 
-use crate::arrow::{TableBuilder, batches_of, schema_of};
+use crate::arrow::TableBuilder;
+use crate::arrow_write::{batches_of, schema_of};
 use crate::ipc_check::{check_file, check_stream};
 use crate::options::ReadOptions;
+use crate::read::ReadTable;
 use crate::source::io_problem;
 
 /// Magic bytes at the beginning and the end of the file format.
 const MAGIC: &[u8; 6] = b"ARROW1";
 
 /// Reads a table; the first bytes decide between the file and the stream format.
-pub(crate) fn read(file: File, options: &ReadOptions) -> Result<Table> {
+pub(crate) fn read(file: File, options: &ReadOptions) -> Result<ReadTable> {
     let mut file = BufReader::new(file);
     let (head, tail) = ends(&mut file).map_err(|e| Error::Table(io_problem(&e, "read")))?;
     if head.starts_with(MAGIC) {
@@ -27,23 +29,33 @@ pub(crate) fn read(file: File, options: &ReadOptions) -> Result<Table> {
             let problem = "the Arrow file is truncated: it does not end with `ARROW1`";
             return Err(Error::Table(problem.to_owned()));
         }
-        check_file(&mut file).map_err(damaged)?;
-        let reader = FileReader::try_new(file, None).map_err(damaged)?;
-        read_batches(&reader.schema(), reader, options)
+        check_file(&mut file, options.limits).map_err(damaged)?;
+        let schema = FileReader::try_new(&mut file, None)
+            .map_err(damaged)?
+            .schema();
+        let table = TableBuilder::new(&schema, options)?;
+        let projection = Some(table.projection());
+        let reader = FileReader::try_new(file, projection).map_err(damaged)?;
+        read_batches(table, reader)
     } else {
         check_stream_start(&head)?;
-        check_stream(&mut file).map_err(damaged)?;
-        let reader = StreamReader::try_new(file, None).map_err(damaged)?;
-        read_batches(&reader.schema(), reader, options)
+        check_stream(&mut file, options.limits).map_err(damaged)?;
+        let schema = StreamReader::try_new(&mut file, None)
+            .map_err(damaged)?
+            .schema();
+        let table = TableBuilder::new(&schema, options)?;
+        file.rewind()
+            .map_err(|e| Error::Table(io_problem(&e, "read")))?;
+        let projection = Some(table.projection());
+        let reader = StreamReader::try_new(file, projection).map_err(damaged)?;
+        read_batches(table, reader)
     }
 }
 
 fn read_batches(
-    schema: &SchemaRef,
+    mut table: TableBuilder,
     batches: impl Iterator<Item = std::result::Result<RecordBatch, ArrowError>>,
-    options: &ReadOptions,
-) -> Result<Table> {
-    let mut table = TableBuilder::new(schema, options)?;
+) -> Result<ReadTable> {
     for batch in batches {
         table.push(&batch.map_err(damaged)?)?;
     }
@@ -104,6 +116,7 @@ fn io_error(error: ArrowError) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow_array::NullArray;
     use arrow_ipc::CompressionType;
     use arrow_ipc::writer::{IpcWriteOptions, StreamWriter};
     use softwood::Column;
@@ -144,7 +157,8 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
         file.rewind().unwrap();
-        crate::catch_panic::catch_panic(|| read(file, &ReadOptions::default()))
+        let read = || Ok(read(file, &ReadOptions::default())?.table);
+        crate::catch_panic::catch_panic("Arrow", read)
     }
 
     #[test]
@@ -153,6 +167,18 @@ mod tests {
         for bytes in files.iter().chain([&stream()]) {
             assert_eq!(read_bytes(bytes).unwrap(), table());
         }
+    }
+
+    #[test]
+    fn a_file_that_claims_more_rows_than_the_limits_allow_is_rejected() {
+        let nothing: arrow_array::ArrayRef = std::sync::Arc::new(NullArray::new(1 << 40));
+        let batch = RecordBatch::try_from_iter([("a", nothing)]).unwrap();
+        let mut writer = FileWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+        writer.write(&batch).unwrap();
+        let bytes = writer.into_inner().unwrap();
+        let message = read_bytes(&bytes).unwrap_err().to_string();
+        assert!(message.contains("claims 1099511627776 rows"), "{message}");
+        assert!(message.contains("--no-size-limits"), "{message}");
     }
 
     #[test]

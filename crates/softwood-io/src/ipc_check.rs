@@ -8,6 +8,8 @@ use arrow_ipc::reader::read_footer_length;
 use arrow_ipc::{Block, Message, root_as_footer, root_as_message};
 use arrow_schema::ArrowError;
 
+use crate::limits::{ReadLimits, exceeded, size_text};
+
 type IpcChecked<T> = std::result::Result<T, ArrowError>;
 
 const CONTINUATION: [u8; 4] = [0xff; 4];
@@ -20,7 +22,7 @@ fn malformed(what: &str) -> ArrowError {
 
 /// Checks the lengths in the footer and the blocks of the file format. Leaves the reader at the
 /// beginning.
-pub(crate) fn check_file(file: &mut (impl Read + Seek)) -> IpcChecked<()> {
+pub(crate) fn check_file(file: &mut (impl Read + Seek), limits: ReadLimits) -> IpcChecked<()> {
     let len = file.seek(SeekFrom::End(0))?;
     let mut end = [0; 10];
     if len < end.len() as u64 {
@@ -37,15 +39,18 @@ pub(crate) fn check_file(file: &mut (impl Read + Seek)) -> IpcChecked<()> {
     if footer.schema().is_none() {
         return Err(malformed("the footer has no schema"));
     }
+    let mut uncompressed = 0_u64;
     let blocks = footer.dictionaries().into_iter().flatten();
     for block in blocks.chain(footer.recordBatches().into_iter().flatten()) {
-        check_block(file, block, len)?;
+        uncompressed = uncompressed.saturating_add(check_block(file, block, len)?);
+        check_total(uncompressed, limits)?;
     }
     file.rewind()?;
     Ok(())
 }
 
-fn check_block(file: &mut (impl Read + Seek), block: &Block, len: u64) -> IpcChecked<()> {
+/// Checks one block; returns the bytes of its uncompressed buffers.
+fn check_block(file: &mut (impl Read + Seek), block: &Block, len: u64) -> IpcChecked<u64> {
     let stated = (
         u64::try_from(block.offset()),
         u64::try_from(block.metaDataLength()),
@@ -65,9 +70,9 @@ fn check_block(file: &mut (impl Read + Seek), block: &Block, len: u64) -> IpcChe
 }
 
 /// Checks the lengths in the messages of the stream format. Leaves the reader at the beginning.
-pub(crate) fn check_stream(file: &mut (impl Read + Seek)) -> IpcChecked<()> {
+pub(crate) fn check_stream(file: &mut (impl Read + Seek), limits: ReadLimits) -> IpcChecked<()> {
     let len = file.seek(SeekFrom::End(0))?;
-    let mut at = 0;
+    let (mut at, mut uncompressed) = (0, 0_u64);
     while at + 4 <= len {
         let mut word: [u8; 4] = word_at(file, at)?;
         at += 4;
@@ -90,26 +95,38 @@ pub(crate) fn check_stream(file: &mut (impl Read + Seek)) -> IpcChecked<()> {
         if body_len > len - at {
             return Err(malformed("a message ends beyond the file"));
         }
-        check_buffers(file, &message, at, body_len)?;
+        let found = check_buffers(file, &message, at, body_len)?;
+        uncompressed = uncompressed.saturating_add(found);
+        check_total(uncompressed, limits)?;
         at += body_len;
     }
     file.rewind()?;
     Ok(())
 }
 
+/// Rejects a file whose buffers are too large together once they are decompressed.
+fn check_total(uncompressed: u64, limits: ReadLimits) -> IpcChecked<()> {
+    if uncompressed <= limits.table_bytes {
+        return Ok(());
+    }
+    let problem = format!("the table has more than {}", size_text(limits.table_bytes));
+    Err(malformed(&exceeded(&problem).to_string()))
+}
+
 /// Checks that every buffer lies inside the body of its message and has a plausible uncompressed
-/// length.
+/// length; returns the sum of these lengths.
 fn check_buffers(
     file: &mut (impl Read + Seek),
     message: &Message<'_>,
     body: u64,
     body_len: u64,
-) -> IpcChecked<()> {
+) -> IpcChecked<u64> {
     let dictionary = message.header_as_dictionary_batch();
     let batch = message
         .header_as_record_batch()
         .or_else(|| dictionary.and_then(|dictionary| dictionary.data()));
-    let Some(batch) = batch else { return Ok(()) };
+    let Some(batch) = batch else { return Ok(0) };
+    let mut total = 0_u64;
     for buffer in batch.buffers().into_iter().flatten() {
         let (Ok(offset), Ok(len)) = (
             u64::try_from(buffer.offset()),
@@ -120,28 +137,34 @@ fn check_buffers(
         if offset.saturating_add(len) > body_len {
             return Err(malformed("a buffer ends beyond its message"));
         }
-        if batch.compression().is_some() && len > 0 {
-            check_uncompressed_length(file, body + offset, len)?;
-        }
+        let uncompressed = if batch.compression().is_some() && len > 0 {
+            uncompressed_length(file, body + offset, len)?
+        } else {
+            len
+        };
+        total = total.saturating_add(uncompressed);
     }
-    Ok(())
+    Ok(total)
 }
 
-/// Checks the uncompressed length at the start of a compressed buffer; -1 marks a buffer that is
-/// stored uncompressed.
-fn check_uncompressed_length(file: &mut (impl Read + Seek), at: u64, len: u64) -> IpcChecked<()> {
+/// The uncompressed length at the start of a compressed buffer; -1 marks a buffer that is stored
+/// uncompressed. Memory for it is reserved and released, because the reader would abort.
+fn uncompressed_length(file: &mut (impl Read + Seek), at: u64, len: u64) -> IpcChecked<u64> {
     if len < 8 {
         return Err(malformed("a compressed buffer lacks its length"));
     }
-    let uncompressed = i64::from_le_bytes(word_at(file, at)?);
-    let longest = MAX_COMPRESSION_RATIO
-        .saturating_mul(len)
-        .min(i64::MAX as u64) as i64;
-    if (-1..=longest).contains(&uncompressed) {
-        Ok(())
-    } else {
-        Err(malformed("a compressed buffer has an impossible length"))
+    let stated = i64::from_le_bytes(word_at(file, at)?);
+    if stated == -1 {
+        return Ok(len - 8);
     }
+    let longest = MAX_COMPRESSION_RATIO.saturating_mul(len);
+    let stated = u64::try_from(stated).unwrap_or(u64::MAX);
+    if stated > longest {
+        return Err(malformed("a compressed buffer has an impossible length"));
+    }
+    let memory = Vec::<u8>::new().try_reserve_exact(stated as usize);
+    memory.map_err(|_| malformed("not enough memory for a compressed buffer"))?;
+    Ok(stated)
 }
 
 fn message_of(bytes: &[u8]) -> IpcChecked<Message<'_>> {

@@ -1,7 +1,12 @@
 //! Options for reading a table: the delimiter and the kinds of the columns.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use softwood::data::{FieldKind, Schema, Task};
 use softwood::{Error, Result, Table};
+
+use crate::date::parse_date;
+use crate::limits::ReadLimits;
 
 /// How to read a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,6 +21,8 @@ pub struct ReadOptions {
     pub ignore: Vec<String>,
     /// Whether columns that are not named above are read like those in `ignore`.
     pub lenient: bool,
+    /// Largest sizes that are read.
+    pub limits: ReadLimits,
 }
 
 /// How the kind of one column is decided.
@@ -62,8 +69,15 @@ impl ReadOptions {
             lenient: true,
             ..Self::default()
         };
-        if schema.task == Task::Regression {
-            options.numeric.push(schema.target.clone());
+        match &schema.task {
+            Task::Regression => options.numeric.push(schema.target.clone()),
+            // class names that look like dates come from a column that was declared categorical
+            Task::Classification { classes }
+                if classes.iter().any(|class| parse_date(class).is_some()) =>
+            {
+                options.categorical.push(schema.target.clone());
+            }
+            _ => {}
         }
         options
     }
@@ -91,8 +105,8 @@ impl ReadOptions {
                 "delimiter `{found}` is not allowed; it must be one ASCII character other than a quote or a line break"
             )]));
         }
-        let both = |name: &&String| self.numeric.contains(name);
-        match self.categorical.iter().find(both) {
+        let numeric: BTreeSet<&String> = self.numeric.iter().collect();
+        match self.categorical.iter().find(|name| numeric.contains(name)) {
             Some(name) => {
                 let problem = "declared both categorical and numeric; choose one";
                 Err(Error::column(name, problem))
@@ -101,22 +115,41 @@ impl ReadOptions {
         }
     }
 
-    /// The rule for the column of this name.
-    pub(crate) fn rule(&self, name: &str) -> KindRule {
-        let has = |names: &[String]| names.iter().any(|known| known == name);
-        if has(&self.ignore) {
-            KindRule::Lenient
-        } else if has(&self.categorical) {
-            KindRule::Categorical
-        } else if has(&self.numeric) && self.lenient {
+    /// The rules for all columns.
+    pub(crate) fn rules(&self) -> KindRules<'_> {
+        let mut declared = BTreeMap::new();
+        let numeric = if self.lenient {
             KindRule::Trained
-        } else if has(&self.numeric) {
+        } else {
             KindRule::Numeric
-        } else if self.lenient {
+        };
+        for (names, rule) in [
+            (&self.numeric, numeric),
+            (&self.categorical, KindRule::Categorical),
+            (&self.ignore, KindRule::Lenient),
+        ] {
+            declared.extend(names.iter().map(|name| (name.as_str(), rule)));
+        }
+        let others = if self.lenient {
             KindRule::Lenient
         } else {
             KindRule::Infer
-        }
+        };
+        KindRules { declared, others }
+    }
+}
+
+/// The rule for each column, by name.
+#[derive(Debug)]
+pub(crate) struct KindRules<'a> {
+    declared: BTreeMap<&'a str, KindRule>,
+    others: KindRule,
+}
+
+impl KindRules<'_> {
+    /// The rule for the column of this name.
+    pub(crate) fn of(&self, name: &str) -> KindRule {
+        self.declared.get(name).copied().unwrap_or(self.others)
     }
 }
 
@@ -134,14 +167,18 @@ mod tests {
     fn a_schema_decides_the_kinds_of_features_and_regression_target() {
         let schema = Schema::of(&table(), "price", Task::Regression);
         let options = ReadOptions::for_schema(&schema);
-        assert_eq!(options.rule("age"), KindRule::Trained);
-        assert_eq!(options.rule("city"), KindRule::Categorical);
-        assert_eq!(options.rule("price"), KindRule::Trained);
-        assert_eq!(options.rule("comment"), KindRule::Lenient);
+        assert_eq!(options.rules().of("age"), KindRule::Trained);
+        assert_eq!(options.rules().of("city"), KindRule::Categorical);
+        assert_eq!(options.rules().of("price"), KindRule::Trained);
+        assert_eq!(options.rules().of("comment"), KindRule::Lenient);
         let classes = vec!["no".to_owned(), "yes".to_owned()];
         let schema = Schema::of(&table(), "price", Task::Classification { classes });
         let options = ReadOptions::for_schema(&schema);
-        assert_eq!(options.rule("price"), KindRule::Lenient);
+        assert_eq!(options.rules().of("price"), KindRule::Lenient);
+        let classes = vec!["2024-01-01".to_owned(), "2024-01-02".to_owned()];
+        let schema = Schema::of(&table(), "day", Task::Classification { classes });
+        let options = ReadOptions::for_schema(&schema);
+        assert_eq!(options.rules().of("day"), KindRule::Categorical);
     }
 
     #[test]

@@ -3,28 +3,44 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use softwood::{Error, Result, Table};
 
-use crate::arrow::{TableBuilder, batches_of, schema_of};
+use crate::arrow::TableBuilder;
+use crate::arrow_write::{batches_of, schema_of};
 use crate::options::ReadOptions;
+use crate::parquet_check::{BoundedFile, check_footer, check_pages};
+use crate::read::ReadTable;
 use crate::source::io_problem;
 
 /// Magic bytes at the beginning and the end of a Parquet file.
 const MAGIC: [u8; 4] = *b"PAR1";
 
 /// Reads a table.
-pub(crate) fn read(mut file: File, options: &ReadOptions) -> Result<Table> {
+pub(crate) fn read(mut file: File, options: &ReadOptions) -> Result<ReadTable> {
     check_magic(&mut file)?;
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| damaged(&e))?;
+    let open = || BoundedFile::new(file.try_clone()?);
+    let failed = |error: std::io::Error| Error::Table(io_problem(&error, "read"));
+    let bounded = open().map_err(failed)?;
+    check_footer(&bounded).map_err(|e| damaged(&e))?;
+    let reader = ParquetRecordBatchReaderBuilder::try_new(open().map_err(failed)?);
+    let reader = reader.map_err(|e| damaged(&e))?;
     let mut table = TableBuilder::new(reader.schema(), options)?;
+    let n_rows = reader.metadata().file_metadata().num_rows();
+    table.check_size(u64::try_from(n_rows).unwrap_or(0))?;
+    let projection = ProjectionMask::roots(reader.parquet_schema(), table.projection());
+    let leaves = reader.parquet_schema().num_columns();
+    let leaves: Vec<usize> = (0..leaves)
+        .filter(|leaf| projection.leaf_included(*leaf))
+        .collect();
+    check_pages(&bounded, reader.metadata(), &leaves, options.limits).map_err(|e| damaged(&e))?;
+    let reader = reader.with_projection(projection);
     for batch in reader.build().map_err(|e| damaged(&e))? {
-        let batch = batch.map_err(|e| damaged(&e))?;
-        table.push(&batch)?;
+        table.push(&batch.map_err(|e| damaged(&e))?)?;
     }
     table.finish()
 }

@@ -23,9 +23,44 @@ use crate::source::{InputSource, input_name, io_problem};
 ///
 /// # Errors
 /// When the file cannot be read, does not have the format of its suffix, is truncated, has no rows,
-/// or has a cell that does not match the kind of its column. Messages name the file and, if there
+/// is larger than the limits allow, or has a cell that does not match the kind of its column. Messages name the file and, if there
 /// is one, the column and the row (data rows, counted from 1).
 pub fn read_table(path: &Path, options: &ReadOptions) -> Result<Table> {
+    Ok(read_table_detailed(path, options)?.table)
+}
+
+/// A table and what its reader noticed about the columns.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ReadTable {
+    /// The table, with all columns.
+    pub table: Table,
+    /// Columns that hold the index of a pandas frame: the metadata of the file name them, or they
+    /// are called `__index_level_0__` and so on.
+    pub index_columns: Vec<String>,
+    /// Numeric columns that were dates or timestamps in the file.
+    pub date_columns: Vec<String>,
+    /// Numeric columns with an integer whose last digits a 64-bit float does not keep.
+    pub inexact: Vec<InexactInteger>,
+}
+
+/// An integer whose last digits a 64-bit float does not keep; the first one of its column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InexactInteger {
+    /// Name of the column.
+    pub column: String,
+    /// Data row, counted from 1.
+    pub row: usize,
+    /// The integer in the file.
+    pub text: String,
+}
+
+/// As [`read_table`], with what the reader noticed about the columns.
+///
+/// # Errors
+/// As [`read_table`].
+pub fn read_table_detailed(path: &Path, options: &ReadOptions) -> Result<ReadTable> {
     options.check()?;
     if path.is_dir() {
         return Err(Error::file(
@@ -38,12 +73,12 @@ pub fn read_table(path: &Path, options: &ReadOptions) -> Result<Table> {
         #[cfg(feature = "parquet")]
         FileFormat::Parquet => {
             let file = open(path)?;
-            catch_panic(|| parquet::read(file, options)).map_err(within)
+            catch_panic("Parquet", || parquet::read(file, options)).map_err(within)
         }
         #[cfg(feature = "ipc")]
         FileFormat::Ipc => {
             let file = open(path)?;
-            catch_panic(|| ipc::read(file, options)).map_err(within)
+            catch_panic("Arrow", || ipc::read(file, options)).map_err(within)
         }
         FileFormat::Text { delimiter, gzip } => {
             let source = InputSource::at(path)?;
@@ -62,7 +97,8 @@ pub fn read_table(path: &Path, options: &ReadOptions) -> Result<Table> {
 pub fn read_csv(bytes: &[u8], options: &ReadOptions) -> Result<Table> {
     options.check()?;
     let delimiter = options.delimiter.unwrap_or(b',');
-    csv::read(&InputSource::Memory(bytes.into()), delimiter, options)
+    let found = csv::read(&InputSource::Memory(bytes.into()), delimiter, options)?;
+    Ok(found.table)
 }
 
 /// Rejects a file that is not gzip although its suffix is `.gz`.

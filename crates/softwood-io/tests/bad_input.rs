@@ -284,3 +284,55 @@ fn impossible_delimiters() {
     let message = read_csv(b"a\n1\n", &options).unwrap_err().to_string();
     assert!(message.contains("delimiter `\\n`"), "{message}");
 }
+
+/// Text compressed by gzip.
+fn gzip(text: &str) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn gzip_that_decompresses_beyond_the_limits() {
+    let one_cell = format!("a,b\n1,{}", "x".repeat(17_000_000));
+    let many_columns = format!("{}\n1", "a,".repeat(1_100_000));
+    for (text, part) in [
+        (one_cell, "longer than 16 MB"),
+        (many_columns, "more than 1000000 columns"),
+    ] {
+        let message = read_csv(&gzip(&text), &ReadOptions::default()).unwrap_err();
+        let message = message.to_string();
+        assert!(
+            message.contains(part) && message.contains("--no-size-limits"),
+            "{message}"
+        );
+    }
+    let mut options = ReadOptions::default();
+    options.limits.table_bytes = 1_000_000;
+    let rows = format!("a\n{}", "1\n".repeat(600_000));
+    let message = read_csv(&gzip(&rows), &options).unwrap_err().to_string();
+    assert!(
+        message.contains("the decompressed text is longer than 1 MB"),
+        "{message}"
+    );
+    options.limits = softwood_io::ReadLimits::NONE;
+    assert_eq!(read_csv(&gzip(&rows), &options).unwrap().n_rows(), 600_000);
+}
+
+#[test]
+fn binary_tables_beyond_the_limits() {
+    let folder = Folder::new();
+    let rows: Vec<usize> = (0..5000).map(|row| row % 2).collect();
+    let table = small().take(&rows);
+    for name in ["a.parquet", "a.arrow"] {
+        let path = folder.path(name);
+        write_table(&path, &table).unwrap();
+        let mut options = ReadOptions::default();
+        options.limits.table_bytes = 10_000;
+        assert_rejected(&path, &options, &["10 kB", "--no-size-limits"]);
+        options.limits = softwood_io::ReadLimits::default();
+        options.limits.columns = 1;
+        assert_rejected(&path, &options, &["more than 1 columns"]);
+    }
+}

@@ -84,6 +84,7 @@ mod score;
 mod soft;
 mod stop;
 pub mod store;
+mod suggestion;
 mod trees;
 mod variational;
 

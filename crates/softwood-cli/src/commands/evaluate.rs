@@ -5,7 +5,7 @@ use softwood::evaluate::{Protocol, Report, evaluate};
 use softwood::{Error, Family, ModelSpec, Pool, Table};
 use softwood_io::{ReadOptions, read_table};
 
-use crate::args::EvaluateArgs;
+use crate::args::{EvaluateArgs, FormatArgs};
 use crate::commands::path_checks::check_stdin_used_once;
 use crate::commands::settings::{DEFAULT_MODEL, FitSettings};
 use crate::print::{self, text};
@@ -18,8 +18,13 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<()> {
     if let Protocol::Splits(path) = &protocol {
         check_stdin_used_once(&[&args.data, path])?;
     }
-    let given = splits_table(&protocol)?;
-    let data = settings.dataset(&args.data)?;
+    let given = splits_table(&protocol, &args.columns.format)?;
+    let (data, notes) = settings.dataset(&args.data)?;
+    if !args.show.quiet {
+        for note in &notes {
+            print::note(note);
+        }
+    }
     let seed = args.run.seed.or(settings.seed).unwrap_or(0);
     let splits = protocol.splits(&data, seed, given.as_ref())?;
     let pool = Pool::new(args.run.threads.into())?;
@@ -49,9 +54,13 @@ fn model_names(args: &EvaluateArgs, settings: &FitSettings) -> Vec<String> {
         .collect()
 }
 
-fn splits_table(protocol: &Protocol) -> softwood::Result<Option<Table>> {
+fn splits_table(protocol: &Protocol, format: &FormatArgs) -> softwood::Result<Option<Table>> {
+    let read = ReadOptions {
+        limits: format.limits(),
+        ..ReadOptions::default()
+    };
     match protocol {
-        Protocol::Splits(path) => read_table(path, &ReadOptions::default()).map(Some),
+        Protocol::Splits(path) => read_table(path, &read).map(Some),
         _ => Ok(None),
     }
 }
@@ -77,7 +86,7 @@ fn model_specs(names: &[String], pairs: &[(String, String)]) -> softwood::Result
             .filter_map(|pair| parameter_of(name, pair))
             .collect();
         for note in family.former_names(&own) {
-            eprintln!("note: {note}");
+            print::note(&note);
         }
         family.params(&own)
     };

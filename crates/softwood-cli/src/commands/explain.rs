@@ -7,7 +7,7 @@ use serde::Serialize;
 use softwood::explain::{Importances, PermutationOptions, TreeExport, importances};
 use softwood::store::atomic::AtomicFile;
 use softwood::{Distribution, Error, Key, Model, Pool, Table, load};
-use softwood_io::{ReadOptions, read_table};
+use softwood_io::read_table;
 
 use crate::args::ExplainArgs;
 use crate::commands::notes;
@@ -166,9 +166,5 @@ fn permutation_importances(
 }
 
 fn read(model: &dyn Model, path: &Path, args: &ExplainArgs) -> softwood::Result<Table> {
-    let read = ReadOptions {
-        delimiter: args.format.delimiter,
-        ..ReadOptions::for_schema(model.schema())
-    };
-    read_table(path, &read)
+    read_table(path, &args.format.read_options(model.schema()))
 }

@@ -62,9 +62,12 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
     }
     check_output(&args.output, &inputs(args))?;
     check_stdin_used_once(&inputs(args))?;
-    let data = match &resumed {
+    let (data, data_notes) = match &resumed {
         None => settings.dataset(&args.data)?,
-        Some(resumed) => settings.matching_dataset(&args.data, resumed.schema())?,
+        Some(resumed) => {
+            let data = settings.matching_dataset(&args.data, resumed.schema())?;
+            (data, Vec::new())
+        }
     };
     let validation = match &args.valid {
         Some(path) => Some(settings.matching_dataset(path, data.schema())?),
@@ -88,6 +91,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
     bar.finish()?;
     model.save(&args.output)?;
     let mut report = FitReport::new(spec, &data, model.as_ref());
+    report.notes.splice(..0, data_notes);
     report.notes.extend(family.former_names(&settings.params));
     report.file.clone_from(&args.output);
     report.resumed.clone_from(&args.resume);
@@ -155,7 +159,7 @@ impl FitReport {
             seed: 0,
             seconds: 0.0,
             training: model.training().clone(),
-            notes: notes::of(data, model.training()),
+            notes: notes::on_training(model.training()),
         }
     }
 }

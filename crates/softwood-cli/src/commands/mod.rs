@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod data_notes;
 mod demo;
 mod evaluate;
 mod explain;
@@ -9,6 +10,7 @@ mod notes;
 mod ood;
 mod path_checks;
 mod predict;
+mod safe_csv;
 mod score;
 mod settings;
 

@@ -6,9 +6,9 @@ use anyhow::Result;
 use serde::Serialize;
 use softwood::evaluate::{Ood, ood};
 use softwood::{Distribution, Model, Pool};
-use softwood_io::{ReadOptions, read_table};
+use softwood_io::read_table;
 
-use crate::args::OodArgs;
+use crate::args::{FormatArgs, OodArgs};
 use crate::commands::notes;
 use crate::commands::path_checks::{check_stdin_used_once, read_model_for};
 use crate::print;
@@ -31,9 +31,8 @@ pub(crate) fn run(args: &OodArgs) -> Result<()> {
     let model = read_model_for(&args.model, &args.inside)?;
     let model = model.as_ref();
     let pool = Pool::new(args.threads.into())?;
-    let delimiter = args.format.delimiter;
-    let inside = predictive(model, &args.inside, delimiter, &pool)?;
-    let outside = predictive(model, &args.outside, delimiter, &pool)?;
+    let inside = predictive(model, &args.inside, &args.format, &pool)?;
+    let outside = predictive(model, &args.outside, &args.format, &pool)?;
     let report = OodReport {
         model: args.model.clone(),
         inside: args.inside.clone(),
@@ -52,13 +51,9 @@ pub(crate) fn run(args: &OodArgs) -> Result<()> {
 fn predictive<'a>(
     model: &'a dyn Model,
     path: &Path,
-    delimiter: Option<u8>,
+    format: &FormatArgs,
     pool: &'a Pool,
 ) -> softwood::Result<Distribution<'a>> {
-    let read = ReadOptions {
-        delimiter,
-        ..ReadOptions::for_schema(model.schema())
-    };
-    let table = read_table(path, &read)?;
+    let table = read_table(path, &format.read_options(model.schema()))?;
     Distribution::new(model, &table, pool).map_err(|error| error.within(path))
 }

@@ -1,31 +1,52 @@
 //! `softwood predict`: writes a table of predictions for the rows of a table.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
-use serde::Serialize;
-use serde_json::Value;
+use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer};
 use softwood::data::Values;
 use softwood::{Column, Distribution, Error, Key, Model, Pool, Table};
-use softwood_io::{ReadOptions, read_table, write_table};
+use softwood_io::{read_table, write_table};
 
 use crate::args::PredictArgs;
 use crate::commands::path_checks::{check_output, is_stream, read_model_for};
+use crate::commands::safe_csv::{is_text_format, without_formulas};
 use crate::print;
 use crate::progress::end_on_interrupt;
 
 /// The JSON report of `predict`.
 #[derive(Debug, Serialize)]
-struct PredictReport {
-    model: PathBuf,
-    data: PathBuf,
+struct PredictReport<'a> {
+    model: &'a Path,
+    data: &'a Path,
     n_rows: usize,
     /// The file that was written; none if the predictions are in `predictions`.
-    file: Option<PathBuf>,
-    columns: Vec<String>,
+    file: Option<&'a Path>,
+    columns: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    predictions: Option<BTreeMap<String, Vec<Value>>>,
+    predictions: Option<BTreeMap<&'a str, JsonCells<'a>>>,
+}
+
+/// Cells as a JSON list; missing cells and numbers that are not finite are `null`. The cells are not
+/// copied, because there may be many.
+#[derive(Debug)]
+struct JsonCells<'a>(&'a Values);
+
+impl Serialize for JsonCells<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        match self.0 {
+            Values::Numeric(numbers) => numbers.serialize(serializer),
+            Values::Categorical { codes, levels } => {
+                let mut cells = serializer.serialize_seq(Some(codes.len()))?;
+                for code in codes {
+                    cells.serialize_element(&levels.get(*code as usize))?;
+                }
+                cells.end()
+            }
+        }
+    }
 }
 
 /// Quantile levels if none are given.
@@ -42,15 +63,15 @@ pub(crate) fn run(args: &PredictArgs) -> Result<()> {
     if let Some(classes) = model.schema().classes() {
         check_classification(args, classes)?;
     }
-    let read = ReadOptions {
-        delimiter: args.format.delimiter,
-        ..ReadOptions::for_schema(model.schema())
-    };
-    let table = read_table(&args.data, &read)?;
+    let table = read_table(&args.data, &args.format.read_options(model.schema()))?;
     let predictions =
         predictions_of(model.as_ref(), &table, args).map_err(|error| error.within(&args.data))?;
     if !args.json || !is_stream(output) {
-        write_table(output, &predictions)?;
+        if args.safe_csv && is_text_format(output) {
+            write_table(output, &without_formulas(&predictions)?)?;
+        } else {
+            write_table(output, &predictions)?;
+        }
     }
     if args.json {
         print::json(&report_of(args, output, &predictions))
@@ -131,14 +152,14 @@ fn regression(
         Column::numeric("knowledge_sd", moments.knowledge_std),
     ];
     let names = levels.iter().map(|level| quantile_name(*level));
-    columns.extend(columns_of(&summary.quantiles, names.collect()));
+    columns.extend(columns_of(&summary.quantiles, names.collect())?);
     if args.samples > 0 {
         let n = args.samples as usize;
         let draws = distribution.sample(n, Key::from_seed(args.run.seed.unwrap_or(0)))?;
         columns.extend(columns_of(
             &draws,
             (1..=n).map(|draw| format!("sample_{draw}")).collect(),
-        ));
+        )?);
     }
     Ok(columns)
 }
@@ -157,7 +178,7 @@ fn classification(
     columns.extend(columns_of(
         &summary.probabilities,
         classes.iter().map(|class| format!("p_{class}")).collect(),
-    ));
+    )?);
     let uncertainty = summary.uncertainty;
     columns.push(Column::numeric("total", uncertainty.total));
     columns.push(Column::numeric("data", uncertainty.data));
@@ -165,14 +186,21 @@ fn classification(
     Ok(columns)
 }
 
-/// The columns of a row-major matrix `[n_rows, names.len()]`.
-fn columns_of(values: &[f64], names: Vec<String>) -> Vec<Column> {
+/// The columns of a row-major matrix `[n_rows, names.len()]`; an error if there is not enough memory
+/// for them.
+fn columns_of(values: &[f64], names: Vec<String>) -> softwood::Result<Vec<Column>> {
     let width = names.len();
     let column = |(at, name)| {
-        Column::numeric(
-            name,
-            values.iter().skip(at).step_by(width).copied().collect(),
-        )
+        let mut cells = Vec::new();
+        let n_rows = values.len().div_ceil(width.max(1));
+        cells.try_reserve_exact(n_rows).map_err(|_| {
+            Error::Table(format!(
+                "not enough memory for {width} columns of {n_rows} rows; ask for fewer samples or quantiles, or \
+                 predict fewer rows at a time"
+            ))
+        })?;
+        cells.extend(values.iter().skip(at).step_by(width));
+        Ok(Column::numeric(name, cells))
     };
     names.into_iter().enumerate().map(column).collect()
 }
@@ -183,31 +211,21 @@ fn quantile_name(level: f64) -> String {
     format!("q{:0<2}", text.trim_start_matches("0."))
 }
 
-fn report_of(args: &PredictArgs, output: &Path, predictions: &Table) -> PredictReport {
-    let file = (!is_stream(output)).then(|| output.to_owned());
-    let cells = || {
-        predictions
-            .columns()
-            .iter()
-            .map(|column| (column.name.clone(), cells_of(&column.values)))
-    };
+fn report_of<'a>(
+    args: &'a PredictArgs,
+    output: &'a Path,
+    predictions: &'a Table,
+) -> PredictReport<'a> {
+    let file = (!is_stream(output)).then_some(output);
+    let columns = predictions.columns().iter();
+    let cells = columns.map(|column| (column.name.as_str(), JsonCells(&column.values)));
     PredictReport {
-        model: args.model.clone(),
-        data: args.data.clone(),
+        model: &args.model,
+        data: &args.data,
         n_rows: predictions.n_rows(),
-        columns: predictions.names().map(str::to_owned).collect(),
-        predictions: file.is_none().then(|| cells().collect()),
+        columns: predictions.names().collect(),
+        predictions: file.is_none().then(|| cells.collect()),
         file,
-    }
-}
-
-fn cells_of(values: &Values) -> Vec<Value> {
-    match values {
-        Values::Numeric(numbers) => numbers.iter().map(|number| Value::from(*number)).collect(),
-        Values::Categorical { codes, levels } => codes
-            .iter()
-            .map(|code| levels.get(*code as usize).cloned().into())
-            .collect(),
     }
 }
 
@@ -224,6 +242,6 @@ mod tests {
     #[test]
     fn columns_of_a_matrix_are_extracted() {
         let columns = columns_of(&[1.0, 2.0, 3.0, 4.0], vec!["a".to_owned(), "b".to_owned()]);
-        assert_eq!(columns[1], Column::numeric("b", vec![2.0, 4.0]));
+        assert_eq!(columns.unwrap()[1], Column::numeric("b", vec![2.0, 4.0]));
     }
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 use softwood::evaluate::{Scores, score};
 use softwood::{Dataset, Distribution, Model, Pool};
-use softwood_io::{ReadOptions, read_table};
+use softwood_io::read_table;
 
 use crate::args::ScoreArgs;
 use crate::commands::path_checks::read_model_for;
@@ -23,11 +23,7 @@ pub(crate) struct ScoreReport {
 
 pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
     let model = read_model_for(&args.model, &args.data)?;
-    let read = ReadOptions {
-        delimiter: args.format.delimiter,
-        ..ReadOptions::for_schema(model.schema())
-    };
-    let table = read_table(&args.data, &read)?;
+    let table = read_table(&args.data, &args.format.read_options(model.schema()))?;
     let data =
         Dataset::aligned(model.schema(), &table, None).map_err(|error| error.within(&args.data))?;
     let pool = Pool::new(args.threads.into())?;

@@ -6,9 +6,10 @@ use std::path::Path;
 use serde::Deserialize;
 use softwood::data::Schema;
 use softwood::{Dataset, Error, Result, Roles};
-use softwood_io::{ReadOptions, read_table};
+use softwood_io::{ReadOptions, ReadTable, read_table, read_table_detailed};
 
 use crate::args::{ColumnArgs, TaskName, delimiter};
+use crate::commands::data_notes;
 use crate::commands::path_checks::read_problem;
 
 /// The model family if none is given.
@@ -70,24 +71,62 @@ impl FitSettings {
                 numeric: numeric_columns(&roles, either(&args.numeric, config.numeric)),
                 ignore: roles.ignore.clone(),
                 lenient: false,
+                limits: args.format.limits(),
             },
             roles,
         })
     }
 
-    /// Reads a table and splits it into features, target and weights.
-    pub(crate) fn dataset(&self, path: &Path) -> Result<Dataset> {
-        let table = read_table(path, &self.read)?;
-        let named = self.read.check_names(&table);
-        named
-            .and_then(|()| Dataset::from_table(table, &self.roles))
-            .map_err(|error| error.within(path))
+    /// Reads a table and splits it into features, target and weights. Also returns notes on the
+    /// columns.
+    pub(crate) fn dataset(&self, path: &Path) -> Result<(Dataset, Vec<String>)> {
+        let found = read_table_detailed(path, &self.read)?;
+        let left_out = self.unused_index_columns(&found);
+        let mut roles = self.roles.clone();
+        roles.ignore.extend(left_out.iter().cloned());
+        let named = self.read.check_names(&found.table);
+        let data = named
+            .and_then(|()| Dataset::from_table(found.table, &roles))
+            .map_err(|error| error.within(path))?;
+        let mut notes = data_notes::on_index(&left_out);
+        notes.extend(data_notes::on_target(&data, roles.classify.is_some()));
+        notes.extend(data_notes::on_inexact(&found.inexact, &data));
+        notes.extend(data_notes::on_features(&data, &found.date_columns));
+        Ok((data, notes))
+    }
+
+    /// Index columns of a pandas frame that the user has not named, if other features remain.
+    fn unused_index_columns(&self, found: &ReadTable) -> Vec<String> {
+        let Self { read, roles, .. } = self;
+        let is_named = |name: &String| {
+            let named = [&read.categorical, &read.numeric, &read.ignore];
+            *name == roles.target
+                || roles.weight.as_ref() == Some(name)
+                || named.iter().any(|names| names.contains(name))
+        };
+        let index = found.index_columns.iter();
+        let unused: Vec<String> = index.filter(|name| !is_named(name)).cloned().collect();
+        let is_feature = |name: &str| {
+            name != roles.target
+                && roles.weight.as_deref() != Some(name)
+                && !roles
+                    .ignore
+                    .iter()
+                    .chain(&unused)
+                    .any(|other| other == name)
+        };
+        if found.table.names().any(is_feature) {
+            unused
+        } else {
+            Vec::new()
+        }
     }
 
     /// Reads a table that must match the schema of earlier data: a validation set or further rows.
     pub(crate) fn matching_dataset(&self, path: &Path, schema: &Schema) -> Result<Dataset> {
         let mut read = ReadOptions::for_schema(schema);
         read.delimiter = self.read.delimiter;
+        read.limits = self.read.limits;
         let table = read_table(path, &read)?;
         Dataset::aligned(schema, &table, self.roles.weight.as_deref())
             .map_err(|error| error.within(path))

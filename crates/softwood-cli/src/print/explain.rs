@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use softwood::explain::{ColumnImportance, Estimate, Importances};
 
 use crate::commands::ExplainReport;
+use crate::print::escape;
 use crate::print::number::{percent, short};
 use crate::print::text::{program, quoted};
 
@@ -51,7 +52,7 @@ pub(crate) fn text(report: &ExplainReport, top: usize) -> String {
         let _ = writeln!(out, "\nsaved to  {}", svg.display());
     }
     for note in &report.notes {
-        let _ = writeln!(out, "\nnote: {note}");
+        let _ = writeln!(out, "\nnote: {}", escape::line(note));
     }
     if report.importances.is_none() {
         let _ = writeln!(
@@ -216,7 +217,11 @@ fn section(mut lines: Vec<Line<'_>>, top: usize) -> String {
     let mut out = String::new();
     for line in lines.iter().take(top) {
         let bar = bar(line.importance / largest);
-        let text = format!("  {:<width$} {}  {bar}", shorten(line.name), line.figures);
+        let text = format!(
+            "  {:<width$} {}  {bar}",
+            shorten(&escape::line(line.name)),
+            line.figures
+        );
         let _ = writeln!(out, "{}", text.trim_end());
     }
     if lines.len() > top {

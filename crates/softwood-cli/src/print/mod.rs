@@ -1,5 +1,6 @@
 //! Prints reports, as text or as JSON.
 
+pub(crate) mod escape;
 pub(crate) mod explain;
 mod json;
 mod number;
@@ -24,8 +25,18 @@ pub(crate) fn emit(
     match (as_json, quiet) {
         (true, _) => json(report),
         (false, true) => Ok(()),
-        (false, false) => to_stdout(&text()),
+        (false, false) => to_stdout(&escape::lines(&text())),
     }
+}
+
+/// Prints a note on standard error; a failure to print is ignored.
+pub(crate) fn note(note: &str) {
+    to_stderr(&format!("note: {note}"));
+}
+
+/// Prints a message as one line on standard error; a failure to print is ignored.
+pub(crate) fn to_stderr(message: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", escape::line(message));
 }
 
 fn to_stdout(text: &str) -> Result<()> {

@@ -39,7 +39,7 @@ pub(crate) fn text(report: &OodReport) -> String {
         report.unit
     );
     for note in &report.notes {
-        let _ = writeln!(out, "\nnote: {note}");
+        let _ = writeln!(out, "\nnote: {}", crate::print::escape::line(note));
     }
     out
 }

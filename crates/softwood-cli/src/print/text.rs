@@ -10,6 +10,7 @@ use softwood::params::{ParamKind, ParamSpec, ParamValue};
 use crate::commands::{
     DemoReport, FamilyReport, FitReport, ParametersReport, Region, SavedReport, ScoreReport,
 };
+use crate::print::escape::line;
 use crate::print::number::{duration, memory, percent, short, time};
 use crate::print::training;
 
@@ -43,7 +44,7 @@ pub(crate) fn fit(report: &FitReport, verbose: bool) -> String {
             "model",
             format!("{}, {} members", report.model, report.n_members),
         ),
-        ("target", format!("{} ({task})", report.target)),
+        ("target", format!("{} ({task})", line(&report.target))),
         ("rows", report.n_rows.to_string()),
         (
             "features",
@@ -75,7 +76,7 @@ pub(crate) fn fit(report: &FitReport, verbose: bool) -> String {
     lines.push(("saved to", report.file.display().to_string()));
     let mut out = aligned(&lines);
     for note in &report.notes {
-        let _ = writeln!(out, "\nnote: {note}");
+        let _ = writeln!(out, "\nnote: {}", line(note));
     }
     if verbose {
         out += &training::trials(&report.training);
@@ -250,7 +251,7 @@ pub(crate) fn saved(report: &SavedReport) -> String {
             "target",
             format!(
                 "{} ({})",
-                report.schema.target,
+                line(&report.schema.target),
                 task(report.schema.classes())
             ),
         ),
@@ -267,9 +268,9 @@ pub(crate) fn saved(report: &SavedReport) -> String {
 fn features(schema: &Schema) -> String {
     let name = |field: &softwood::data::Field| match &field.kind {
         FieldKind::Categorical { levels } => {
-            format!("{} ({} categories)", field.name, levels.len())
+            format!("{} ({} categories)", line(&field.name), levels.len())
         }
-        _ => field.name.clone(),
+        _ => line(&field.name).into_owned(),
     };
     let names: Vec<String> = schema.fields.iter().map(name).collect();
     names.join(", ")
@@ -278,7 +279,10 @@ fn features(schema: &Schema) -> String {
 fn task(classes: Option<&[String]>) -> String {
     match classes {
         None => "regression".to_owned(),
-        Some(classes) if classes.len() <= 8 => format!("classification: {}", classes.join(", ")),
+        Some(classes) if classes.len() <= 8 => {
+            let names: Vec<_> = classes.iter().map(|class| line(class)).collect();
+            format!("classification: {}", names.join(", "))
+        }
         Some(classes) => format!("classification, {} classes", classes.len()),
     }
 }

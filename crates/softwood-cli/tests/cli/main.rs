@@ -14,6 +14,7 @@ mod mistakes;
 mod ood;
 mod resume;
 mod special_files;
+mod tables;
 mod time_limit;
 
 use folder::{Folder, QUICK};

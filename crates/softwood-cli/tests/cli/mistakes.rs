@@ -125,7 +125,7 @@ fn a_distinct_class_in_every_row() {
 fn columns_of_identifiers_and_dates_are_noted() {
     let folder = Folder::new();
     let suspicious = table("id,when,a,y", 60, |at| {
-        format!("user{at},2024-01-{:02},{},{at}", at % 28 + 1, at % 9)
+        format!("user{at},{}.1.2024,{},{at}", at % 28 + 1, at % 9)
     });
     let report = fit(&folder, &suspicious, &["-t", "y"]);
     for part in [

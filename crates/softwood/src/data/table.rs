@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::data::column::{Column, Values};
 use crate::error::{Error, Result};
 use crate::stop::is_cancelled;
+use crate::suggestion::{did_you_mean, similar_name};
 
 /// Columns of equal length with unique names.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -78,15 +79,12 @@ impl Table {
     /// Error message for a column name that does not exist.
     fn absent(&self, name: &str) -> String {
         let message = format!("there is no such column; there are {}", self.some_names());
-        let normalised = name.trim().to_lowercase();
-        let similar = self
-            .names()
-            .find(|found| found.trim().to_lowercase() == normalised);
+        let similar = similar_name(name, self.names());
         let n_numeric_names = self
             .names()
             .filter(|name| name.trim().parse::<f64>().is_ok());
-        if let Some(similar) = similar {
-            format!("{message}; did you mean `{similar}`?")
+        if similar.is_some() {
+            message + &did_you_mean(similar)
         } else if 2 * n_numeric_names.count() > self.columns.len() {
             format!(
                 "{message}; these look like cells: the first line must hold the names of the columns"

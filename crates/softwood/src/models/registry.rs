@@ -14,6 +14,23 @@ use crate::models::vsgbm::VsgbmParams;
 use crate::models::vst::VstParams;
 use crate::params::{self, ParamSpec, Params};
 use crate::store::record::Record;
+use crate::suggestion::{did_you_mean, similar_name};
+
+/// Names of models in other libraries, and the family that is nearest to each.
+const PEERS: &[(&str, &str)] = &[
+    ("random_forest", "forest"),
+    ("randomforest", "forest"),
+    ("rf", "forest"),
+    ("decision_tree", "tree"),
+    ("cart", "tree"),
+    ("gbm", "sgb"),
+    ("gbdt", "sgb"),
+    ("boosting", "sgb"),
+    ("lightgbm", "sgb"),
+    ("xgboost", "sgb"),
+    ("catboost", "sgb"),
+    ("soft_tree", "vst"),
+];
 
 /// Declares the families: variant, parameter type and summary. The name is [`Fit::FAMILY`].
 macro_rules! families {
@@ -161,9 +178,13 @@ impl Family {
         let found = Self::ALL.iter().find(|family| family.name() == name);
         found.copied().ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|family| family.name()).collect();
+            let peer = PEERS.iter().find(|(peer, _)| *peer == name);
+            let meant = peer.map(|(_, ours)| *ours);
+            let meant = meant.or_else(|| similar_name(name, names.iter().copied()));
             Error::Parameters(vec![format!(
-                "no model is called `{name}`; there are {}",
-                names.join(", ")
+                "no model is called `{name}`; there are {}{}",
+                names.join(", "),
+                did_you_mean(meant)
             )])
         })
     }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::params::{ParamKind, ParamSpec, Params, named};
+use crate::suggestion::{did_you_mean, similar_name};
 
 /// Parameters from `KEY=VALUE` texts; names that are not given keep their defaults.
 ///
@@ -133,12 +134,89 @@ pub(crate) fn former_names<P: Params>(given: &[(String, String)]) -> Vec<String>
     notes
 }
 
+/// Names of the same parameter in other libraries.
+const SYNONYMS: &[&[&str]] = &[
+    &[
+        "n_estimators",
+        "n_trees",
+        "num_trees",
+        "ntrees",
+        "n_rounds",
+        "num_boost_round",
+        "num_iterations",
+        "iterations",
+        "max_iter",
+    ],
+    &["n_epochs", "epochs", "max_epochs", "max_iter", "n_iter"],
+    &["learning_rate", "shrinkage", "lr", "eta", "step_size"],
+    &["max_depth", "depth", "tree_depth"],
+    &["max_leaf_nodes", "num_leaves", "n_leaves", "max_leaves"],
+    &[
+        "l2_regularization",
+        "lambda",
+        "reg_lambda",
+        "lambda_l2",
+        "l2_leaf_reg",
+        "alpha",
+    ],
+    &[
+        "min_child_weight",
+        "min_samples_leaf",
+        "min_child_samples",
+        "min_data_in_leaf",
+    ],
+    &["subsample", "bagging_fraction", "sample_rate"],
+    &[
+        "colsample_bytree",
+        "max_features",
+        "feature_fraction",
+        "rsm",
+        "mtry",
+    ],
+    &["max_bins", "max_bin", "n_bins", "border_count"],
+    &[
+        "monotonic_cst",
+        "monotone_constraints",
+        "monotonic_constraints",
+    ],
+    &["class_weight", "class_weights", "scale_pos_weight"],
+    &[
+        "early_stopping_rounds",
+        "patience",
+        "n_iter_no_change",
+        "od_wait",
+    ],
+    &[
+        "n_members",
+        "n_models",
+        "ensemble_size",
+        "n_samples",
+        "n_draws",
+    ],
+];
+
 fn unknown_name(name: &str, table: &[ParamSpec]) -> String {
     let names: Vec<_> = table.iter().map(|spec| spec.name).collect();
     format!(
-        "no parameter is called `{name}`; there are {}",
-        names.join(", ")
+        "no parameter is called `{name}`; there are {}{}",
+        names.join(", "),
+        did_you_mean(suggestion(name, table))
     )
+}
+
+/// The parameter that the user probably meant: one that another library calls so, or a similar
+/// present or former name.
+fn suggestion(name: &str, table: &[ParamSpec]) -> Option<&'static str> {
+    let is_known = |other: &&&str| table.iter().any(|spec| spec.name == **other);
+    let groups = SYNONYMS.iter().filter(|group| group.contains(&name));
+    if let Some(found) = groups.flat_map(|group| group.iter()).find(is_known) {
+        return Some(found);
+    }
+    let former = table.iter().flat_map(|spec| spec.former_names);
+    let names = table.iter().map(|spec| spec.name).chain(former.copied());
+    let found = similar_name(name, names)?;
+    let spec = table.iter().find(|spec| spec.has_name(found))?;
+    Some(spec.name)
 }
 
 fn read_text(spec: &ParamSpec, text: &str) -> Option<Value> {

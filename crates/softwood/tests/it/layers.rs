@@ -7,7 +7,15 @@ use std::path::{Path, PathBuf};
 /// Layers from low to high; the modules of a layer may use each other. A submodule may have a layer
 /// of its own.
 const LAYERS: &[&[&str]] = &[
-    &["error", "stop", "rng", "par", "params", "reserve"],
+    &[
+        "error",
+        "stop",
+        "rng",
+        "par",
+        "params",
+        "reserve",
+        "suggestion",
+    ],
     &["numerics"],
     &["data", "store"],
     &["predictive", "likelihood", "score"],
