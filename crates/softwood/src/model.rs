@@ -233,7 +233,9 @@ fn check_restored<M: Model + ?Sized>(model: &M, bytes: &[u8]) -> Result<()> {
     if restored.to_bytes() == bytes {
         return Ok(());
     }
-    Err(Error::Format("its bytes differ after it was read".to_owned()))
+    Err(Error::Format(
+        "its bytes differ after it was read".to_owned(),
+    ))
 }
 
 /// Conversion of a model to `&dyn Model`; every model has it.

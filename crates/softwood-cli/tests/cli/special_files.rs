@@ -20,13 +20,30 @@ fn pipes_and_devices_are_not_replaced_by_outputs() {
     pipe(&folder, "pipe");
     pipe(&folder, "pipe.csv");
     symlink("/dev/null", folder.path("null.csv")).unwrap();
-    let model = folder.names().into_iter().find(|name| name.ends_with(".softwood"));
+    let model = folder
+        .names()
+        .into_iter()
+        .find(|name| name.ends_with(".softwood"));
     let model = model.as_deref().unwrap();
     for args in [
         ["fit", "data.csv", "-t", "y", "-o", "pipe"],
         ["fit", "data.csv", "-t", "y", "-o", "null.csv"],
-        ["predict", model, "data.csv", "--quantiles=0.5", "-o", "pipe.csv"],
-        ["predict", model, "data.csv", "--quantiles=0.5", "-o", "null.csv"],
+        [
+            "predict",
+            model,
+            "data.csv",
+            "--quantiles=0.5",
+            "-o",
+            "pipe.csv",
+        ],
+        [
+            "predict",
+            model,
+            "data.csv",
+            "--quantiles=0.5",
+            "-o",
+            "null.csv",
+        ],
     ] {
         folder.assert_rejected(&args, &["not a regular file"]);
     }
@@ -48,7 +65,10 @@ fn a_pipe_is_refused_as_a_model() {
 #[test]
 fn models_and_tables_follow_links_and_keep_the_mode() {
     let folder = fitted(&regression(60), "y");
-    let model = folder.names().into_iter().find(|name| name.ends_with(".softwood"));
+    let model = folder
+        .names()
+        .into_iter()
+        .find(|name| name.ends_with(".softwood"));
     let model = model.unwrap();
     for name in ["secret.softwood", "secret.csv"] {
         folder.write(name, "earlier");
@@ -57,14 +77,33 @@ fn models_and_tables_follow_links_and_keep_the_mode() {
     }
     symlink("secret.softwood", folder.path("link.softwood")).unwrap();
     symlink("secret.csv", folder.path("link.csv")).unwrap();
-    let fit = ["fit", "data.csv", "-t", "y", "--model", "tree", "-o", "link.softwood"];
+    let fit = [
+        "fit",
+        "data.csv",
+        "-t",
+        "y",
+        "--model",
+        "tree",
+        "-o",
+        "link.softwood",
+    ];
     assert_eq!(folder.run(&fit).code, 0);
     let predict = ["predict", &model, "data.csv", "-o", "link.csv"];
     assert_eq!(folder.run(&predict).code, 0);
-    for (link, name) in [("link.softwood", "secret.softwood"), ("link.csv", "secret.csv")] {
-        assert!(fs::symlink_metadata(folder.path(link)).unwrap().is_symlink());
+    for (link, name) in [
+        ("link.softwood", "secret.softwood"),
+        ("link.csv", "secret.csv"),
+    ] {
+        assert!(
+            fs::symlink_metadata(folder.path(link))
+                .unwrap()
+                .is_symlink()
+        );
         assert_ne!(folder.bytes(name), b"earlier");
-        let mode = fs::metadata(folder.path(name)).unwrap().permissions().mode();
+        let mode = fs::metadata(folder.path(name))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
     }
 }

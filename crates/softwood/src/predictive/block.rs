@@ -111,8 +111,7 @@ impl Block {
     pub(crate) fn check(&self) -> Result<()> {
         let [weight, mean, sd] =
             [&self.weight, &self.mean, &self.sd].map(|values| self.extremes(values));
-        let farthest =
-            self.shift.abs() + self.scale * (mean.largest + MAX_SCORE * sd.largest);
+        let farthest = self.shift.abs() + self.scale * (mean.largest + MAX_SCORE * sd.largest);
         if weight.largest.is_finite() && farthest.is_finite() && sd.smallest > MIN_SD {
             return Ok(());
         }
@@ -132,8 +131,16 @@ impl Block {
             for rows in rows[..self.n_rows].chunks(LANES) {
                 for (lane, value) in rows.iter().enumerate() {
                     let size = value.abs();
-                    smallest[lane] = if size < smallest[lane] { size } else { smallest[lane] };
-                    largest[lane] = if size > largest[lane] { size } else { largest[lane] };
+                    smallest[lane] = if size < smallest[lane] {
+                        size
+                    } else {
+                        smallest[lane]
+                    };
+                    largest[lane] = if size > largest[lane] {
+                        size
+                    } else {
+                        largest[lane]
+                    };
                     not_finite[lane] += 0.0 * value;
                 }
             }

@@ -283,7 +283,9 @@ fn prefix_of(name: &OsStr) -> OsString {
         prefix.push(name);
     } else {
         let text = name.to_string_lossy();
-        let end = (0..=MAX_NAME_BYTES).rev().find(|&end| text.is_char_boundary(end));
+        let end = (0..=MAX_NAME_BYTES)
+            .rev()
+            .find(|&end| text.is_char_boundary(end));
         prefix.push(&text[..end.unwrap_or(0)]);
     }
     prefix.push(".");

@@ -136,7 +136,9 @@ fn a_failed_write_names_the_folder_and_leaves_no_file() {
     let error = model.save(&absent).unwrap_err();
     assert!(matches!(error, Error::File { .. }) && error.is_user_error());
     assert!(
-        error.to_string().contains("does not exist; create it first"),
+        error
+            .to_string()
+            .contains("does not exist; create it first"),
         "{error}"
     );
     let error = model.save(folder.path()).unwrap_err();

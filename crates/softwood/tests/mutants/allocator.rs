@@ -1,7 +1,10 @@
 //! The allocator of this test binary: it refuses a request beyond a bound and names the seeds that
 //! were being tried, because the process ends then.
 
-#![allow(unsafe_code, reason = "a global allocator cannot be written without it")]
+#![allow(
+    unsafe_code,
+    reason = "a global allocator cannot be written without it"
+)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -37,7 +40,10 @@ pub(crate) fn set_seed(seed: u64) {
 /// The last seed of each thread and the time since its start.
 pub(crate) fn running() -> Vec<(u64, Duration)> {
     let running = RUNNING.lock().unwrap();
-    running.iter().map(|(seed, start)| (*seed, start.elapsed())).collect()
+    running
+        .iter()
+        .map(|(seed, start)| (*seed, start.elapsed()))
+        .collect()
 }
 
 /// Largest allocation so far, in bytes.

@@ -20,16 +20,28 @@ fn table() -> Table {
         .map(|row| (row % 13 != 5).then(|| format!("city{}", row * 7 % 14)))
         .collect();
     let y: Vec<f64> = (0..N_ROWS)
-        .map(|row| (5.0 * a[row]).sin() + b[row] + 0.3 * (row % 3) as f64 + 0.1 * (row * 7 % 14) as f64)
+        .map(|row| {
+            (5.0 * a[row]).sin() + b[row] + 0.3 * (row % 3) as f64 + 0.1 * (row * 7 % 14) as f64
+        })
         .collect();
     let class = |n: usize| -> Vec<Option<String>> {
         let class = |row: usize| (y[row] * 2.0) as i64 as usize % n;
-        (0..N_ROWS).map(|row| Some(format!("c{}", class(row).min(n - 1)))).collect()
+        (0..N_ROWS)
+            .map(|row| Some(format!("c{}", class(row).min(n - 1))))
+            .collect()
     };
     // more classes than one round of boosting updates
-    let many: Vec<_> = (0..N_ROWS).map(|row| Some(format!("c{}", row % 34))).collect();
+    let many: Vec<_> = (0..N_ROWS)
+        .map(|row| Some(format!("c{}", row % 34)))
+        .collect();
     Table::new(vec![
-        Column::numeric("a", a.iter().enumerate().map(|(row, &a)| missing(row, a)).collect()),
+        Column::numeric(
+            "a",
+            a.iter()
+                .enumerate()
+                .map(|(row, &a)| missing(row, a))
+                .collect(),
+        ),
         Column::numeric("b", b),
         Column::categorical("colour", &colour),
         Column::categorical("city", &city),

@@ -61,11 +61,15 @@ impl Outcome {
 fn keep_panic_messages() {
     set_hook(Box::new(|info| {
         let text = |payload: &dyn Any| {
-            let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = payload
+                .downcast_ref::<&str>()
+                .map(|text| (*text).to_owned());
             text.or_else(|| payload.downcast_ref::<String>().cloned())
         };
         let message = text(info.payload()).unwrap_or_default();
-        let place = info.location().map_or_else(String::new, ToString::to_string);
+        let place = info
+            .location()
+            .map_or_else(String::new, ToString::to_string);
         PANIC.with_borrow_mut(|last| *last = format!("{message} at {place}"));
     }));
 }
@@ -135,7 +139,11 @@ fn run(seeds: Range<u64>, n_threads: usize, report: impl Fn(u64) + Sync) -> Outc
 }
 
 fn shown(failures: &[String]) -> String {
-    let shown: Vec<&str> = failures.iter().take(MAX_SHOWN).map(String::as_str).collect();
+    let shown: Vec<&str> = failures
+        .iter()
+        .take(MAX_SHOWN)
+        .map(String::as_str)
+        .collect();
     format!("{} failures\n{}", failures.len(), shown.join("\n"))
 }
 

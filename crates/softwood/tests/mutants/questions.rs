@@ -21,7 +21,10 @@ pub(crate) fn ask_all(model: &dyn Model, pool: &Pool) -> std::result::Result<(),
     if let Some(tree) = model.tree_export() {
         let text = serde_json::to_string(&tree).map_err(|error| error.to_string())?;
         // a number that is not finite is null in JSON
-        if text.contains("mean\":null") || text.contains("sd\":null") || text.contains("gain\":null") {
+        if text.contains("mean\":null")
+            || text.contains("sd\":null")
+            || text.contains("gain\":null")
+        {
             return Err("tree export".to_owned());
         }
         let _ = (tree.text(), tree.svg());
@@ -174,9 +177,7 @@ fn table_of(schema: &Schema, numbers: [f64; N_ROWS]) -> Result<Table> {
                 },
             }
         }
-        FieldKind::Categorical { .. } => {
-            Column::categorical(&field.name, &[Some("new"); N_ROWS])
-        }
+        FieldKind::Categorical { .. } => Column::categorical(&field.name, &[Some("new"); N_ROWS]),
         _ => Column::numeric(&field.name, numbers.to_vec()),
     });
     Table::new(columns.collect())

@@ -172,7 +172,8 @@ impl Cuts {
                     && edges.windows(2).all(|pair| pair[0] < pair[1])
                     && (slack.is_empty() || slack.len() == edges.len())
                     && slack.iter().all(|slack| slack.is_finite() && *slack >= 0.0)
-                    && (edges.iter().zip(slack)).all(|(edge, slack)| (edge.abs() + slack).is_finite())
+                    && (edges.iter().zip(slack))
+                        .all(|(edge, slack)| (edge.abs() + slack).is_finite())
             }
             (Cut::Category { bins }, Some(n_levels)) => bins.len() == *n_levels,
             _ => false,

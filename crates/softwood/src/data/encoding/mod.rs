@@ -148,9 +148,10 @@ impl Encoder {
     /// read from a file may not.
     pub(crate) fn fits(&self, schema: &Schema) -> bool {
         let kind = |column: usize| schema.fields.get(column).map(|field| &field.kind);
-        let numbers = self.numbers.iter().all(|number| {
-            kind(number.column) == Some(&FieldKind::Numeric) && number.is_sound()
-        });
+        let numbers = self
+            .numbers
+            .iter()
+            .all(|number| kind(number.column) == Some(&FieldKind::Numeric) && number.is_sound());
         let categories = self.categories.iter().all(|category| {
             let inputs = category
                 .input_of_level

@@ -128,9 +128,7 @@ fn is_valid(parts: &TreeParts) -> bool {
     let are_stats = |stats: &[f64]| match kind {
         CartTarget::Number => {
             let end = stats[1].abs() + (stats[2] / stats[0]).sqrt();
-            stats[0] > 0.0
-                && stats[2] >= 0.0
-                && (units.shift.abs() + units.scale * end).is_finite()
+            stats[0] > 0.0 && stats[2] >= 0.0 && (units.shift.abs() + units.scale * end).is_finite()
         }
         CartTarget::Classes(_) => stats.iter().all(|&weight| weight >= 0.0),
     };
