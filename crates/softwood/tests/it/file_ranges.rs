@@ -74,7 +74,7 @@ fn a_rare_target_value_leaves_a_model_that_can_be_read() {
 #[test]
 fn numbers_out_of_range_are_refused_by_name() {
     let data = with_target(&mixed(2, 60), "y");
-    let cases = [
+    let cases: [(_, _, f64, _); 15] = [
         (Family::Sgb, "/law/floor", 3e3, "`law.floor`"),
         (Family::Sgb, "/law/floor", 0.0, "`law.floor`"),
         (Family::Sglb, "/law/floor", -1.0, "`law.floor`"),
@@ -106,7 +106,7 @@ fn numbers_out_of_range_are_refused_by_name() {
         let mut meta = meta_of(&record);
         let place = meta.pointer_mut(pointer);
         let place = place.unwrap_or_else(|| panic!("{family:?} has no {pointer}"));
-        *place = if value.fract() == 0.0 && value >= 0.0 && value < 1e6 && place.is_u64() {
+        *place = if place.is_u64() {
             json!(value as u64)
         } else {
             json!(value)
@@ -133,4 +133,11 @@ fn a_shrink_rate_under_which_early_members_vanish_is_refused() {
     params["learning_rate"] = json!(0.1);
     let model = Family::Sglb.fit_with(&params, &data, &run).unwrap();
     assert!(from_bytes(&model.to_bytes()).is_ok());
+}
+
+#[test]
+fn a_parameter_of_zero_that_another_rule_divides_by_is_refused() {
+    let params = r#"{"n_chains": 0, "virtual_ensemble": true}"#;
+    let error = Family::Sglb.params_from_json(params).unwrap_err();
+    assert!(error.to_string().contains("n_chains"), "{error}");
 }

@@ -128,7 +128,7 @@ params! {
         if params.n_chains.is_some() && !params.virtual_ensemble {
             return Some("`n_chains` is only used with `virtual_ensemble` = true; set that, or remove `n_chains`".to_owned());
         }
-        let members_per_chain = params.n_members.div_ceil(params.n_chains.unwrap_or(1));
+        let members_per_chain = params.n_members.div_ceil(params.n_chains.unwrap_or(1).max(1));
         (params.virtual_ensemble && members_per_chain > params.n_estimators).then(|| {
             let n_trees = params.n_estimators;
             format!(
