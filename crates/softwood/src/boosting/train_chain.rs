@@ -10,7 +10,7 @@ use crate::boosting::validation_window::{ValidationWindow, mixture};
 use crate::error::{Error, Result};
 use crate::likelihood::{Likelihood, weighted_mean};
 use crate::rng::Key;
-use crate::stop::Stop;
+use crate::stop::{self, Stop};
 
 /// Rounds between two validation points.
 const VALIDATE_EVERY: usize = 5;
@@ -78,6 +78,7 @@ pub(crate) fn grow<const L: usize>(
         let round = n_earlier + n_trees - 1;
         first.round(round)?;
         for chain in &mut parallel {
+            stop::check()?;
             chain.round(round)?;
         }
         if n_trees % VALIDATE_EVERY == 0 || n_trees == settings.n_trees {

@@ -88,8 +88,8 @@ fn sort_unless_cancelled<T: Copy>(
 
 /// Appends two sorted slices to `out` in order; checks after every `at_once` items whether the work
 /// is cancelled, and then appends the rest as it is.
-fn merge<'a, T: Copy>(
-    [mut left, mut right]: [&'a [T]; 2],
+fn merge<T: Copy>(
+    [mut left, mut right]: [&[T]; 2],
     at_once: usize,
     compare: &impl Fn(&T, &T) -> Ordering,
     out: &mut Vec<T>,

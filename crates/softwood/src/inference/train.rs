@@ -10,7 +10,7 @@ use crate::inference::optimizer_state::OptimizerState;
 use crate::inference::prior::WeightPrior;
 use crate::inference::schedule::TrainingSchedule;
 use crate::rng::{Key, shuffle};
-use crate::stop::{self, Stop, until_cancelled};
+use crate::stop::{self, Stop};
 
 /// Number of evaluations on the validation set in one run.
 const N_EVALUATIONS: usize = 25;
@@ -52,6 +52,15 @@ pub(crate) struct EpochEvaluation {
     pub(crate) elbo: f64,
     /// Mean log density of the validation rows; `None` without a validation set.
     pub(crate) validation_score: Option<f64>,
+}
+
+impl EpochEvaluation {
+    /// Before the first evaluation.
+    const NONE: Self = Self {
+        epoch: 0,
+        elbo: f64::NAN,
+        validation_score: None,
+    };
 }
 
 /// A run after an epoch.
@@ -121,22 +130,17 @@ pub(crate) fn train<O: Objective>(
     let mut curve = Vec::new();
     let mut n_worse = 0;
     let (mut is_stopped, mut is_complete) = (false, true);
-    let mut latest = EpochEvaluation {
-        epoch: 0,
-        elbo: f64::NAN,
-        validation_score: None,
-    };
+    let mut latest = EpochEvaluation::NONE;
     for epoch in 0..schedule.n_epochs {
         objective.start_epoch(epoch, &mut state.posterior);
-        let order_key = key.child(streams::ROW_ORDER).child(epoch as u64);
-        shuffle(&mut order_key.rng(), &mut order);
+        let order_key = key.child(streams::ROW_ORDER);
+        shuffle(&mut order_key.child(epoch as u64).rng(), &mut order);
         let steps = EpochSteps {
             schedule: &schedule,
             epoch,
             is_annealed: !is_warm_start,
         };
-        let log_likelihood = steps.run(&mut state, objective, &order);
-        stop::check()?;
+        let log_likelihood = steps.run(&mut state, objective, &order)?;
         let is_last = epoch + 1 == schedule.n_epochs;
         let evaluation_key = key.child(streams::EVALUATION).child(epoch as u64);
         if is_last || (epoch + 1) % evaluate_every == 0 {
@@ -253,17 +257,21 @@ struct EpochSteps<'a> {
 impl EpochSteps<'_> {
     /// Runs the steps on all rows in this order; returns the weighted log-likelihood of the rows
     /// during them.
+    ///
+    /// # Errors
+    /// When the work is cancelled.
     fn run<O: Objective>(
         &self,
         state: &mut OptimizerState,
         objective: &mut O,
         order: &[usize],
-    ) -> f64 {
+    ) -> Result<f64> {
         let schedule = self.schedule;
         let steps_per_epoch = order.len().div_ceil(schedule.batch_size);
         let n_steps = schedule.n_epochs * steps_per_epoch;
         let mut log_likelihood = 0.0;
-        for (at, rows) in until_cancelled(order.chunks(schedule.batch_size).enumerate()) {
+        for (at, rows) in order.chunks(schedule.batch_size).enumerate() {
+            stop::check()?;
             let step = self.epoch * steps_per_epoch + at;
             let progress = step as f64 / n_steps as f64;
             let rate = schedule.learning_rate_at(progress);
@@ -272,6 +280,6 @@ impl EpochSteps<'_> {
             }
             log_likelihood += state.step(objective, rows, rate as f32);
         }
-        log_likelihood
+        Ok(log_likelihood)
     }
 }

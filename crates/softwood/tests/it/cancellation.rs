@@ -202,6 +202,9 @@ fn a_table_of_more_columns_than_rows_is_fitted_in_every_encoding() {
     }
 }
 
+/// A question about rows, and its name.
+type Question<'a> = (&'a str, &'a dyn Fn(&Distribution<'_>) -> Result<Vec<f64>>);
+
 #[test]
 fn a_question_about_one_block_of_rows_is_cancelled_between_its_pieces() {
     let table = mixed(17, 120);
@@ -212,7 +215,6 @@ fn a_question_about_one_block_of_rows_is_cancelled_between_its_pieces() {
     let model = fit(Family::Vst, &params, &data, 0);
     let rows = table.take(&(0..12).collect::<Vec<_>>());
     let (pool, y) = (Pool::new(1).unwrap(), numbers(&rows, "y"));
-    type Question<'a> = (&'a str, &'a dyn Fn(&Distribution<'_>) -> Result<Vec<f64>>);
     let questions: [Question<'_>; 4] = [
         ("crps", &|rows| rows.crps(&y)),
         ("quantile", &|rows| rows.quantile(&[0.1, 0.9])),
@@ -240,7 +242,14 @@ fn an_evaluation_and_a_permutation_importance_are_cancelled_anywhere() {
     let spec = Family::Tree.params_from_json("{}").unwrap();
     let splits = Protocol::Holdout(0.3).splits(&data, 0, None).unwrap();
     is_cancelled_anywhere("evaluate", |watched| {
-        evaluate(&[spec.clone()], &data, &splits, 0, &pool, watched)
+        evaluate(
+            std::slice::from_ref(&spec),
+            &data,
+            &splits,
+            0,
+            &pool,
+            watched,
+        )
     });
     let model = fit(Family::Vst, &quick(Family::Vst), &data, 0);
     let options = PermutationOptions {

@@ -98,7 +98,9 @@ fn dual_components(
             }
         }
         let length = value.max(f64::MIN_POSITIVE).sqrt();
-        out.iter_mut().for_each(|x| *x /= length);
+        for x in out {
+            *x /= length;
+        }
     }
     (values, components)
 }

@@ -31,7 +31,6 @@ use crate::observer::Event;
 use crate::par::Pool;
 use crate::params::Checked;
 use crate::rng::Key;
-use crate::stop;
 use crate::store::record::Record;
 use crate::trees::histogram::candidate::ColumnInfo;
 
@@ -89,7 +88,6 @@ fn fit(config: &BoostingConfig, params: &Value, data: &Dataset, run: &Run<'_>) -
     });
     let row_order = run.key.child(streams::ROW_ORDER);
     let training_data = TrainingData::new(config, data, fitted_units, row_order)?;
-    stop::check()?;
     let mut training = Training {
         target_sd: training_data.target_sd(),
         ..Training::default()

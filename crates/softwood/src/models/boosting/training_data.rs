@@ -15,6 +15,7 @@ use crate::models::boosting::features::{
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::par::Pool;
 use crate::rng::Key;
+use crate::stop;
 use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::monotone::directions::orders;
 
@@ -99,6 +100,7 @@ impl<'a> TrainingData<'a> {
             }
         });
         let encoding_targets = EncodingTargets::of(data, &units);
+        stop::check()?;
         Ok(Self {
             data,
             dedup,
