@@ -136,7 +136,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
         let settings = &self.settings;
         let binned = self.data.train.binned;
         let rows_key = key.child(streams::ROWS);
-        sample_rows(&mut self.quantized.narrow, settings.subsample, rows_key);
+        sample_rows(&mut self.quantized, settings.subsample, rows_key);
         let columns_key = key.child(streams::COLUMNS);
         let allowed = sample_columns(binned.n_columns(), settings.colsample, columns_key);
         let gain_spec = GainSpec {

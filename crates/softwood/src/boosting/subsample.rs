@@ -1,16 +1,22 @@
 //! Row and column sampling for the split search of one tree.
 
 use crate::rng::{Key, shuffle, uniform};
+use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 
 /// Keeps each row with probability `subsample` and sets the entries of the others to zero.
 ///
-/// `narrow` holds the quantized gradients that histograms add up. Leaf values use all rows.
-pub(super) fn sample_rows<const L: usize>(narrow: &mut [[i16; L]], subsample: f64, key: Key) {
+/// These are the narrow gradients that histograms add up. Leaf values use all rows.
+pub(super) fn sample_rows<const L: usize>(
+    quantized: &mut QuantizedGradients<L>,
+    subsample: f64,
+    key: Key,
+) {
     if subsample >= 1.0 {
         return;
     }
+    quantized.is_sampled = true;
     let mut rng = key.rng();
-    for row in narrow {
+    for row in &mut quantized.narrow {
         if uniform(&mut rng) >= subsample {
             *row = [0; L];
         }
