@@ -182,10 +182,9 @@ mod tests {
         let grad_hess: Vec<[i16; 4]> = (0..n as i16).map(|i| [i, -i, 1, i * 31 % 1000]).collect();
         let all: Vec<u32> = (0..n as u32).collect();
         for n_columns in 1..=GROUP {
-            let columns = CountedColumns::new((0..n_columns).map(|slot| CountedColumn {
-                slot,
-                n_bins: BINS,
-            }));
+            let columns = CountedColumns::new(
+                (0..n_columns).map(|slot| CountedColumn { slot, n_bins: BINS }),
+            );
             let fill = |rows: &[u32]| {
                 let mut sums = Histogram::<4>::new(n_columns);
                 let grad_hess: Vec<_> = rows.iter().map(|&row| grad_hess[row as usize]).collect();

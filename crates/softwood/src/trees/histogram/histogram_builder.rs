@@ -9,9 +9,7 @@ use crate::trees::histogram::chooser::{
     BestScore, GumbelScore, NoisyScore, RankCandidates, SplitChooser,
 };
 use crate::trees::histogram::grower::{GrowTask, Node, SplitChildren};
-use crate::trees::histogram::histogram::{
-    BINS, Bins, CountedColumn, CountedColumns, Histogram,
-};
+use crate::trees::histogram::histogram::{BINS, Bins, CountedColumn, CountedColumns, Histogram};
 use crate::trees::histogram::splitter::{BinScan, REFUSED, ScanOrder, ScanTask};
 
 const KEPT: &str = "a node keeps its histogram until it is split";
@@ -202,8 +200,10 @@ impl<const L: usize> HistogramBuilder<L> {
         nodes: &[Node],
         level: &[usize],
     ) {
-        for scores in &mut self.level_scores {
-            *scores = [[0.0; BINS]; 2];
+        for column in self.counted_columns.iter() {
+            for scores in &mut self.level_scores[column.slot] {
+                scores[..column.n_bins].fill(0.0);
+            }
         }
         self.best_of_level = None;
         if self.counted_columns.is_empty() {
