@@ -31,8 +31,8 @@ const MULTICLASS_LEARNING_RATES: [f64; 2] = [0.05, 0.1];
 const DEPTHS: [usize; 3] = [3, 4, 6];
 /// Largest number of chains that are trained to score one candidate.
 const MAX_CHAINS: usize = 3;
-/// As [`MAX_CHAINS`], for three classes or more, whose rounds are expensive.
-const MAX_MULTICLASS_CHAINS: usize = 2;
+/// As [`MAX_CHAINS`], for five classes or more, whose rounds are expensive.
+const MAX_CHAINS_OF_MANY_CLASSES: usize = 2;
 /// Learning rate and depth without a validation set.
 const DEFAULT: Hyperparameters = Hyperparameters {
     learning_rate: 0.03,
@@ -242,8 +242,10 @@ impl Comparison<'_> {
     fn n_chains(&self) -> usize {
         let max_chains = match self.training_data.likelihood {
             _ if self.config.sampling == Sampling::Off => 1,
-            BoostingLikelihood::Binary => MAX_CHAINS,
-            BoostingLikelihood::Multiclass { .. } => MAX_MULTICLASS_CHAINS,
+            BoostingLikelihood::Binary | BoostingLikelihood::Multiclass { classes: ..=4 } => {
+                MAX_CHAINS
+            }
+            BoostingLikelihood::Multiclass { .. } => MAX_CHAINS_OF_MANY_CLASSES,
             BoostingLikelihood::Normal { .. } | BoostingLikelihood::Squared { .. } => 1,
         };
         self.config.members.chains.min(max_chains)
