@@ -1,11 +1,7 @@
 //! Early stopping: validation scores along a chain, the best of them, and the patience to wait for
 //! a better one.
 
-use crate::boosting::inputs::BoostingSettings;
-use crate::boosting::langevin::Sampling;
-
-/// Rounds that a Langevin chain continues at least after its best validation score.
-const MIN_PATIENCE: usize = 200;
+use crate::boosting::inputs::Patience;
 
 /// Mean log-likelihoods after `n_trees` trees.
 #[derive(Debug, Clone)]
@@ -21,18 +17,13 @@ pub(crate) struct ValidationPoint {
 }
 
 /// Whether to stop after the last point of the curve.
-///
-/// Without `patience` a chain without noise never stops early; a Langevin chain stops once the
-/// rounds after its best point outnumber those before it by [`MIN_PATIENCE`].
-pub(super) fn is_stale(curve: &[ValidationPoint], settings: &BoostingSettings) -> bool {
-    let (Some(best), Some(last)) = (best_point(curve), curve.last()) else {
+pub(super) fn is_stale(curve: &[ValidationPoint], patience: Option<Patience>) -> bool {
+    let (Some(best), Some(last), Some(patience)) = (best_point(curve), curve.last(), patience)
+    else {
         return false;
     };
-    let patience = settings.patience.or_else(|| {
-        let is_langevin = settings.sampling != Sampling::Off;
-        is_langevin.then_some(best.n_trees + MIN_PATIENCE)
-    });
-    patience.is_some_and(|patience| last.n_trees >= best.n_trees + patience)
+    let in_proportion = (patience.fraction * best.n_trees as f64) as usize;
+    last.n_trees >= best.n_trees + in_proportion + patience.rounds
 }
 
 /// The point with the best validation score; the first of equals.
@@ -44,4 +35,27 @@ pub(crate) fn best_point(curve: &[ValidationPoint]) -> Option<ValidationPoint> {
             best
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn training_stops_a_constant_and_a_fraction_after_the_best_score() {
+        let point = |n_trees: usize| ValidationPoint {
+            n_trees,
+            train: 0.0,
+            held_out: -(n_trees.abs_diff(100) as f64),
+            scale_correction: Vec::new(),
+        };
+        let curve: Vec<ValidationPoint> = (1..=40).map(|at| point(5 * at)).collect();
+        let patience = Some(Patience {
+            fraction: 0.5,
+            rounds: 40,
+        });
+        let first_stale = (1..=40).find(|&n| is_stale(&curve[..n], patience));
+        assert_eq!(first_stale.map(|n| 5 * n), Some(190));
+        assert!(!is_stale(&curve, None));
+    }
 }

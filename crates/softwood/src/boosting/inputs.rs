@@ -21,8 +21,16 @@ pub(crate) struct BoostingSettings {
     pub(crate) sampling: Sampling,
     /// The raw outputs are multiplied by `1 - shrink_rate learning_rate` before each tree.
     pub(crate) shrink_rate: f64,
-    /// Rounds without a better validation score after which training stops.
-    pub(crate) patience: Option<usize>,
+    /// When training stops before its last round, if it may.
+    pub(crate) patience: Option<Patience>,
+}
+
+/// Number of rounds without a better validation score after which training stops: a constant, plus
+/// a fraction of the rounds before the best score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Patience {
+    pub(crate) fraction: f64,
+    pub(crate) rounds: usize,
 }
 
 /// Binned rows with targets and weights.

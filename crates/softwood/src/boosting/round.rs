@@ -4,7 +4,7 @@
 use crate::boosting::chain::{BoostedTree, Chain};
 use crate::boosting::inputs::{BoostingData, BoostingSettings};
 use crate::boosting::langevin::{LangevinNoise, LeafNoise};
-use crate::boosting::subsample::{sample_columns, sample_rows};
+use crate::boosting::subsample::{draw_encodings, sample_columns, sample_rows};
 use crate::boosting::train_chain::TrainedChain;
 use crate::boosting::update::TreeUpdate;
 use crate::error::{Error, Result};
@@ -24,6 +24,7 @@ mod streams {
     pub(super) const SPLIT_SCORES: u64 = 3;
     pub(super) const LEAF_VALUES: u64 = 4;
     pub(super) const OUTPUTS: u64 = 5;
+    pub(super) const ENCODINGS: u64 = 6;
 }
 
 /// A chain in training, with the raw outputs of its rows and the workspace of its rounds.
@@ -136,9 +137,11 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
         let settings = &self.settings;
         let binned = self.data.train.binned;
         let rows_key = key.child(streams::ROWS);
-        sample_rows(&mut self.quantized.narrow, settings.subsample, rows_key);
+        sample_rows(&mut self.quantized, settings.subsample, rows_key);
         let columns_key = key.child(streams::COLUMNS);
-        let allowed = sample_columns(binned.n_columns(), settings.colsample, columns_key);
+        let mut allowed = sample_columns(binned.n_columns(), settings.colsample, columns_key);
+        let encodings_key = key.child(streams::ENCODINGS);
+        draw_encodings(&mut allowed, &self.data.columns.encodings, encodings_key);
         let gain_spec = GainSpec {
             outputs: outputs.to_vec(),
             weight: likelihood.weight_entry(),

@@ -83,7 +83,7 @@ pub(crate) fn grow<const L: usize>(
         }
         if n_trees % VALIDATE_EVERY == 0 || n_trees == settings.n_trees {
             curve.extend(validate(&first, &parallel, data, &mut window, n_trees));
-            if is_stale(&curve, settings) {
+            if is_stale(&curve, settings.patience) {
                 break;
             }
         }

@@ -7,7 +7,7 @@
 //! simultaneous steps of the other logits (Friedman 2001).
 
 use crate::likelihood::{Likelihood, OutputNames, OutputTerms, TargetDensity};
-use crate::numerics::logspace::softmax_f32;
+use crate::numerics::logspace::softmax_rows;
 use crate::numerics::real::{LANES, Lanes, Real};
 use crate::rng::{Key, shuffle};
 
@@ -18,6 +18,8 @@ const MIN_HESSIAN: f32 = 1e-3;
 const MAX_STEP: f64 = 4.0;
 /// Hessian of a typical row, the unit of `l2`.
 const TYPICAL_HESSIAN: f64 = 0.25;
+/// Rows whose probabilities are computed at once; they stay in the first-level cache.
+const CHUNK: usize = 64;
 /// Least probability in a log-likelihood.
 const MIN_PROBABILITY: f64 = 1e-12;
 
@@ -132,11 +134,21 @@ impl Likelihood<2> for Binary {
     }
 }
 
+/// The entry of the first hessian if a row of [`Multiclass`] has `L` entries. Hessians start at a
+/// multiple of the lanes of a vector, so that the split search loads them in whole vectors.
+pub(crate) const fn first_hessian<const L: usize>() -> usize {
+    match L {
+        12 => 4,
+        24 => 8,
+        _ => L / 2,
+    }
+}
+
 /// Most classes that one tree updates.
 pub(crate) const MAX_SHOWN: usize = 31;
 
 /// Likelihood of several classes. The entries of a row are the gradients of the updated classes,
-/// their hessians, and last the weight. With more than [`MAX_SHOWN`] classes every round draws the
+/// their hessians from [`first_hessian`] on, and last the weight. With more than [`MAX_SHOWN`] classes every round draws the
 /// classes that it updates.
 #[derive(Debug, Clone)]
 pub(crate) struct Multiclass {
@@ -169,7 +181,7 @@ impl<const L: usize> Likelihood<L> for Multiclass {
         let n = self.updated_classes().len();
         let output = |at: usize| OutputTerms {
             gradient: at,
-            hessian: n + at,
+            hessian: first_hessian::<L>() + at,
             factor: 1.0,
             l2: TYPICAL_HESSIAN * l2,
         };
@@ -207,21 +219,22 @@ impl<const L: usize> Likelihood<L> for Multiclass {
     fn grad_hess(&self, raw: &[f32], target: &[f32], weight: &[f32], out: &mut [[f32; L]]) {
         let n = self.n_classes;
         let factor = n as f32 / (n as f32 - 1.0);
-        let mut p = vec![0.0_f32; n];
+        let mut p = vec![0.0_f32; CHUNK * n];
         let classes = self.updated_classes();
-        for (((out, raw), &y), &w) in out
-            .iter_mut()
-            .zip(raw.chunks_exact(n))
-            .zip(target)
-            .zip(weight)
-        {
-            softmax_f32(raw, &mut p);
-            for (at, &class) in classes.iter().enumerate() {
-                let hessian = factor * p[class] * (1.0 - p[class]);
-                out[at] = w * d_logit(y as usize == class, p[class]);
-                out[classes.len() + at] = w * hessian.max(MIN_HESSIAN);
+        let chunks = raw.chunks(CHUNK * n).zip(out.chunks_mut(CHUNK));
+        let rows = target.chunks(CHUNK).zip(weight.chunks(CHUNK));
+        for ((raw, out), (target, weight)) in chunks.zip(rows) {
+            let p = &mut p[..raw.len()];
+            softmax_rows(raw, n, p);
+            let rows = p.chunks_exact(n).zip(target).zip(weight);
+            for (((p, &y), &w), out) in rows.zip(out) {
+                for (at, &class) in classes.iter().enumerate() {
+                    let hessian = factor * p[class] * (1.0 - p[class]);
+                    out[at] = w * d_logit(y as usize == class, p[class]);
+                    out[first_hessian::<L>() + at] = w * hessian.max(MIN_HESSIAN);
+                }
+                out[L - 1] = w;
             }
-            out[L - 1] = w;
         }
     }
 
@@ -230,14 +243,15 @@ impl<const L: usize> Likelihood<L> for Multiclass {
     }
 
     fn log_densities(&self, raw: &[f32], target: &[f32], out: &mut [f64]) {
-        let mut p = vec![0.0_f32; self.n_classes];
-        for ((out, raw), &y) in out
-            .iter_mut()
-            .zip(raw.chunks_exact(self.n_classes))
-            .zip(target)
-        {
-            softmax_f32(raw, &mut p);
-            *out = f64::from(p[y as usize]).max(MIN_PROBABILITY).ln();
+        let n = self.n_classes;
+        let mut p = vec![0.0_f32; CHUNK * n];
+        let chunks = raw.chunks(CHUNK * n).zip(target.chunks(CHUNK));
+        for ((raw, target), out) in chunks.zip(out.chunks_mut(CHUNK)) {
+            let p = &mut p[..raw.len()];
+            softmax_rows(raw, n, p);
+            for ((p, &y), out) in p.chunks_exact(n).zip(target).zip(out) {
+                *out = f64::from(p[y as usize]).max(MIN_PROBABILITY).ln();
+            }
         }
     }
 }

@@ -118,10 +118,22 @@ impl Cut {
 impl Cuts {
     /// Fits the cuts of all columns to the given training rows.
     pub(crate) fn fit(features: &Table, rows: &[u32], weights: &[f64], max_bins: usize) -> Self {
+        let max_bins = vec![max_bins; features.columns().len()];
+        Self::fit_each(features, rows, weights, &max_bins)
+    }
+
+    /// As [`Self::fit`], with the largest number of bins of each column.
+    pub(crate) fn fit_each(
+        features: &Table,
+        rows: &[u32],
+        weights: &[f64],
+        max_bins: &[usize],
+    ) -> Self {
         let columns = features
             .columns()
             .iter()
-            .map(|column| match &column.values {
+            .zip(max_bins)
+            .map(|(column, &max_bins)| match &column.values {
                 values if is_cancelled() => Cut::blank(values),
                 Values::Numeric(values) => Cut::of_numbers(values, rows, weights, max_bins),
                 Values::Categorical { codes, levels } => {

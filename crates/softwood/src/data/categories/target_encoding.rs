@@ -195,6 +195,27 @@ impl TargetEncoder {
         sources
     }
 
+    /// The columns of the table of [`Self::apply`] that show the same groups of rows: an encoding
+    /// for each class and the weight. Empty if there is only one target.
+    pub(crate) fn encodings_by_class(&self, n_features: usize) -> Vec<Vec<usize>> {
+        if self.spec.priors.len() == 1 {
+            return Vec::new();
+        }
+        let mut next_appended = n_features;
+        let sets = self.groups.iter().map(|group| {
+            let (n, mut columns) = (self.n_values(), Vec::new());
+            if let [column] = group.grouping.columns[..] {
+                columns.push(column);
+            }
+            columns.extend((columns.len()..n).map(|_| {
+                next_appended += 1;
+                next_appended - 1
+            }));
+            columns
+        });
+        sets.collect()
+    }
+
     /// Number of levels of each column of the table of [`Self::apply`], `None` for numbers, from
     /// those of the user's table.
     pub(crate) fn kinds(&self, levels: &[Option<usize>]) -> Vec<Option<usize>> {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::boosting::inputs::BoostingSettings;
+use crate::boosting::inputs::{BoostingSettings, Patience};
 use crate::boosting::langevin::Sampling;
 use crate::likelihood::NoiseModel;
 use crate::models::boosting::likelihood::BoostingLikelihood;
@@ -12,6 +12,15 @@ use crate::models::boosting::params::{
 use crate::params::{ClassWeight, Directions, with_groups};
 use crate::trees::histogram::grower::Limits;
 use crate::trees::param_groups::{hard_bins, hard_min_scale};
+
+/// Patience of a Langevin chain: the rounds after its best point outnumber those before it by 200.
+const LANGEVIN_PATIENCE: Patience = Patience {
+    fraction: 1.0,
+    rounds: 200,
+};
+
+/// Patience of a candidate for three classes or more, in rounds times the learning rate.
+const MULTICLASS_PATIENCE: f64 = 4.0;
 
 /// Number of ensemble members, and the chains that they are taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -126,6 +135,29 @@ impl BoostingConfig {
         self.subsample < 1.0 || self.colsample_bytree < 1.0
     }
 
+    /// When the training of a candidate stops. Without Langevin noise only many classes, whose
+    /// rounds are expensive, and `early_stopping_rounds` stop it before the last round.
+    fn patience_of(
+        &self,
+        likelihood: BoostingLikelihood,
+        hyperparameters: Hyperparameters,
+    ) -> Option<Patience> {
+        if let Some(rounds) = self.patience {
+            return Some(Patience {
+                fraction: 0.0,
+                rounds,
+            });
+        }
+        match likelihood {
+            BoostingLikelihood::Multiclass { .. } => Some(Patience {
+                fraction: 0.5,
+                rounds: (MULTICLASS_PATIENCE / hyperparameters.learning_rate) as usize,
+            }),
+            _ if self.sampling != Sampling::Off => Some(LANGEVIN_PATIENCE),
+            _ => None,
+        }
+    }
+
     /// Settings of a chain that is trained on rows of total weight `total_weight`.
     pub(super) fn settings(
         &self,
@@ -153,7 +185,7 @@ impl BoostingConfig {
             shrink_rate: self
                 .shrink_rate
                 .unwrap_or(likelihood.shrink_rate(total_weight)),
-            patience: self.patience,
+            patience: self.patience_of(likelihood, hyperparameters),
         }
     }
 }

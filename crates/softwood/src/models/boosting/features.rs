@@ -20,6 +20,10 @@ use crate::store::record::{Array, Record};
 /// with more levels is target-encoded.
 const MAX_LEVELS: usize = 12;
 
+/// Largest number of bins of an encoding if there is one for each class: the mean of a class over
+/// the rows of a category is known less precisely than the edges of more bins would tell apart.
+const MAX_ENCODING_BINS: usize = 32;
+
 /// Some rows of a dataset and their weights.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RowSubset<'a> {
@@ -147,7 +151,12 @@ impl FeaturePipeline {
         }
         let (encoder, table) = TargetEncoder::fit(sample, &plan.0, pool);
         let all_rows: Vec<u32> = (0..table.n_rows() as u32).collect();
-        let cuts = Cuts::fit(&table, &all_rows, sample.weights, max_bins);
+        let n_features = sample.features.columns().len();
+        let mut column_bins = vec![max_bins; table.columns().len()];
+        for column in encoder.encodings_by_class(n_features).into_iter().flatten() {
+            column_bins[column] = max_bins.min(MAX_ENCODING_BINS);
+        }
+        let cuts = Cuts::fit_each(&table, &all_rows, sample.weights, &column_bins);
         let binned = cuts.bin_rows(&table, &all_rows);
         (
             Self {
@@ -214,6 +223,13 @@ impl FeaturePipeline {
         let first = rows.range.start;
         let encoder = self.encoder.as_ref()?;
         Some(encoder.apply(rows.table, rows.len(), |at| first + at))
+    }
+
+    /// The binned columns that encode the same categories with respect to different classes, by
+    /// column or category cross; empty if there is one encoding for each.
+    pub(super) fn encodings_by_class(&self, n_features: usize) -> Vec<Vec<usize>> {
+        let encoder = self.encoder.as_ref();
+        encoder.map_or(Vec::new(), |encoder| encoder.encodings_by_class(n_features))
     }
 
     /// The columns of the user's table that each binned column is computed from.

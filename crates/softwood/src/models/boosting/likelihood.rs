@@ -87,8 +87,10 @@ impl BoostingLikelihood {
                 let likelihood = Multiclass::new(classes);
                 match classes {
                     ..=3 => grow::<8>(&likelihood, data, settings, warm_start, key, on_round),
-                    4..=7 => grow::<16>(&likelihood, data, settings, warm_start, key, on_round),
-                    8..=15 => grow::<32>(&likelihood, data, settings, warm_start, key, on_round),
+                    4 => grow::<12>(&likelihood, data, settings, warm_start, key, on_round),
+                    5..=7 => grow::<16>(&likelihood, data, settings, warm_start, key, on_round),
+                    8 => grow::<24>(&likelihood, data, settings, warm_start, key, on_round),
+                    9..=15 => grow::<32>(&likelihood, data, settings, warm_start, key, on_round),
                     16..=MAX_CLASSES => {
                         grow::<64>(&likelihood, data, settings, warm_start, key, on_round)
                     }

@@ -24,10 +24,15 @@ use crate::trees::histogram::candidate::ColumnInfo;
 
 /// Learning rates that are compared.
 const LEARNING_RATES: [f64; 2] = [0.03, 0.1];
+/// Learning rates that are compared for three classes or more: the smaller one needs half as many
+/// trees as that for two classes, and scores as well.
+const MULTICLASS_LEARNING_RATES: [f64; 2] = [0.05, 0.1];
 /// Depths that are compared.
 const DEPTHS: [usize; 3] = [3, 4, 6];
 /// Largest number of chains that are trained to score one candidate.
 const MAX_CHAINS: usize = 3;
+/// As [`MAX_CHAINS`], for five classes or more, whose rounds are expensive.
+const MAX_CHAINS_OF_MANY_CLASSES: usize = 2;
 /// Learning rate and depth without a validation set.
 const DEFAULT: Hyperparameters = Hyperparameters {
     learning_rate: 0.03,
@@ -77,7 +82,7 @@ pub(super) fn choose(
     run: &Run<'_>,
     training: &mut Training,
 ) -> Result<ChosenSettings> {
-    let candidates = candidates(config, warm_start);
+    let candidates = candidates(config, training_data.likelihood, warm_start);
     let plain_plan = CategoryPlan::without_crosses(
         training_data.data.features(),
         &training_data.encoding_targets,
@@ -123,7 +128,10 @@ pub(super) fn choose(
         train,
         validation: training_data.rows(0..n_validation),
     };
-    let (mut best, scores) = comparison.compare(&first_plan(), &candidates, training)?;
+    let first_plan = first_plan();
+    let rows = comparison.prepare(&first_plan);
+    let (mut best, scores) = comparison.compare_all(&rows, &first_plan, &candidates, training)?;
+    drop(rows);
     if config.category_crosses.is_none()
         && !best.is_stopped
         && let Some(plan) = plan_with_crosses()
@@ -131,12 +139,13 @@ pub(super) fn choose(
         let (best_candidate, others): (Vec<_>, Vec<_>) = better_half(&candidates, &scores)
             .iter()
             .partition(|&&candidate| candidate == best.hyperparameters);
+        let rows = comparison.prepare(&plan);
         // crosses that do not improve the best candidate are not tried with the others
         for candidates in [best_candidate, others] {
             if candidates.is_empty() {
                 break;
             }
-            let (with_crosses, _) = comparison.compare(&plan, &candidates, training)?;
+            let (with_crosses, _) = comparison.compare(&rows, &plan, &candidates, training)?;
             let is_stopped = with_crosses.is_stopped;
             let is_better = with_crosses.held_out > best.held_out;
             if is_better {
@@ -151,7 +160,11 @@ pub(super) fn choose(
     Ok(best)
 }
 
-fn candidates(config: &BoostingConfig, warm_start: Option<WarmStart<'_>>) -> Vec<Hyperparameters> {
+fn candidates(
+    config: &BoostingConfig,
+    likelihood: BoostingLikelihood,
+    warm_start: Option<WarmStart<'_>>,
+) -> Vec<Hyperparameters> {
     if let Some(warm_start) = warm_start {
         let fitted = warm_start.hyperparameters;
         return vec![Hyperparameters {
@@ -159,9 +172,11 @@ fn candidates(config: &BoostingConfig, warm_start: Option<WarmStart<'_>>) -> Vec
             max_depth: config.max_depth.unwrap_or(fitted.max_depth),
         }];
     }
-    let learning_rates = config
-        .learning_rate
-        .map_or(LEARNING_RATES.to_vec(), |rate| vec![rate]);
+    let learning_rates = match (config.learning_rate, likelihood) {
+        (Some(rate), _) => vec![rate],
+        (None, BoostingLikelihood::Multiclass { .. }) => MULTICLASS_LEARNING_RATES.to_vec(),
+        (None, _) => LEARNING_RATES.to_vec(),
+    };
     let depths = config
         .max_depth
         .map_or(DEPTHS.to_vec(), |depth| vec![depth]);
@@ -174,11 +189,13 @@ fn candidates(config: &BoostingConfig, warm_start: Option<WarmStart<'_>>) -> Vec
     pairs.collect()
 }
 
-/// The better half of the candidates.
+/// The better half of the candidates that were tried.
 fn better_half(candidates: &[Hyperparameters], scores: &[f64]) -> Vec<Hyperparameters> {
-    let mut order: Vec<usize> = (0..candidates.len()).collect();
+    let mut order: Vec<usize> = (0..candidates.len())
+        .filter(|&at| scores[at] > f64::NEG_INFINITY)
+        .collect();
     order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-    order.truncate(candidates.len().div_ceil(2));
+    order.truncate(order.len().div_ceil(2));
     order.sort_unstable();
     order.iter().map(|&at| candidates[at]).collect()
 }
@@ -223,22 +240,22 @@ impl Comparison<'_> {
     /// So are Normal distributions: several chains would select larger trees, whose intervals are
     /// too narrow.
     fn n_chains(&self) -> usize {
-        let is_classification = matches!(
-            self.training_data.likelihood,
-            BoostingLikelihood::Binary | BoostingLikelihood::Multiclass { .. }
-        );
-        if is_classification && self.config.sampling != Sampling::Off {
-            self.config.members.chains.min(MAX_CHAINS)
-        } else {
-            1
-        }
+        let max_chains = match self.training_data.likelihood {
+            _ if self.config.sampling == Sampling::Off => 1,
+            BoostingLikelihood::Binary | BoostingLikelihood::Multiclass { classes: ..=4 } => {
+                MAX_CHAINS
+            }
+            BoostingLikelihood::Multiclass { .. } => MAX_CHAINS_OF_MANY_CLASSES,
+            BoostingLikelihood::Normal { .. } | BoostingLikelihood::Squared { .. } => 1,
+        };
+        self.config.members.chains.min(max_chains)
     }
 
     fn prepare(&self, plan: &CategoryPlan) -> ComparisonRows {
         let (training_data, pool) = (self.training_data, self.run.pool);
         let (pipeline, train) = match self.warm_start {
             Some(warm_start) => training_data.refit_pipeline(self.train, warm_start.pipeline, pool),
-            None => training_data.fit_pipeline(self.train, plan, pool),
+            None => training_data.fit_candidate_pipeline(self.train, plan, pool),
         };
         let validation = match self.run.held_out {
             Some(data) => {
@@ -271,14 +288,66 @@ impl Comparison<'_> {
         }
     }
 
-    /// The best candidate with this category plan, and the scores of all candidates.
-    fn compare(
+    /// The best of all candidates with this category plan, and their scores: minus infinity for a
+    /// candidate that was not tried.
+    ///
+    /// With three classes or more, whose rounds are expensive, the search is greedy. The depths are
+    /// compared with the largest learning rate, which needs the fewest trees: the two smallest
+    /// depths, then deeper trees as long as they are better. Smaller learning rates are tried with
+    /// the best depth only.
+    fn compare_all(
         &self,
+        rows: &ComparisonRows,
         plan: &CategoryPlan,
         candidates: &[Hyperparameters],
         training: &mut Training,
     ) -> Result<(ChosenSettings, Vec<f64>)> {
-        let rows = self.prepare(plan);
+        let is_multiclass = matches!(
+            self.training_data.likelihood,
+            BoostingLikelihood::Multiclass { .. }
+        );
+        if !is_multiclass || candidates.len() == 1 {
+            return self.compare(rows, plan, candidates, training);
+        }
+        let mut search = GreedySearch::default();
+        let rates = candidates.iter().map(|candidate| candidate.learning_rate);
+        let largest_rate = rates.fold(0.0, f64::max);
+        let (by_depth, slower): (Vec<Hyperparameters>, Vec<Hyperparameters>) = candidates
+            .iter()
+            .partition(|candidate| candidate.learning_rate >= largest_rate);
+        let (first, deeper) = by_depth.split_at(by_depth.len().min(2));
+        search.add(first, self.compare(rows, plan, first, training)?);
+        for candidate in deeper {
+            // depths ascend
+            let is_deepest_best = search.tried.last() == search.best_hyperparameters().as_ref();
+            if search.is_stopped() || !is_deepest_best {
+                break;
+            }
+            let candidate = std::slice::from_ref(candidate);
+            search.add(candidate, self.compare(rows, plan, candidate, training)?);
+        }
+        let best = search.best_hyperparameters();
+        let slower: Vec<Hyperparameters> = slower
+            .into_iter()
+            .filter(|other| best.is_some_and(|best| best.max_depth == other.max_depth))
+            .collect();
+        if !slower.is_empty() && !search.is_stopped() {
+            search.add(&slower, self.compare(rows, plan, &slower, training)?);
+        }
+        let scores = candidates.iter().map(|candidate| search.score(candidate));
+        let scores = scores.collect();
+        let best = search.best.ok_or_else(all_diverged)?;
+        Ok((best, scores))
+    }
+
+    /// The best of some candidates with this category plan, and their scores.
+    fn compare(
+        &self,
+        rows: &ComparisonRows,
+        plan: &CategoryPlan,
+        candidates: &[Hyperparameters],
+        training: &mut Training,
+    ) -> Result<(ChosenSettings, Vec<f64>)> {
         let train = &rows.train;
         let parallel_chains: Vec<BinnedSample<'_>> = rows
             .parallel
@@ -328,10 +397,56 @@ impl Comparison<'_> {
             .truncate(n_earlier + best.settings.n_trees);
         best.settings.is_stopped = is_stopped.into_inner();
         best.settings.candidate = Some(TrainedCandidate {
-            pipeline: rows.pipeline,
+            pipeline: rows.pipeline.clone(),
             trained: best.trained,
         });
         Ok((best.settings, best.scores))
+    }
+}
+
+/// Candidates that were tried so far and the best of them.
+#[derive(Debug, Default)]
+struct GreedySearch {
+    tried: Vec<Hyperparameters>,
+    scores: Vec<f64>,
+    best: Option<ChosenSettings>,
+}
+
+impl GreedySearch {
+    fn add(&mut self, tried: &[Hyperparameters], compared: (ChosenSettings, Vec<f64>)) {
+        let (mut new, scores) = compared;
+        self.tried.extend(tried);
+        self.scores.extend(scores);
+        let is_stopped = new.is_stopped;
+        if let Some(best) = self.best.take()
+            && new.held_out <= best.held_out
+        {
+            new = best;
+        }
+        new.is_stopped = is_stopped;
+        self.best = Some(new);
+    }
+
+    fn best_hyperparameters(&self) -> Option<Hyperparameters> {
+        self.best.as_ref().map(|best| best.hyperparameters)
+    }
+
+    /// Whether the observer stopped the last comparison.
+    fn is_stopped(&self) -> bool {
+        self.best.as_ref().is_some_and(|best| best.is_stopped)
+    }
+
+    /// Score of a candidate; minus infinity if it was not tried.
+    fn score(&self, candidate: &Hyperparameters) -> f64 {
+        let at = self.tried.iter().position(|tried| tried == candidate);
+        at.map_or(f64::NEG_INFINITY, |at| self.scores[at])
+    }
+}
+
+fn all_diverged() -> Error {
+    Error::Diverged {
+        step: 0,
+        what: "every combination of learning rate and depth".to_owned(),
     }
 }
 
@@ -399,10 +514,7 @@ fn best(
             best = Some((settings, trained));
         }
     }
-    let (settings, trained) = best.ok_or(Error::Diverged {
-        step: 0,
-        what: "every combination of learning rate and depth".to_owned(),
-    })?;
+    let (settings, trained) = best.ok_or_else(all_diverged)?;
     Ok(BestCandidate {
         settings,
         trained,

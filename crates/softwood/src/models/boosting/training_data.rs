@@ -19,6 +19,9 @@ use crate::stop;
 use crate::trees::histogram::candidate::ColumnInfo;
 use crate::trees::monotone::directions::orders;
 
+/// Largest number of bins of a column in the comparison of candidates for three classes or more.
+const MAX_CANDIDATE_BINS: usize = 64;
+
 /// Rows in bins with their targets and weights.
 #[derive(Debug)]
 pub(super) struct PreparedRows {
@@ -123,7 +126,9 @@ impl<'a> TrainingData<'a> {
     pub(super) fn columns(&self, pipeline: &FeaturePipeline, rows: &PreparedRows) -> ColumnInfo {
         let mut directions = self.directions.clone();
         directions.resize(rows.binned.n_columns(), 0);
-        ColumnInfo::new(&pipeline.cuts, &rows.binned).ordered(directions)
+        ColumnInfo::new(&pipeline.cuts, &rows.binned)
+            .ordered(directions)
+            .with_encodings(pipeline.encodings_by_class(self.data.features().columns().len()))
     }
 
     pub(super) fn n_rows(&self) -> usize {
@@ -150,8 +155,33 @@ impl<'a> TrainingData<'a> {
         plan: &CategoryPlan,
         pool: &Pool,
     ) -> (FeaturePipeline, PreparedRows) {
+        self.fit_binned(rows, plan, self.max_bins, pool)
+    }
+
+    /// As [`Self::fit_pipeline`], for the comparison of candidates. With three classes or more,
+    /// whose rounds are expensive, candidates have fewer bins than the model.
+    pub(super) fn fit_candidate_pipeline(
+        &self,
+        rows: RowSubset<'_>,
+        plan: &CategoryPlan,
+        pool: &Pool,
+    ) -> (FeaturePipeline, PreparedRows) {
+        let max_bins = match self.likelihood {
+            BoostingLikelihood::Multiclass { .. } => self.max_bins.min(MAX_CANDIDATE_BINS),
+            _ => self.max_bins,
+        };
+        self.fit_binned(rows, plan, max_bins, pool)
+    }
+
+    fn fit_binned(
+        &self,
+        rows: RowSubset<'_>,
+        plan: &CategoryPlan,
+        max_bins: usize,
+        pool: &Pool,
+    ) -> (FeaturePipeline, PreparedRows) {
         let sample = self.encoding_sample(rows);
-        let (pipeline, binned) = FeaturePipeline::fit(&sample, plan, self.max_bins, pool);
+        let (pipeline, binned) = FeaturePipeline::fit(&sample, plan, max_bins, pool);
         let prepared = PreparedRows::new(self.data, rows, binned, &self.units);
         (pipeline, prepared)
     }

@@ -74,7 +74,7 @@ impl<const L: usize> Grower<L> {
         }];
         self.partition = Partition::of(rows);
         for builder in &mut self.builders {
-            builder.clear();
+            builder.start(task);
         }
         let mut exact = ExactSearch::new();
         let mut tree = GeneralTree::default();
@@ -137,17 +137,15 @@ impl<const L: usize> Grower<L> {
     /// Computes the histograms of the children of a split, or of the root.
     fn count(&mut self, task: &GrowTask<'_, L>, split: Option<SplitChildren>) {
         let splits = split.as_slice();
-        self.gather_gradients(task.quantized, splits);
+        self.gather_rows(task.quantized, splits);
         if split.is_none() {
             let rows = self.partition.rows(&self.nodes[0].rows);
-            let grad_hess = rows.iter().map(|&row| task.quantized.narrow[row as usize]);
-            self.grad_hess.extend(grad_hess);
+            self.gathered.push_node(task.quantized, rows);
         }
         let new = HistogramTask {
-            partition: &self.partition,
             nodes: &self.nodes,
             splits,
-            grad_hess: &self.grad_hess,
+            rows: self.gathered.rows(),
         };
         let parent = split.map_or(0, |split| split.parent);
         let work = |group: usize, builder: &mut HistogramBuilder<L>| {

@@ -13,6 +13,8 @@ pub(crate) struct ColumnInfo {
     pub(crate) has_missing: Vec<bool>,
     /// Monotone constraint of the first output: 1 increasing, -1 decreasing, 0 none.
     pub(crate) monotonic_cst: Vec<i8>,
+    /// Sets of columns that show the same categories with respect to different classes.
+    pub(crate) encodings: Vec<Vec<usize>>,
 }
 
 impl ColumnInfo {
@@ -26,6 +28,7 @@ impl ColumnInfo {
             is_category: cuts.columns.iter().map(Cut::is_category).collect(),
             has_missing: has_missing.collect(),
             monotonic_cst: vec![0; cuts.columns.len()],
+            encodings: Vec::new(),
         }
     }
 
@@ -35,6 +38,11 @@ impl ColumnInfo {
             monotonic_cst,
             ..self
         }
+    }
+
+    /// These columns with sets of encodings.
+    pub(crate) fn with_encodings(self, encodings: Vec<Vec<usize>>) -> Self {
+        Self { encodings, ..self }
     }
 
     /// Whether some column has a monotone constraint.

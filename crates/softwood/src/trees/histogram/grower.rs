@@ -17,7 +17,7 @@ use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::candidate::{ColumnInfo, SplitCandidate};
 use crate::trees::histogram::chooser::SplitChooser;
 use crate::trees::histogram::histogram::Histogram;
-use crate::trees::histogram::histogram_builder::{HistogramBuilder, HistogramTask};
+use crate::trees::histogram::histogram_builder::{GatheredRows, HistogramBuilder, HistogramTask};
 use crate::trees::histogram::partition::Partition;
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 use crate::trees::histogram::reduce::Reduce;
@@ -104,8 +104,50 @@ pub(crate) struct Grower<const L: usize> {
     /// One builder per group of columns.
     pub(crate) builders: Vec<HistogramBuilder<L>>,
     pub(crate) nodes: Vec<Node>,
-    /// Narrow quantized gradients of the rows of new nodes, node after node.
-    pub(crate) grad_hess: Vec<[i16; L]>,
+    /// Rows of new nodes.
+    pub(crate) gathered: Gathered<L>,
+}
+
+/// Rows of new nodes with their gradients, in contiguous memory for all groups of columns.
+#[derive(Debug)]
+pub(crate) struct Gathered<const L: usize> {
+    indices: Vec<u32>,
+    grad_hess: Vec<[i16; L]>,
+    /// Number of rows of each node.
+    n_rows: Vec<usize>,
+}
+
+impl<const L: usize> Gathered<L> {
+    pub(crate) fn clear(&mut self) {
+        self.indices.clear();
+        self.grad_hess.clear();
+        self.n_rows.clear();
+    }
+
+    /// Appends the rows of a node that histograms count.
+    pub(crate) fn push_node(&mut self, quantized: &QuantizedGradients<L>, rows: &[u32]) {
+        let n_before = self.indices.len();
+        let Self {
+            indices, grad_hess, ..
+        } = self;
+        let mut at = 0;
+        visit(&quantized.narrow, rows, |narrow| {
+            if !(quantized.is_sampled && *narrow == [0; L]) {
+                indices.push(rows[at]);
+                grad_hess.push(*narrow);
+            }
+            at += 1;
+        });
+        self.n_rows.push(self.indices.len() - n_before);
+    }
+
+    pub(crate) fn rows(&self) -> GatheredRows<'_, L> {
+        GatheredRows {
+            indices: &self.indices,
+            grad_hess: &self.grad_hess,
+            n_rows: &self.n_rows,
+        }
+    }
 }
 
 impl<const L: usize> Grower<L> {
@@ -117,7 +159,11 @@ impl<const L: usize> Grower<L> {
             builders: builders.collect(),
             nodes: Vec::new(),
             // the smaller children of a level have at most half of the rows
-            grad_hess: Vec::with_capacity(binned.n_rows() / 2),
+            gathered: Gathered {
+                indices: Vec::with_capacity(binned.n_rows() / 2),
+                grad_hess: Vec::with_capacity(binned.n_rows() / 2),
+                n_rows: Vec::new(),
+            },
         }
     }
 
@@ -136,7 +182,7 @@ impl<const L: usize> Grower<L> {
             depth: 0,
         });
         for builder in &mut self.builders {
-            builder.clear();
+            builder.start(task);
         }
         let is_sampled = matches!(task.chooser, SplitChooser::Sampled(_));
         assert!(
@@ -197,16 +243,19 @@ impl<const L: usize> Grower<L> {
         splits: &[SplitChildren],
         search: impl Fn(&mut HistogramBuilder<L>, &[Node]) + Sync,
     ) -> Result<()> {
-        self.gather_gradients(task.quantized, splits);
+        self.gather_rows(task.quantized, splits);
         let new = HistogramTask {
-            partition: &self.partition,
             nodes: &self.nodes,
             splits,
-            // the root has all rows in table order
-            grad_hess: if splits.is_empty() {
-                &task.quantized.narrow
+            rows: if splits.is_empty() && !task.quantized.is_sampled {
+                // the root has all rows in table order
+                GatheredRows {
+                    indices: self.partition.rows(&self.nodes[0].rows),
+                    grad_hess: &task.quantized.narrow,
+                    n_rows: &[],
+                }
             } else {
-                &self.grad_hess
+                self.gathered.rows()
             },
         };
         if task.reduce.is_local() {
@@ -232,18 +281,20 @@ impl<const L: usize> Grower<L> {
     }
 
     /// Copies the gradients of the rows of smaller children into contiguous memory, once for all
-    /// groups of columns.
-    pub(crate) fn gather_gradients(
+    /// groups of columns; for the root, those of the sampled rows if rows are sampled.
+    pub(crate) fn gather_rows(
         &mut self,
         quantized: &QuantizedGradients<L>,
         splits: &[SplitChildren],
     ) {
-        self.grad_hess.clear();
+        self.gathered.clear();
+        if splits.is_empty() && quantized.is_sampled {
+            let rows = self.partition.rows(&self.nodes[0].rows);
+            self.gathered.push_node(quantized, rows);
+        }
         for split in splits {
             let rows = self.partition.rows(&self.nodes[split.smaller].rows);
-            visit(&quantized.narrow, rows, |&grad_hess| {
-                self.grad_hess.push(grad_hess);
-            });
+            self.gathered.push_node(quantized, rows);
         }
     }
 

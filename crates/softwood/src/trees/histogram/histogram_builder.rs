@@ -9,8 +9,7 @@ use crate::trees::histogram::chooser::{
     BestScore, GumbelScore, NoisyScore, RankCandidates, SplitChooser,
 };
 use crate::trees::histogram::grower::{GrowTask, Node, SplitChildren};
-use crate::trees::histogram::histogram::{BINS, Bins, Histogram};
-use crate::trees::histogram::partition::Partition;
+use crate::trees::histogram::histogram::{BINS, Bins, CountedColumn, CountedColumns, Histogram};
 use crate::trees::histogram::splitter::{BinScan, REFUSED, ScanOrder, ScanTask};
 
 const KEPT: &str = "a node keeps its histogram until it is split";
@@ -22,6 +21,8 @@ type ColumnScores = [[f32; BINS]; 2];
 #[derive(Debug)]
 pub(crate) struct HistogramBuilder<const L: usize> {
     pub(crate) columns: Range<usize>,
+    /// The columns whose histograms are computed.
+    counted_columns: CountedColumns,
     /// By node; `None` before the histogram is computed and after it is released.
     histograms: Vec<Option<Histogram<L>>>,
     /// Released histograms, to be used again.
@@ -40,12 +41,21 @@ pub(crate) struct HistogramBuilder<const L: usize> {
 /// Nodes whose histograms have to be computed: the root, or the children of new splits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HistogramTask<'a, const L: usize> {
-    pub(crate) partition: &'a Partition,
     pub(crate) nodes: &'a [Node],
     /// The new splits; empty for the root.
     pub(crate) splits: &'a [SplitChildren],
-    /// Narrow quantized gradients of the root's rows, or of the rows of the smaller children.
+    /// The rows to count: those of the root, or of the smaller children, node after node.
+    pub(crate) rows: GatheredRows<'a, L>,
+}
+
+/// Rows of new nodes with their gradients, node after node.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GatheredRows<'a, const L: usize> {
+    pub(crate) indices: &'a [u32],
+    /// Narrow quantized gradients of these rows.
     pub(crate) grad_hess: &'a [[i16; L]],
+    /// Number of rows of each node.
+    pub(crate) n_rows: &'a [usize],
 }
 
 impl<const L: usize> HistogramBuilder<L> {
@@ -53,6 +63,7 @@ impl<const L: usize> HistogramBuilder<L> {
         let n_columns = columns.len();
         Self {
             columns,
+            counted_columns: CountedColumns::default(),
             histograms: Vec::new(),
             free_histograms: Vec::new(),
             scan: BinScan::new(),
@@ -64,10 +75,21 @@ impl<const L: usize> HistogramBuilder<L> {
         }
     }
 
-    /// Releases the histograms of the previous tree.
-    pub(crate) fn clear(&mut self) {
+    /// Releases the histograms of the previous tree and selects the columns to count: those that
+    /// the tree may split on. Histograms that are summed over processes are counted as a whole.
+    pub(crate) fn start(&mut self, task: &GrowTask<'_, L>) {
         let histograms = self.histograms.drain(..).flatten();
         self.free_histograms.extend(histograms);
+        let columns = self.columns.clone().enumerate();
+        self.counted_columns = CountedColumns::new(columns.filter_map(|(slot, column)| {
+            if !task.reduce.is_local() {
+                return Some(CountedColumn { slot, n_bins: BINS });
+            }
+            task.allowed[column].then(|| CountedColumn {
+                slot,
+                n_bins: task.columns.n_bins[column].min(BINS),
+            })
+        }));
     }
 
     /// Releases the histogram of a node that will not be split.
@@ -109,21 +131,23 @@ impl<const L: usize> HistogramBuilder<L> {
         counted: impl Fn(&mut Self, &SplitChildren),
     ) {
         let bins = task.binned.group(group);
-        let rows_of = |node: usize| new.partition.rows(&new.nodes[node].rows);
         self.histograms.resize_with(new.nodes.len(), || None);
+        if self.counted_columns.is_empty() {
+            return;
+        }
+        let mut rows = new.rows;
         if new.splits.is_empty() {
             let mut root = self.allocate();
-            root.fill(bins, new.grad_hess, rows_of(0));
+            root.fill(&self.counted_columns, bins, rows.grad_hess, rows.indices);
             self.histograms[0] = Some(root);
         }
-        let mut grad_hess = new.grad_hess;
-        for split in new.splits {
-            let rows = rows_of(split.smaller);
-            let (of_smaller, remaining) = grad_hess.split_at(rows.len());
-            grad_hess = remaining;
+        for (split, &n_rows) in new.splits.iter().zip(new.rows.n_rows) {
+            let (indices, grad_hess);
+            (indices, rows.indices) = rows.indices.split_at(n_rows);
+            (grad_hess, rows.grad_hess) = rows.grad_hess.split_at(n_rows);
             if new.nodes[split.smaller].n_rows > 0 {
                 let mut smaller = self.allocate();
-                smaller.fill(bins, of_smaller, rows);
+                smaller.fill(&self.counted_columns, bins, grad_hess, indices);
                 self.histograms[split.smaller] = Some(smaller);
             }
             counted(self, split);
@@ -157,7 +181,7 @@ impl<const L: usize> HistogramBuilder<L> {
         }
         let mut larger = self.histograms[split.parent].take().expect(KEPT);
         if let Some(smaller) = &self.histograms[split.smaller] {
-            larger.subtract(smaller);
+            larger.subtract(smaller, &self.counted_columns);
         }
         self.histograms[split.larger] = Some(larger);
     }
@@ -176,8 +200,14 @@ impl<const L: usize> HistogramBuilder<L> {
         nodes: &[Node],
         level: &[usize],
     ) {
-        for scores in &mut self.level_scores {
-            *scores = [[0.0; BINS]; 2];
+        for column in self.counted_columns.iter() {
+            for scores in &mut self.level_scores[column.slot] {
+                scores[..column.n_bins].fill(0.0);
+            }
+        }
+        self.best_of_level = None;
+        if self.counted_columns.is_empty() {
+            return;
         }
         self.order_categories(task, level);
         let mut unsplit = 0.0;
@@ -207,7 +237,10 @@ impl<const L: usize> HistogramBuilder<L> {
     /// replaces the score of every split with too little weight on one side.
     fn add_node_scores(&mut self, task: &GrowTask<'_, L>, node: usize) -> f32 {
         let histogram = self.histograms[node].as_ref().expect(KEPT);
-        let total = total(histogram.column(0));
+        let first = self.counted_columns.iter().next();
+        let total = first.map_or([0; L], |column| {
+            total(&histogram.column(column.slot)[..column.n_bins])
+        });
         let unsplit = task.scaled_gain.score(&total);
         for (slot, column) in self.columns.clone().enumerate() {
             if !task.allowed[column] {
@@ -268,7 +301,8 @@ impl<const L: usize> HistogramBuilder<L> {
         }
         let histogram = self.histograms[node].as_ref().expect(KEPT);
         let bins = histogram.column(search.slot);
-        let (total, order) = (total(bins), &self.orders[search.slot]);
+        let n_bins = task.columns.n_bins[column].min(BINS);
+        let (total, order) = (total(&bins[..n_bins]), &self.orders[search.slot]);
         let scan = scan_task(task, column, bins, order, total, REFUSED);
         let unsplit = match task.chooser {
             SplitChooser::Sampled(_) => 0.0,
@@ -304,18 +338,19 @@ impl<const L: usize> HistogramBuilder<L> {
         column: usize,
         nodes: &[usize],
     ) {
-        *self.pooled = [[0; L]; BINS];
+        let n_bins = task.columns.n_bins[column].min(BINS);
+        self.pooled[..n_bins].fill([0; L]);
         for &node in nodes {
             let Some(histogram) = &self.histograms[node] else {
                 continue;
             };
-            for (sum, bin) in self.pooled.iter_mut().zip(histogram.column(slot)) {
+            let bins = &histogram.column(slot)[..n_bins];
+            for (sum, bin) in self.pooled.iter_mut().zip(bins) {
                 for entry in 0..L {
                     sum[entry] = sum[entry].wrapping_add(bin[entry]);
                 }
             }
         }
-        let n_bins = task.columns.n_bins[column];
         task.scaled_gain
             .order_bins(&self.pooled, n_bins, &mut self.orders[slot]);
     }
@@ -511,8 +546,8 @@ fn add(sums: &mut [f32; BINS], scores: &[f32]) {
     }
 }
 
-/// Sums over all bins.
-fn total<const L: usize>(bins: &Bins<L>) -> [i32; L] {
+/// Sums over some bins.
+fn total<const L: usize>(bins: &[[i32; L]]) -> [i32; L] {
     let mut total = [0_i32; L];
     for bin in bins {
         for entry in 0..L {

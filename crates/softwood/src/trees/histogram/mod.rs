@@ -9,6 +9,7 @@ pub(crate) mod grower;
 )]
 pub(crate) mod histogram;
 pub(crate) mod histogram_builder;
+pub(crate) mod output_lanes;
 pub(crate) mod partition;
 pub(crate) mod quantized_gradients;
 pub(crate) mod reduce;

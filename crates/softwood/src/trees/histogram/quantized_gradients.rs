@@ -29,6 +29,8 @@ pub(crate) struct QuantizedGradients<const L: usize> {
     pub(crate) narrow: Vec<[i16; L]>,
     /// Value of one wide unit of each entry.
     pub(crate) unit: [f64; L],
+    /// Whether rows without narrow gradients are not counted: the split search uses a sample.
+    pub(crate) is_sampled: bool,
     /// Bits that a narrow integer drops.
     pub(crate) shift: u32,
     /// Exact sums of the wide integers over all rows, times their units.
@@ -67,6 +69,7 @@ impl<const L: usize> QuantizedGradients<L> {
             wide: vec![[0; L]; n_rows],
             narrow: vec![[0; L]; n_rows],
             unit: [1.0; L],
+            is_sampled: false,
             // n_all (2^(30 - shift) + 1) is below 2^31: histograms cannot overflow
             shift: n_all.next_power_of_two().ilog2().max(MIN_SHIFT),
             totals: [0.0; L],
@@ -108,6 +111,7 @@ impl<const L: usize> QuantizedGradients<L> {
             }
             counter = counter.wrapping_add((CHUNK * L) as u32);
         }
+        self.is_sampled = false;
         self.totals = self.in_units(totals);
     }
 

@@ -8,8 +8,10 @@
 use multiversion::multiversion;
 
 use crate::likelihood::OutputTerms;
+use crate::likelihood::categorical::first_hessian;
 use crate::trees::histogram::chooser::SplitChooser;
 use crate::trees::histogram::histogram::{BINS, Bins};
+use crate::trees::histogram::output_lanes::{LaneScan, LaneTerms, ascending_bins};
 use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 
 /// The terms of the score, and the least weight of a leaf.
@@ -27,6 +29,8 @@ pub(crate) struct ScaledGain {
     outputs: Vec<ScaledOutput>,
     weight: usize,
     min_weight: i32,
+    /// The terms by output, if the entries are those of [`output_lanes`](super::output_lanes).
+    lanes: Option<LaneTerms>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -57,8 +61,10 @@ impl ScaledGain {
             }
         });
         let min_weight = gain_spec.min_weight / quantized.narrow_unit(gain_spec.weight);
+        let outputs: Vec<ScaledOutput> = outputs.collect();
         Self {
-            outputs: outputs.collect(),
+            lanes: lane_terms::<L>(&outputs, gain_spec.weight),
+            outputs,
             weight: gain_spec.weight,
             min_weight: min_weight.ceil().min(f64::from(i32::MAX)) as i32,
         }
@@ -129,6 +135,30 @@ impl ScaledGain {
             })
             .sum()
     }
+}
+
+/// The terms of three outputs or more with one lane each; `None` if the entries of a row are laid
+/// out differently.
+fn lane_terms<const L: usize>(outputs: &[ScaledOutput], weight: usize) -> Option<LaneTerms> {
+    let first = first_hessian::<L>();
+    let mut outputs_in_lanes = outputs.iter().enumerate();
+    let is_in_lanes = outputs.len() > 2
+        && outputs.len() <= first
+        && weight == L - 1
+        && outputs_in_lanes
+            .all(|(at, output)| output.gradient == at && output.hessian == first + at);
+    is_in_lanes.then(|| {
+        // the entries of further lanes are zero or the weight, and their factor is zero
+        let mut terms = LaneTerms {
+            factor: vec![0.0; first],
+            l2: vec![1.0; first],
+        };
+        for (at, output) in outputs.iter().enumerate() {
+            terms.factor[at] = output.factor;
+            terms.l2[at] = output.l2;
+        }
+        terms
+    })
 }
 
 /// The bins of a scan, from left to right.
@@ -223,6 +253,9 @@ impl<const L: usize> BinScan<L> {
 
     /// Score of the split after each bin of the scan.
     pub(crate) fn run(&mut self, task: &ScanTask<'_, L>) -> &[f32] {
+        if let (Some(terms), 0) = (&task.scaled_gain.lanes, task.monotonic_cst) {
+            return self.run_in_lanes(task, terms);
+        }
         let n = self.accumulate(task);
         // whole chunks: beyond the last bin stand sums of earlier scans, whose scores are not read
         let scores = &mut self.scores[..n.next_multiple_of(CHUNK)];
@@ -238,6 +271,25 @@ impl<const L: usize> BinScan<L> {
             self.constrain(task, n);
         }
         &self.scores[..n]
+    }
+
+    fn run_in_lanes(&mut self, task: &ScanTask<'_, L>, terms: &LaneTerms) -> &[f32] {
+        let order = match task.order {
+            ScanOrder::From1To(end) => ascending_bins(end),
+            ScanOrder::Ordered(order) => order,
+        };
+        let scan = LaneScan {
+            bins: task.bins,
+            order,
+            left: task.left,
+            total: task.total,
+            terms,
+            min_weight: task.scaled_gain.min_weight,
+            fallback: task.fallback,
+        };
+        let scores = &mut self.scores[..order.len()];
+        scan.run(scores);
+        scores
     }
 
     /// Scores the first output as unsplit in every split that violates the monotone constraint.

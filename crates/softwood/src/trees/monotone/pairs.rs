@@ -216,6 +216,7 @@ mod tests {
             is_category: vec![false; 3],
             has_missing: vec![true; 3],
             monotonic_cst: vec![1, -1, 0],
+            encodings: Vec::new(),
         }
     }
 
