@@ -8,6 +8,8 @@ use softwood::observer::{CancelToken, Event, Observer, Stop};
 use softwood::store::atomic::remove_unfinished;
 use softwood::{Error, Result};
 
+use crate::print;
+
 /// Cancelled by the first Ctrl-C.
 static STOP: LazyLock<CancelToken> = LazyLock::new(CancelToken::new);
 
@@ -140,8 +142,7 @@ impl Observer for Bar {
 pub(crate) fn end_on_interrupt() {
     // without our handler Ctrl-C ends the program too, but may leave a temporary file
     let _ = ctrlc::set_handler(|| {
-        remove_unfinished();
-        crate::print_stderr("stopped; nothing was written");
+        print::to_stderr("stopped; nothing was written");
         end_program();
     });
 }
