@@ -196,7 +196,8 @@ impl TargetEncoder {
     }
 
     /// The columns of the table of [`Self::apply`] that show the same groups of rows: an encoding
-    /// for each class and the weight. Empty if there is only one target.
+    /// for each class and the weight. Empty if there is only one target, or if there are so few
+    /// of these columns that trees can afford to see all of them.
     pub(crate) fn encodings_by_class(&self, n_features: usize) -> Vec<Vec<usize>> {
         if self.spec.priors.len() == 1 {
             return Vec::new();
@@ -213,7 +214,13 @@ impl TargetEncoder {
             }));
             columns
         });
-        sets.collect()
+        let sets: Vec<Vec<usize>> = sets.collect();
+        let n_columns: usize = sets.iter().map(Vec::len).sum();
+        if n_columns > MAX_FEW_ENCODINGS {
+            sets
+        } else {
+            Vec::new()
+        }
     }
 
     /// Number of levels of each column of the table of [`Self::apply`], `None` for numbers, from
@@ -296,6 +303,9 @@ const MAX_STORED: f64 = 1e150;
 
 /// Largest number of targets; with more classes, categories are not target-encoded.
 pub(crate) const MAX_TARGETS: usize = 8;
+
+/// Largest number of encodings, over all groupings and classes, that are few.
+const MAX_FEW_ENCODINGS: usize = 64;
 
 impl EncodedGroup {
     fn decode(
