@@ -175,3 +175,14 @@ def test_the_command_line_scores_the_texts_true_and_false(tmp_path):
     command = [program(), "score", tmp_path / "model.softwood", tmp_path / "rows.csv", "--json"]
     scores = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert scores["scores"]["error"] < 0.1
+
+
+def test_a_refit_that_fails_keeps_labels_columns_and_predictions():
+    model = TreeClassifier(n_members=2, random_state=0).fit(pd.DataFrame(X, columns=["a", "b"]), column("a", "b"))
+    before = model.predict(pd.DataFrame(X, columns=["a", "b"]))
+    with pytest.raises(ValueError, match="weight"):
+        model.fit(np.column_stack([X, X]), column("yes", "no"), sample_weight=-np.ones(len(X)))
+    assert model.classes_.tolist() == ["a", "b"]
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    assert model.n_features_in_ == 2
+    assert model.predict(pd.DataFrame(X, columns=["a", "b"])).tolist() == before.tolist()
