@@ -16,6 +16,10 @@ pub(crate) const FLOORS: RangeInclusive<f64> = 1e-15..=1e3;
 
 /// Writes a number of a report; one that is not finite becomes the nearest finite one, and NaN the
 /// smallest, because JSON has neither and the file could not be read.
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes fields by reference"
+)]
 pub(crate) fn serialize_finite<S: Serializer>(
     value: &f64,
     serializer: S,

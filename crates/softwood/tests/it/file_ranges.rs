@@ -64,7 +64,7 @@ fn a_rare_target_value_leaves_a_model_that_can_be_read() {
         weight: Some("w".to_owned()),
         ..Roles::default()
     };
-    let data = Dataset::from_table(&table.unwrap(), &roles).unwrap();
+    let data = Dataset::from_table(table.unwrap(), &roles).unwrap();
     for &family in Family::ALL {
         let model = fit(family, &quick(family), &data, 0);
         assert!(from_bytes(&model.to_bytes()).is_ok(), "{family:?}");

@@ -28,12 +28,11 @@ thread_local! {
 pub(crate) fn set_seed(seed: u64) {
     let mut running = RUNNING.lock().unwrap();
     let entry = (seed, Instant::now());
-    match PLACE.get() {
-        Some(place) => running[place] = entry,
-        None => {
-            PLACE.set(Some(running.len()));
-            running.push(entry);
-        }
+    if let Some(place) = PLACE.get() {
+        running[place] = entry;
+    } else {
+        PLACE.set(Some(running.len()));
+        running.push(entry);
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn decode(record: &Record, at: usize, n_outputs: usize, cuts: &Cuts) 
     let start = record.f64s(&format!("chain{at}.start"), n_outputs + 1)?;
     let shrinkage = start[n_outputs];
     let is_value = |value: f64| value.abs() <= MAX_STANDARD;
-    if !start.iter().copied().all(is_value) || !(shrinkage > 0.0 && shrinkage <= 1.0) {
+    if !(start.iter().copied().all(is_value) && shrinkage > 0.0 && shrinkage <= 1.0) {
         return Err(Error::Format(format!(
             "chain {at}: the start values or the shrinkage are out of range"
         )));
