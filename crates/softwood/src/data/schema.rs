@@ -50,6 +50,7 @@ pub enum Task {
 /// convert class names back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Labels {
     /// Texts.
     #[default]

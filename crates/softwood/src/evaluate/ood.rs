@@ -10,6 +10,7 @@ use crate::score::one_split::one_split;
 
 /// How well total, data and knowledge uncertainty separate in-domain rows from out-of-domain rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Ood {
     /// Number of in-domain rows.
     pub n_in: usize,
@@ -26,6 +27,7 @@ pub struct Ood {
 /// How well one kind of uncertainty separates two tables. Values are those that predictions report:
 /// standard deviations in the target's units (regression), or nats (classification).
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Separation {
     /// Probability that an out-of-domain row is more uncertain than an in-domain row, ties counting
     /// one half.

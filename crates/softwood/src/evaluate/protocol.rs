@@ -22,6 +22,7 @@ pub struct Split {
 
 /// How an evaluation splits the rows.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Protocol {
     /// `holdout:F`: one split with a share F of the rows for testing.
     Holdout(f64),

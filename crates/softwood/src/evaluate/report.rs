@@ -10,6 +10,7 @@ use crate::models::registry::ModelSpec;
 
 /// One model fitted and scored on one fold.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct FoldReport {
     /// Index of the fold, from 0.
     pub fold: usize,
@@ -27,6 +28,7 @@ pub struct FoldReport {
 
 /// One model on all folds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ModelReport {
     /// Name of the family.
     pub model: String,

@@ -48,7 +48,7 @@ pub(crate) fn softmax(values: &mut [f64], stride: usize) {
 
 /// Softmax of the logits of each row in single precision, for training loops. `logits` and `p` are
 /// rows x `n_classes`.
-#[multiversion(targets("x86_64+avx2+fma"))]
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 pub(crate) fn softmax_rows(logits: &[f32], n_classes: usize, p: &mut [f32]) {
     let rows = logits.chunks_exact(n_classes);
     for (logits, p) in rows.zip(p.chunks_exact_mut(n_classes)) {

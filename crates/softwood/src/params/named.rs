@@ -37,6 +37,7 @@ impl Setting for Directions {
 /// A rule for class weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum WeightRule {
     /// All classes have the same total weight.
     Balanced,
@@ -45,6 +46,7 @@ pub enum WeightRule {
 /// Class weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
+#[non_exhaustive]
 pub enum ClassWeight {
     /// By a rule.
     Rule(WeightRule),

@@ -72,6 +72,7 @@ impl ParamKind {
 
 /// A parameter of a family, as `softwood models NAME` and the Python docstrings show it.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct ParamSpec {
     /// Name.
     pub name: &'static str,

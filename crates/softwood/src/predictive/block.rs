@@ -21,6 +21,7 @@ struct Extremes {
 
 /// The shape of one member's conditional distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Head {
     /// A mixture of this many Normal components (1: a single Normal).
     Normal {
@@ -51,6 +52,7 @@ impl Head {
 /// standardised target `z`, with `y = shift + scale * z`. Categorical heads: `weight` holds the
 /// class probabilities; `mean` and `sd` are empty.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Block {
     /// Shape of each member.
     pub head: Head,

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 
 /// Values of one array.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Array {
     /// 32-bit floats.
     F32(Vec<f32>),

@@ -63,6 +63,7 @@ fn members(model: &dyn Model, table: &Table) -> Vec<Vec<f64>> {
     let values = |member: usize| match model.head() {
         Head::Normal { .. } => block.mean[block.at(member, 0)..][..n_rows].to_vec(),
         Head::Categorical { .. } => block.weight[block.at(member, 1)..][..n_rows].to_vec(),
+        head => panic!("unexpected head {head:?}"),
     };
     (0..model.n_members()).map(values).collect()
 }

@@ -26,7 +26,7 @@ fn the_mean_of_the_members_is_the_prediction() {
             assert_eq!(members.len(), 130 * n * width);
             let expected = match model.head() {
                 Head::Categorical { .. } => distribution.probabilities().unwrap(),
-                Head::Normal { .. } => distribution.mean().unwrap(),
+                _ => distribution.mean().unwrap(),
             };
             for (row, members) in members.chunks_exact(n * width).enumerate() {
                 for output in 0..width {

@@ -184,6 +184,7 @@ fn the_exported_tree_has_the_predictions_of_the_model() {
                         assert!((p - predicted[3 * row + class]).abs() < 1e-3);
                     }
                 }
+                value => panic!("unexpected leaf {value:?}"),
             }
         }
     }

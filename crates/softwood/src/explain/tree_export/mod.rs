@@ -47,6 +47,7 @@ pub struct ExportNode {
 /// The predicted value of a node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum LeafValue {
     /// Mean and standard deviation of the target (regression).
     Number {
@@ -77,6 +78,7 @@ pub struct ExportSplit {
 /// The condition of a split; rows that fulfil it go right.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Condition {
     /// The number is above this threshold.
     Above(f64),
