@@ -115,7 +115,7 @@ params! {
         /// uncertainty better and take longer.
         n_members: usize = 10, [1, 1000];
         /// Number of boosting rounds without a better validation score after which training stops;
-        /// auto: no early stopping.
+        /// auto: no early stopping of the members.
         early_stopping_rounds: Option<usize> = None, [1, 100_000];
         use boosted_validation;
         use hard_min_scale;

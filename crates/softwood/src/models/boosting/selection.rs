@@ -24,9 +24,12 @@ use crate::trees::histogram::candidate::ColumnInfo;
 
 /// Learning rates that are compared.
 const LEARNING_RATES: [f64; 2] = [0.03, 0.1];
-/// Learning rates that are compared for three classes or more: the smaller one needs half as many
+/// Learning rates that are compared for three and four classes: the smaller one needs half as many
 /// trees as that for two classes, and scores as well.
 const MULTICLASS_LEARNING_RATES: [f64; 2] = [0.05, 0.1];
+/// Learning rate for five classes or more. The gain of a smaller one shrinks to nothing when the
+/// members are averaged, and its trees take twice as long.
+const MANY_CLASSES_LEARNING_RATE: f64 = 0.1;
 /// Depths that are compared.
 const DEPTHS: [usize; 3] = [3, 4, 6];
 /// Largest number of chains that are trained to score one candidate.
@@ -174,7 +177,10 @@ fn candidates(
     }
     let learning_rates = match (config.learning_rate, likelihood) {
         (Some(rate), _) => vec![rate],
-        (None, BoostingLikelihood::Multiclass { .. }) => MULTICLASS_LEARNING_RATES.to_vec(),
+        (None, BoostingLikelihood::Multiclass { classes: ..=4 }) => {
+            MULTICLASS_LEARNING_RATES.to_vec()
+        }
+        (None, BoostingLikelihood::Multiclass { .. }) => vec![MANY_CLASSES_LEARNING_RATE],
         (None, _) => LEARNING_RATES.to_vec(),
     };
     let depths = config
