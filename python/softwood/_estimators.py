@@ -895,7 +895,7 @@ class SGBRegressor(Regressor):
         take longer. From 1 to 1000.
     early_stopping_rounds : int or None, default=None
         Number of boosting rounds without a better validation score after which training stops; None: no early
-        stopping. From 1 to 100000.
+        stopping of the members. From 1 to 100000.
     validation_fraction : float, default=0.2
         Fraction of the training rows held out as the validation set, if one is needed and none is given. From 0.01
         to 0.5.
@@ -1053,7 +1053,7 @@ class SGBClassifier(Classifier):
         take longer. From 1 to 1000.
     early_stopping_rounds : int or None, default=None
         Number of boosting rounds without a better validation score after which training stops; None: no early
-        stopping. From 1 to 100000.
+        stopping of the members. From 1 to 100000.
     validation_fraction : float, default=0.2
         Fraction of the training rows held out as the validation set, if one is needed and none is given. From 0.01
         to 0.5.
