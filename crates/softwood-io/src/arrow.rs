@@ -88,6 +88,8 @@ struct ArrowColumnBuilder {
     cells: ArrowCells,
     /// First integer whose last digits a 64-bit float does not keep, with its row.
     inexact: Option<(usize, String)>,
+    /// The first number or date in a text cell.
+    first_text: Option<Cell>,
 }
 
 #[derive(Debug)]
@@ -207,6 +209,7 @@ impl ArrowColumnBuilder {
             kind,
             cells,
             inexact: None,
+            first_text: None,
         })
     }
 
@@ -246,9 +249,11 @@ impl ArrowColumnBuilder {
                     column: &self.name,
                     rule: self.rule,
                     row: rows_before,
-                    first: None,
+                    first: self.first_text,
                 };
-                for_each_text(array, |text| push(numbers, parser.parse(text)?))
+                for_each_text(array, |text| push(numbers, parser.parse(text)?))?;
+                self.first_text = parser.first;
+                Ok(())
             }
             ArrowCells::Numbers(numbers) => {
                 let array = without_dictionary(array).map_err(failed)?;
@@ -558,6 +563,18 @@ mod tests {
             message.starts_with("column `x`, row 2: `17` is not a date"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn dates_and_numbers_do_not_mix_across_batches() {
+        let batch = |text: &str| {
+            let texts = Arc::new(StringArray::from(vec![text])) as ArrayRef;
+            RecordBatch::try_from_iter([("x", texts)]).unwrap()
+        };
+        let (dates, numbers) = (batch("1970-01-02"), batch("17"));
+        let mut builder = TableBuilder::new(&dates.schema(), &numeric()).unwrap();
+        builder.push(&dates).unwrap();
+        assert!(builder.push(&numbers).is_err());
     }
 
     #[test]
