@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 SECONDS = {"W": 604_800.0, "D": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 """Seconds per tick of a unit."""
 
-TICKS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9, "ps": 1e12, "fs": 1e15, "as": 1e18}
+TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
 """Ticks per second of a unit."""
+
+NANOS = TICKS["ns"]
+
+MAX_EXACT_MICROS = 2**53 // 10**6
+"""Seconds up to which microseconds since 1970 are exact floats, as in the readers of files."""
 
 MAX_MONTHS = 10**15
 """Largest number of months or years since 1970 whose days fit into 64 bits."""
@@ -31,11 +36,28 @@ def seconds(name: str, values: NDArray[Any]) -> NDArray[np.float64]:
     missing = np.isnat(values)
     if unit == "generic" and not missing.all():
         raise ValueError(f"column `{name}`: durations without a unit; convert them to a unit such as timedelta64[s]")
-    # ticks as floats, as in tables that a file holds: a wider range loses digits, not its sign
-    found = values.astype(np.int64).astype(np.float64) * count
-    found = found * SECONDS[unit] if unit in SECONDS else found / TICKS.get(unit, 1.0)
+    ticks = values.astype(np.int64)
+    if unit in SECONDS:
+        # as floats: a wider range loses digits, not its sign
+        found = ticks.astype(np.float64) * count * SECONDS[unit]
+    elif count == 1:
+        found = tick_seconds(ticks, unit)
+    else:
+        found = ticks.astype(np.float64) * count / TICKS.get(unit, 1)
     found[missing] = np.nan
     return found
+
+
+def tick_seconds(ticks: NDArray[np.int64], unit: str) -> NDArray[np.float64]:
+    """Convert whole ticks of a unit up to seconds; an instant has the same bits in every unit and file format."""
+    per_second = TICKS.get(unit, 1)
+    whole, rest = np.divmod(ticks, per_second)
+    nanos = rest * (NANOS // per_second) if per_second <= NANOS else rest // (per_second // NANOS)
+    is_exact = (nanos % 1000 == 0) & (np.abs(whole) < MAX_EXACT_MICROS) & (per_second <= NANOS)
+    micros = np.where(is_exact, whole, 0) * 10**6 + nanos // 1000
+    found: NDArray[np.float64] = np.where(is_exact, micros / 1e6, whole + rest / per_second)
+    # ticks that a float holds: one rounding
+    return np.where(np.abs(ticks) < 2**53, ticks / per_second, found)
 
 
 def _days(name: str, values: NDArray[Any]) -> NDArray[Any]:

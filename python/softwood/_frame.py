@@ -283,10 +283,9 @@ def _polars_column(name: str, cells: Any) -> Column:
         values = cells.cast(float).fill_null(np.nan).to_numpy()
         return _numeric(name, values, are_integers=cells.dtype.is_integer())
     if cells.dtype.is_temporal():
-        values = cells.to_physical().cast(float).fill_null(np.nan).to_numpy()
-        if kind == "Date":
-            return Column(name, values * _dates.SECONDS["D"])
-        return Column(name, values / _dates.TICKS["ns" if kind == "Time" else cells.dtype.time_unit])
+        ticks = cells.to_physical().cast(int).fill_null(0).to_numpy()
+        unit = {"Date": "D", "Time": "ns"}.get(kind) or cells.dtype.time_unit
+        return Column(name, _tick_seconds(ticks, unit, cells.is_null().to_numpy()))
     if kind == "Object":
         return _object_column(name, np.array(cells.to_list(), dtype=object))
     if kind not in {"String", "Categorical", "Enum", "Boolean"}:
@@ -309,11 +308,16 @@ def _arrow_column(name: str, cells: Any) -> Column:
         return _numeric(name, values, are_integers=kind.startswith(("int", "uint")))
     if kind.startswith(TEMPORAL):
         whole = cells.cast("int32" if cells.type.bit_width == 32 else "int64")
-        values = np.asarray(whole.cast("float64", safe=False), dtype=np.float64)
-        if kind.startswith("date32"):
-            return Column(name, values * _dates.SECONDS["D"])
-        return Column(name, values / _dates.TICKS["ms" if kind.startswith("date64") else cells.type.unit])
+        ticks = np.asarray(whole.cast("int64").fill_null(0), dtype=np.int64)
+        unit = "D" if kind.startswith("date32") else "ms" if kind.startswith("date64") else cells.type.unit
+        return Column(name, _tick_seconds(ticks, unit, np.asarray(cells.is_null())))
     raise _unsupported(name, kind)
+
+
+def _tick_seconds(ticks: NDArray[np.int64], unit: str, missing: NDArray[np.bool_]) -> NDArray[np.float64]:
+    found = ticks.astype(np.float64) * _dates.SECONDS["D"] if unit == "D" else _dates.tick_seconds(ticks, unit)
+    found[missing] = np.nan
+    return found
 
 
 def _numeric(name: str, values: NDArray[np.float64], *, are_integers: bool) -> Column:

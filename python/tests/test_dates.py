@@ -26,6 +26,17 @@ def seconds_of(moment):
     return (moment - datetime.datetime(1970, 1, 1)) / datetime.timedelta(seconds=1)
 
 
+def test_an_instant_has_the_same_bits_in_every_unit_and_library():
+    rng = np.random.default_rng(0)
+    micros = rng.integers(-(2**50), 2**50, 1000)
+    moments = micros.astype("M8[us]")
+    expected = micros / 1e6
+    frames = [pd.DataFrame({"t": moments.astype(f"M8[{unit}]")}) for unit in ("us", "ns")]
+    for frame in frames:
+        for table in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame), moments[:, None]):
+            np.testing.assert_array_equal(only_column(table), expected, err_msg=f"{type(table)}")
+
+
 def test_timestamps_dates_times_and_durations_are_seconds():
     moments = pd.Series(pd.to_datetime(["1970-01-01 00:00:01.5", None, "1970-01-03"], format="ISO8601"))
     durations = moments - pd.Timestamp("1970-01-01")

@@ -5,13 +5,18 @@
 
 const SECONDS_PER_DAY: i64 = 86_400;
 /// Seconds below which microseconds since 1970 are exact in 64-bit floats.
-const MAX_EXACT_MICROS: i64 = (1 << 53) / 1_000_000;
+const MAX_EXACT_MICROS: u64 = (1 << 53) / 1_000_000;
+/// Seconds below which nanoseconds since 1970 are exact in 64-bit floats.
+const MAX_EXACT_NANOS: u64 = (1 << 53) / 1_000_000_000;
 
 /// Seconds since 1970 of a whole number of seconds and nanoseconds after it. Every reader converts
 /// with this function, so that an instant has the same bits in every file format.
 pub(crate) fn seconds_since_1970(whole: i64, nanos: u32) -> f64 {
-    if nanos.is_multiple_of(1000) && whole.abs() < MAX_EXACT_MICROS {
+    if nanos.is_multiple_of(1000) && whole.unsigned_abs() < MAX_EXACT_MICROS {
         return (whole * 1_000_000 + i64::from(nanos / 1000)) as f64 / 1e6;
+    }
+    if whole.unsigned_abs() < MAX_EXACT_NANOS {
+        return (whole * 1_000_000_000 + i64::from(nanos)) as f64 / 1e9;
     }
     whole as f64 + f64::from(nanos) / 1e9
 }
