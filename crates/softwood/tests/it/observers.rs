@@ -269,3 +269,33 @@ fn an_observer_that_discards_prevails_over_one_that_keeps() {
     // every observer receives the event
     assert!(keep.calls.into_inner() > 0 && discard.calls.into_inner() > 0);
 }
+
+/// The trials and trees of the selection.
+#[derive(Default)]
+struct Trials(Mutex<Vec<(usize, usize)>>);
+
+impl Observer for Trials {
+    fn on_event(&self, event: &Event<'_>) -> ControlFlow<Stop> {
+        assert!(event.done <= event.total, "{event:?}");
+        if let (Some(trial), Some(tree), "choosing") = (event.trial, event.tree, event.stage) {
+            self.0.lock().unwrap().push((trial, tree));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+#[test]
+fn trials_of_a_selection_in_several_steps_are_numbered_on() {
+    let data = with_target(&mixed(18, 300), "three");
+    let (pool, trials) = (Pool::new(1).unwrap(), Trials::default());
+    let run = Run::new(Key::from_seed(0), &pool).observer(&trials);
+    let params = serde_json::json!({"n_estimators": 40, "n_members": 2});
+    Family::Sgb.fit_with(&params, &data, &run).unwrap();
+    let mut seen = trials.0.into_inner().unwrap();
+    seen.sort_unstable();
+    let n_trials = seen.last().unwrap().0 + 1;
+    assert!(n_trials > 2, "{n_trials}");
+    let n_events = seen.len();
+    seen.dedup();
+    assert_eq!(seen.len(), n_events);
+}

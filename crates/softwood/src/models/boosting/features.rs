@@ -39,7 +39,7 @@ pub(super) struct FeaturePipeline {
 }
 
 /// The columns and the category crosses (sets of two or three columns) that are target-encoded.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct CategoryPlan(Vec<Vec<usize>>);
 
 /// Targets of the target encoding, by row of the dataset: the standardized target, or one indicator

@@ -148,7 +148,12 @@ pub(super) fn choose(
             if candidates.is_empty() {
                 break;
             }
-            let (with_crosses, _) = comparison.compare(&rows, &plan, &candidates, training)?;
+            let batch = CandidateBatch {
+                candidates: &candidates,
+                n_before: 0,
+                n_total: candidates.len(),
+            };
+            let (with_crosses, _) = comparison.compare(&rows, &plan, batch, training)?;
             let is_stopped = with_crosses.is_stopped;
             let is_better = with_crosses.held_out > best.held_out;
             if is_better {
@@ -312,33 +317,52 @@ impl Comparison<'_> {
             self.training_data.likelihood,
             BoostingLikelihood::Multiclass { .. }
         );
-        if !is_multiclass || candidates.len() == 1 {
-            return self.compare(rows, plan, candidates, training);
+        let n_total = candidates.len();
+        if !is_multiclass || n_total == 1 {
+            let batch = CandidateBatch {
+                candidates,
+                n_before: 0,
+                n_total,
+            };
+            return self.compare(rows, plan, batch, training);
         }
         let mut search = GreedySearch::default();
+        let mut try_batch = |search: &mut GreedySearch, candidates: &[Hyperparameters]| {
+            let batch = CandidateBatch {
+                candidates,
+                n_before: search.tried.len(),
+                n_total,
+            };
+            match self.compare(rows, plan, batch, training) {
+                Ok(compared) => search.add(candidates, compared),
+                Err(Error::Diverged { .. }) => search.add_diverged(candidates),
+                Err(error) => return Err(error),
+            }
+            Ok(())
+        };
         let rates = candidates.iter().map(|candidate| candidate.learning_rate);
         let largest_rate = rates.fold(0.0, f64::max);
         let (by_depth, slower): (Vec<Hyperparameters>, Vec<Hyperparameters>) = candidates
             .iter()
             .partition(|candidate| candidate.learning_rate >= largest_rate);
         let (first, deeper) = by_depth.split_at(by_depth.len().min(2));
-        search.add(first, self.compare(rows, plan, first, training)?);
+        try_batch(&mut search, first)?;
         for candidate in deeper {
             // depths ascend
             let is_deepest_best = search.tried.last() == search.best_hyperparameters().as_ref();
             if search.is_stopped() || !is_deepest_best {
                 break;
             }
-            let candidate = std::slice::from_ref(candidate);
-            search.add(candidate, self.compare(rows, plan, candidate, training)?);
+            try_batch(&mut search, std::slice::from_ref(candidate))?;
         }
+        // all of them if every tree with the largest learning rate diverged
         let best = search.best_hyperparameters();
         let slower: Vec<Hyperparameters> = slower
             .into_iter()
-            .filter(|other| best.is_some_and(|best| best.max_depth == other.max_depth))
+            .filter(|other| best.is_none_or(|best| best.max_depth == other.max_depth))
             .collect();
         if !slower.is_empty() && !search.is_stopped() {
-            search.add(&slower, self.compare(rows, plan, &slower, training)?);
+            try_batch(&mut search, &slower)?;
         }
         let scores = candidates.iter().map(|candidate| search.score(candidate));
         let scores = scores.collect();
@@ -351,9 +375,14 @@ impl Comparison<'_> {
         &self,
         rows: &ComparisonRows,
         plan: &CategoryPlan,
-        candidates: &[Hyperparameters],
+        batch: CandidateBatch<'_>,
         training: &mut Training,
     ) -> Result<(ChosenSettings, Vec<f64>)> {
+        let CandidateBatch {
+            candidates,
+            n_before,
+            n_total,
+        } = batch;
         let train = &rows.train;
         let parallel_chains: Vec<BinnedSample<'_>> = rows
             .parallel
@@ -385,12 +414,13 @@ impl Comparison<'_> {
             let warm_start = self.warm_start.map(|warm_start| warm_start.chain);
             let key = self.run.key.child(streams::SELECTION);
             let trained = likelihood.grow(&data, &settings, warm_start, key, &mut |round| {
-                let done = at * settings.n_trees + round.n_trees;
+                let trial = n_before + at;
+                let done = trial * settings.n_trees + round.n_trees;
                 self.run.observer.on_event(&Event {
-                    trial: Some(at),
+                    trial: Some(trial),
                     tree: Some(round.n_trees),
                     held_out: round.held_out,
-                    ..Event::new("choosing", done, n * settings.n_trees)
+                    ..Event::new("choosing", done, n_total * settings.n_trees)
                 })
             })?;
             is_stopped.fetch_or(trained.is_stopped, Ordering::Relaxed);
@@ -408,6 +438,14 @@ impl Comparison<'_> {
         });
         Ok((best.settings, best.scores))
     }
+}
+
+/// Candidates that are compared with each other, after `n_before` others of at most `n_total`.
+#[derive(Debug, Clone, Copy)]
+struct CandidateBatch<'a> {
+    candidates: &'a [Hyperparameters],
+    n_before: usize,
+    n_total: usize,
 }
 
 /// Candidates that were tried so far and the best of them.
@@ -431,6 +469,12 @@ impl GreedySearch {
         }
         new.is_stopped = is_stopped;
         self.best = Some(new);
+    }
+
+    /// Candidates none of which could be trained.
+    fn add_diverged(&mut self, tried: &[Hyperparameters]) {
+        self.tried.extend(tried);
+        self.scores.resize(self.tried.len(), f64::NEG_INFINITY);
     }
 
     fn best_hyperparameters(&self) -> Option<Hyperparameters> {
@@ -533,5 +577,36 @@ fn curve_point(point: &ValidationPoint) -> CurvePoint {
         epoch: point.n_trees,
         elbo: point.train,
         held_out: Some(point.held_out),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn candidates_that_diverge_leave_the_best_one_as_it_is() {
+        let candidate = |max_depth| Hyperparameters {
+            learning_rate: 0.1,
+            max_depth,
+        };
+        let mut search = GreedySearch::default();
+        search.add_diverged(&[candidate(2), candidate(4)]);
+        assert!(search.best.is_none() && !search.is_stopped());
+        let settings = ChosenSettings {
+            hyperparameters: candidate(6),
+            n_trees: 10,
+            plan: CategoryPlan::default(),
+            held_out: Some(-1.0),
+            scale_correction: Vec::new(),
+            candidate: None,
+            is_stopped: false,
+        };
+        search.add(&[candidate(6)], (settings, vec![-1.0]));
+        search.add_diverged(&[candidate(8)]);
+        assert_eq!(search.best_hyperparameters(), Some(candidate(6)));
+        let scores = [2, 4, 6, 8].map(|max_depth| search.score(&candidate(max_depth)));
+        let none = f64::NEG_INFINITY;
+        assert_eq!(scores, [none, none, -1.0, none]);
     }
 }
