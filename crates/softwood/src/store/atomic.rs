@@ -169,7 +169,9 @@ struct OutputTarget {
 impl OutputTarget {
     fn of(path: &Path) -> Result<Self> {
         if let Ok(metadata) = fs::metadata(path) {
-            let problem = if metadata.is_dir() {
+            let problem = if is_open_file(path) {
+                "this names an open file of the process, not a path; give the path of a file"
+            } else if metadata.is_dir() {
                 "this is a directory; give the path of a file"
             } else if !metadata.is_file() {
                 "not a regular file, but a device, a pipe or a socket; give another path"
@@ -188,6 +190,22 @@ impl OutputTarget {
             permissions: None,
         })
     }
+}
+
+/// Whether a path leads over a link such as `/dev/stdout`, behind which there may be any file.
+fn is_open_file(path: &Path) -> bool {
+    let mut target = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        let Ok(next) = fs::read_link(&target) else {
+            return false;
+        };
+        if target.starts_with("/proc") || target.starts_with("/dev/fd") {
+            return true;
+        }
+        // an absolute link replaces the folder
+        target = folder_of(&target).join(next);
+    }
+    false
 }
 
 /// The new name at the end of a chain of links, the last of which may point to no file.

@@ -184,6 +184,25 @@ mod unix {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
+    fn the_file_behind_a_redirected_output_is_not_replaced() {
+        use std::os::fd::AsRawFd;
+
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        fs::write(&log, "earlier").unwrap();
+        let open = File::open(&log).unwrap();
+        let link = folder.path().join("link");
+        let descriptor = format!("/proc/self/fd/{}", open.as_raw_fd());
+        symlink(&descriptor, &link).unwrap();
+        for path in [descriptor.as_ref(), link.as_path()] {
+            let message = MODELS[0].save(path).unwrap_err().to_string();
+            assert!(message.contains("an open file"), "{message}");
+        }
+        assert_eq!(fs::read(&log).unwrap(), b"earlier");
+    }
+
+    #[test]
     fn a_pipe_is_refused_as_a_model_without_waiting() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe");
