@@ -66,7 +66,7 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<()> {
             print::emit(args.json, false, &report, || text::saved(&report))
         }
         Err(error) => {
-            let problem = format!("{error}; there is no file of that name either");
+            let problem = format!("there is no file `{name}`, and {error}");
             Err(Error::Parameters(vec![problem]).into())
         }
     }

@@ -30,7 +30,7 @@ fn a_table_or_an_absent_file_as_model() {
     folder.assert_rejected(&["models", "data.csv"], &["data.csv", "model"]);
     folder.assert_rejected(
         &["models", "nope"],
-        &["`nope`", "there are vst", "no file of that name"],
+        &["`nope`", "there are vst", "there is no file `nope`"],
     );
 }
 
