@@ -3,6 +3,8 @@
 //! Arrays have the shape members x components x rows. Rows are contiguous and padded to a multiple
 //! of [`LANES`], so that every computation is a loop over rows that vectorises.
 
+use multiversion::multiversion;
+
 use crate::error::{Error, Result};
 
 /// Rows are padded to a multiple of this number.
@@ -12,12 +14,6 @@ pub const LANES: usize = 16;
 const MAX_SCORE: f64 = 40.0;
 /// Standard deviations of a prediction are above this one: squares of its inverse are finite.
 const MIN_SD: f64 = 1e-100;
-
-/// Smallest and largest magnitude of some values; the largest is not finite unless all are.
-struct Extremes {
-    smallest: f64,
-    largest: f64,
-}
 
 /// The shape of one member's conditional distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,46 +107,18 @@ impl Block {
     /// units of the target is finite. Only a damaged model, or one whose target is close to the
     /// largest number, has other distributions.
     pub(crate) fn check(&self) -> Result<()> {
-        let [weight, mean, sd] =
-            [&self.weight, &self.mean, &self.sd].map(|values| self.extremes(values));
-        let farthest = self.shift.abs() + self.scale * (mean.largest + MAX_SCORE * sd.largest);
-        if weight.largest.is_finite() && farthest.is_finite() && sd.smallest > MIN_SD {
+        // a quarter of the largest number each, so that their sum and the shift are finite too
+        let scale = 4.0 * self.scale;
+        let is_finite = are_finite(&self.weight, 1.0)
+            && are_finite(&self.mean, scale)
+            && are_finite(&self.sd, scale * MAX_SCORE);
+        if is_finite && are_above(&self.sd, self.stride.max(1), self.n_rows) {
             return Ok(());
         }
         Err(Error::Table(
             "the model has no finite prediction for some rows; its file is damaged, or its target is too large"
                 .to_owned(),
         ))
-    }
-
-    /// Extremes of the magnitudes in an array, without its padding.
-    fn extremes(&self, values: &[f64]) -> Extremes {
-        let mut smallest = [f64::INFINITY; LANES];
-        let mut largest = [0.0; LANES];
-        // zero as long as all values are finite, then NaN
-        let mut not_finite = [0.0; LANES];
-        for rows in values.chunks_exact(self.stride.max(1)) {
-            for rows in rows[..self.n_rows].chunks(LANES) {
-                for (lane, value) in rows.iter().enumerate() {
-                    let size = value.abs();
-                    smallest[lane] = if size < smallest[lane] {
-                        size
-                    } else {
-                        smallest[lane]
-                    };
-                    largest[lane] = if size > largest[lane] {
-                        size
-                    } else {
-                        largest[lane]
-                    };
-                    not_finite[lane] += 0.0 * value;
-                }
-            }
-        }
-        Extremes {
-            smallest: smallest.into_iter().fold(f64::INFINITY, f64::min),
-            largest: largest.into_iter().fold(0.0, f64::max) + not_finite.iter().sum::<f64>(),
-        }
     }
 
     /// Fills the padding with copies of the last row, so that every lane holds a valid
@@ -167,4 +135,36 @@ impl Block {
             }
         }
     }
+}
+
+/// Whether `factor` times each value is finite. The padding is checked too: it holds copies or
+/// zeros.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
+fn are_finite(values: &[f64], factor: f64) -> bool {
+    // zero as long as all products are finite, then NaN
+    let mut sums = [0.0; LANES];
+    for chunk in values.as_chunks::<LANES>().0 {
+        for lane in 0..LANES {
+            sums[lane] += 0.0 * (factor * chunk[lane]);
+        }
+    }
+    !sums.iter().sum::<f64>().is_nan()
+}
+
+/// Whether each standard deviation, without the padding, is above [`MIN_SD`].
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
+fn are_above(sd: &[f64], stride: usize, n_rows: usize) -> bool {
+    let mut n_small = [0.0; LANES];
+    for rows in sd.chunks_exact(stride) {
+        let (chunks, rest) = rows[..n_rows].as_chunks::<LANES>();
+        for chunk in chunks {
+            for lane in 0..LANES {
+                n_small[lane] += if chunk[lane] > MIN_SD { 0.0 } else { 1.0 };
+            }
+        }
+        if !rest.iter().all(|&sd| sd > MIN_SD) {
+            return false;
+        }
+    }
+    n_small.iter().sum::<f64>() < 0.5
 }
