@@ -130,9 +130,9 @@ impl Debug for Event<'_> {
 /// # Ok::<(), softwood::Error>(())
 /// ```
 pub trait Observer: Sync {
-    /// Called at least once per epoch or round of a fit and once per block of rows of a prediction,
-    /// from any thread. `ControlFlow::Break` stops the work: a fit ends with the best model so far
-    /// or without one, as [`Stop`] says; a prediction ends with an error in both cases.
+    /// Called at least once per epoch or round of a fit and at least once per block of rows of a
+    /// prediction, from any thread. `ControlFlow::Break` stops the work: a fit ends with the best
+    /// model so far or without one, as [`Stop`] says; a prediction ends with an error in both cases.
     fn on_event(&self, event: &Event<'_>) -> ControlFlow<Stop>;
 
     /// Tokens that cancel the work between two events, for Ctrl-C and the like: the work ends with

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use crate::distribution::checkpoint::Checkpoint;
 use crate::distribution::predictions::member_outputs;
+use crate::distribution::stop_check::StopCheck;
 use crate::distribution::{BLOCKS_PER_TASK, Distribution};
 use crate::error::{Error, Result};
 use crate::predictive::block::Block;
@@ -93,7 +93,7 @@ impl Distribution<'_> {
         let all: Vec<usize> = (0..n_members).collect();
         let width = n_members * n_outputs;
         let n_quantiles = n_outputs * levels.len();
-        let checkpoint = Checkpoint::of(self);
+        let stop_check = StopCheck::of(self);
         let tasks = self.map_pairs(other, |rows| {
             let mut part = Contrast::empty(n_outputs, width);
             reserve(&mut part.quantiles, rows.len(), n_quantiles)?;
@@ -108,7 +108,7 @@ impl Distribution<'_> {
                     *ours -= theirs;
                 }
                 for row in ours.chunks_exact(width) {
-                    if checkpoint.is_stopped(range.start) {
+                    if stop_check.is_stopped(range.start) {
                         return;
                     }
                     part.push_row(row, levels);
@@ -129,7 +129,7 @@ impl Distribution<'_> {
         for mean in &mut contrast.member_means {
             *mean /= self.n_rows().max(1) as f64;
         }
-        checkpoint.finish(contrast)?.check()
+        stop_check.finish(contrast)?.check()
     }
 
     /// Calls `compute` on ranges of paired rows, in parallel; the results are in order.

@@ -1,9 +1,9 @@
 //! The predictive distribution of a model for a table. Every method asks the model for its members'
 //! distributions block by block, so that memory does not grow with rows x members x components.
 
-mod checkpoint;
 mod contrast;
 mod predictions;
+mod stop_check;
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug};

@@ -1,7 +1,7 @@
 //! Moments, quantiles, densities, samples and class probabilities of the rows.
 
 use crate::distribution::Distribution;
-use crate::distribution::checkpoint::Checkpoint;
+use crate::distribution::stop_check::StopCheck;
 use crate::error::{Error, Result};
 use crate::predictive::block::{Block, Head};
 use crate::predictive::moments::{Moments, Uncertainty};
@@ -88,12 +88,12 @@ impl Distribution<'_> {
     pub fn quantile(&self, levels: &[f64]) -> Result<Vec<f64>> {
         self.require_regression("quantiles")?;
         check_levels(levels)?;
-        let checkpoint = Checkpoint::of(self);
+        let stop_check = StopCheck::of(self);
         let values = self.ask(levels.len(), |block, rows, out| {
-            let is_stopped = || checkpoint.is_stopped(rows.start);
+            let is_stopped = || stop_check.is_stopped(rows.start);
             quantile::quantiles_until(block, levels, out, &is_stopped);
         })?;
-        checkpoint.finish(values)
+        stop_check.finish(values)
     }
 
     /// Central interval that contains the target with probability `level` (regression; row-major,
@@ -122,13 +122,13 @@ impl Distribution<'_> {
     /// Independent draws of the target: numbers, or class indices (row-major, rows x n). Row `r`
     /// uses the random stream `key.child(r)`.
     pub fn sample(&self, n: usize, key: Key) -> Result<Vec<f64>> {
-        let checkpoint = Checkpoint::of(self);
+        let stop_check = StopCheck::of(self);
         let values = self.ask(n, |block, rows, out| {
             let first = rows.start;
             let rows = DrawnRows { block, first, key };
-            sample::draws(rows, n, out, &|| checkpoint.is_stopped(first));
+            sample::draws(rows, n, out, &|| stop_check.is_stopped(first));
         })?;
-        checkpoint.finish(values)
+        stop_check.finish(values)
     }
 
     /// Predictions of `n` random members, the same members on every row: conditional means
@@ -162,12 +162,12 @@ impl Distribution<'_> {
         let all: Vec<usize> = (0..self.n_members()).collect();
         let n_outputs = self.n_outputs();
         let (width, all_width) = (members.len() * n_outputs, all.len() * n_outputs);
-        let checkpoint = Checkpoint::of(self);
+        let stop_check = StopCheck::of(self);
         let values = self.ask(width, |block, rows, out| {
             let mut outputs = vec![0.0; rows.len() * all_width];
             member_outputs(block, &all, &mut outputs);
             for (out, outputs) in out.chunks_exact_mut(width).zip(outputs.chunks(all_width)) {
-                if checkpoint.is_stopped(rows.start) {
+                if stop_check.is_stopped(rows.start) {
                     return;
                 }
                 for (out, &member) in out.chunks_exact_mut(n_outputs).zip(members) {
@@ -175,7 +175,7 @@ impl Distribution<'_> {
                 }
             }
         })?;
-        checkpoint.finish(values)
+        stop_check.finish(values)
     }
 
     /// Number of values that a member predicts for a row: one conditional mean, or the probability

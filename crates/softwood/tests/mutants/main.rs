@@ -163,12 +163,12 @@ fn mutated_models_are_refused_or_answer_every_question() {
 
 /// Prints a line if a seed takes too long, since a hanging mutant would end no chunk.
 fn watch(is_done: &AtomicBool, n_hanging: &AtomicUsize) {
-    let mut told = 0;
+    let mut reported = None;
     while !is_done.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(500));
         for (seed, elapsed) in allocator::running() {
-            if elapsed > MAX_TIME && seed != told {
-                told = seed;
+            if elapsed > MAX_TIME && reported != Some(seed) {
+                reported = Some(seed);
                 n_hanging.fetch_add(1, Ordering::Relaxed);
                 eprintln!("seed {seed} takes more than {MAX_TIME:?}");
             }

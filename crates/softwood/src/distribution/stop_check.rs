@@ -8,13 +8,13 @@ use crate::error::{Error, Result};
 use crate::observer::{Event, Observer};
 
 /// Asks the observer between two parts of a computation, and remembers its answer.
-pub(super) struct Checkpoint<'a> {
+pub(super) struct StopCheck<'a> {
     observer: &'a dyn Observer,
     n_rows: usize,
     stopped: AtomicBool,
 }
 
-impl<'a> Checkpoint<'a> {
+impl<'a> StopCheck<'a> {
     pub(super) fn of(distribution: &'a Distribution<'_>) -> Self {
         Self {
             observer: distribution.observer(),
