@@ -86,21 +86,6 @@ impl Column {
         self.len() == 0
     }
 
-    /// A column of this kind with missing cells only.
-    pub(crate) fn blank(&self, n_rows: usize) -> Self {
-        let values = match &self.values {
-            Values::Numeric(_) => Values::Numeric(vec![f64::NAN; n_rows]),
-            Values::Categorical { levels, .. } => Values::Categorical {
-                codes: vec![MISSING; n_rows],
-                levels: Arc::clone(levels),
-            },
-        };
-        Self {
-            name: self.name.clone(),
-            values,
-        }
-    }
-
     /// The cells at `rows`, in that order.
     #[must_use]
     pub fn take(&self, rows: &[usize]) -> Self {

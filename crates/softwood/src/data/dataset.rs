@@ -218,9 +218,23 @@ impl Dataset {
     /// The given rows, in that order.
     #[must_use]
     pub fn take(&self, rows: &[usize]) -> Self {
+        self.with_features_at(rows, self.features.take(rows))
+    }
+
+    /// As [`Dataset::take`], but checks at every column whether the work is cancelled.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] if it is.
+    pub(crate) fn try_take(&self, rows: &[usize]) -> Result<Self> {
+        let features = self.features.try_take(rows)?;
+        Ok(self.with_features_at(rows, features))
+    }
+
+    /// These features, which are those at `rows`, with targets and weights at `rows`.
+    fn with_features_at(&self, rows: &[usize], features: Table) -> Self {
         Self {
             schema: self.schema.clone(),
-            features: self.features.take(rows),
+            features,
             target: self.target.take(rows),
             weights: self
                 .weights

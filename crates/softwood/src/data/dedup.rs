@@ -5,8 +5,9 @@ use std::cmp::Ordering;
 
 use crate::data::column::Values;
 use crate::data::dataset::Dataset;
+use crate::error::Result;
 use crate::rng::{Key, shuffle};
-use crate::stop::{is_cancelled, until_cancelled};
+use crate::stop::{self, CancelScope, is_cancelled, until_cancelled};
 
 /// Number of rows that are sorted between two checks whether the work is cancelled.
 const SORTED_AT_ONCE: usize = 1 << 18;
@@ -116,9 +117,21 @@ impl Dataset {
     /// rows of weight zero are dropped.
     #[must_use]
     pub fn deduplicated(&self) -> Self {
+        // complete also inside of work that is cancelled
+        CancelScope::default()
+            .enter(|| self.try_deduplicated())
+            .expect("nothing cancels an empty scope")
+    }
+
+    /// As [`Dataset::deduplicated`], unless the work is cancelled.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled) if it is.
+    pub(crate) fn try_deduplicated(&self) -> Result<Self> {
         let Deduplicated { rows, weights } = Deduplicated::sorted(self);
+        stop::check()?;
         let rows: Vec<usize> = rows.into_iter().map(|row| row as usize).collect();
-        self.take(&rows).replace_weights(weights)
+        Ok(self.try_take(&rows)?.replace_weights(weights))
     }
 }
 
@@ -176,6 +189,21 @@ mod tests {
         assert!(result.is_err() && !items.is_sorted() && items.len() == 1000);
         // 20 pieces are sorted, and no more than the merges of one pass notice the stop
         assert!(token.n_checks() < 60, "{}", token.n_checks());
+    }
+
+    #[test]
+    fn rows_are_deduplicated_completely_inside_of_cancelled_work() {
+        let columns = ["a", "y"].map(|name| Column::numeric(name, vec![2.0, 1.0, 2.0]));
+        let data = data(columns.to_vec(), None);
+        let expected = data.deduplicated();
+        let token = CancelToken::new();
+        token.cancel();
+        let result = cancellable(vec![token], || {
+            assert!(data.try_deduplicated().is_err());
+            assert_eq!(data.deduplicated(), expected);
+            Ok(())
+        });
+        assert!(result.is_err());
     }
 
     #[test]

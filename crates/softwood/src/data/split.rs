@@ -83,7 +83,7 @@ fn subset(data: &Dataset, chosen: &[usize], n_copies: &[usize]) -> Option<Datase
     let weights = data
         .weights()
         .map(|weights| rows.iter().map(|&row| share(weights, row)).collect());
-    data.take(&rows).with_weights(weights).ok()
+    data.try_take(&rows).ok()?.with_weights(weights).ok()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::data::column::{Column, Values};
 use crate::error::{Error, Result};
-use crate::stop::is_cancelled;
+use crate::stop;
 use crate::suggestion::{did_you_mean, similar_name};
 
 /// Columns of equal length with unique names.
@@ -114,20 +114,20 @@ impl Table {
     /// The given rows, in that order.
     #[must_use]
     pub fn take(&self, rows: &[usize]) -> Self {
-        Self {
-            columns: self
-                .columns
-                .iter()
-                .map(|column| {
-                    if is_cancelled() {
-                        column.blank(rows.len())
-                    } else {
-                        column.take(rows)
-                    }
-                })
-                .collect(),
-            n_rows: rows.len(),
-        }
+        let columns = self.columns.iter().map(|column| column.take(rows));
+        Self::derived(columns.collect(), rows.len())
+    }
+
+    /// As [`Table::take`], but checks at every column whether the work is cancelled.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] if it is.
+    pub(crate) fn try_take(&self, rows: &[usize]) -> Result<Self> {
+        let columns = self.columns.iter().map(|column| {
+            stop::check()?;
+            Ok(column.take(rows))
+        });
+        Ok(Self::derived(columns.collect::<Result<_>>()?, rows.len()))
     }
 
     /// The table without the named columns.
@@ -277,6 +277,7 @@ impl Rows<'_> {
 mod tests {
     use super::*;
     use crate::data::schema::{Schema, Task};
+    use crate::stop::{CancelToken, cancellable};
 
     #[test]
     fn the_first_repeated_name_is_reported_and_columns_are_found_by_name() {
@@ -323,6 +324,26 @@ mod tests {
         ] {
             let message = table.clone().with_column(column).unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
+        }
+    }
+    #[test]
+    fn rows_that_cancelled_work_takes_are_right_or_an_error() {
+        let table = Table::new(vec![
+            Column::numeric("a", vec![1.0, 2.0]),
+            Column::categorical("b", &[Some("x"), Some("y")]),
+        ]);
+        let table = table.unwrap();
+        let expected = table.take(&[1, 0]);
+        assert_eq!(table.try_take(&[1, 0]).unwrap(), expected);
+        for n in [1, 2] {
+            let token = CancelToken::at_check(n);
+            let result = cancellable(vec![token.clone()], || {
+                assert!(matches!(table.try_take(&[1, 0]), Err(Error::Cancelled)));
+                assert_eq!(table.take(&[1, 0]), expected);
+                Ok(())
+            });
+            assert!(result.is_err());
+            assert_eq!(token.n_checks(), n);
         }
     }
 }

@@ -111,9 +111,10 @@ impl FoldJob<'_> {
         split: &Split,
         fold: usize,
     ) -> Result<FoldReport> {
-        let train = self.data.take(&split.train);
-        let held_out = (!split.held_out.is_empty()).then(|| self.data.take(&split.held_out));
-        let test = self.data.take(&split.test);
+        let train = self.data.try_take(&split.train)?;
+        let held_out = (!split.held_out.is_empty()).then(|| self.data.try_take(&split.held_out));
+        let held_out = held_out.transpose()?;
+        let test = self.data.try_take(&split.test)?;
         let observer = FoldObserver {
             outer: self.observer,
             name: format!("{} fold {fold}", model_spec.family().name()),

@@ -338,7 +338,7 @@ impl PermutationRun<'_> {
         rows: Range<usize>,
         report_progress: impl Fn(usize) -> Result<()>,
     ) -> Result<Vec<ImportanceSums>> {
-        let table = (self.distribution.table()).take(&rows.clone().collect::<Vec<_>>());
+        let table = (self.distribution.table()).try_take(&rows.clone().collect::<Vec<_>>())?;
         // blocks run in parallel, so each predicts on one thread
         let single_thread = Pool::new(1)?;
         let mut shuffled = self.distribution.for_rows(table, &single_thread);

@@ -43,8 +43,7 @@ impl Fit for VsgbmParams {
     }
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vsgbm> {
-        let deduplicated = data.deduplicated();
-        stop::check()?;
+        let deduplicated = data.try_deduplicated()?;
         if let Some(fitted) = run.fitted(Self::FAMILY)? {
             return warm_start(params, fitted, &deduplicated, run);
         }

@@ -33,8 +33,7 @@ impl Fit for VstParams {
     }
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vst> {
-        let deduplicated = data.deduplicated();
-        stop::check()?;
+        let deduplicated = data.try_deduplicated()?;
         let config = SoftTreeConfig::from(&**params);
         let split_key = run.key.child(streams::VALIDATION_SPLIT);
         let rows = FitRows::new(&config, &deduplicated, run, split_key);
