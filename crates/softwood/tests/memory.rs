@@ -1,4 +1,4 @@
-//! Memory of a fit besides its table. A test binary of its own, since the peak is measured per
+//! Memory of a fit besides its table, and of writing a model. A test binary of its own, since the peak is measured per
 //! process.
 
 #![cfg(target_os = "linux")]
@@ -9,10 +9,14 @@ mod problems;
 
 use problems::{fit, normals, uniforms};
 use serde_json::json;
-use softwood::{Column, Dataset, Family, Key, Roles, Table};
+use softwood::{Column, Dataset, Family, Key, Roles, Table, from_bytes};
+use std::sync::Mutex;
 
 const N_ROWS: usize = 1_000_000;
 const N_COLUMNS: usize = 28;
+
+/// Held by each test, because the peak is that of the process.
+static PROCESS: Mutex<()> = Mutex::new(());
 
 /// A field of `/proc/self/status`, in bytes.
 fn status(name: &str) -> f64 {
@@ -22,14 +26,23 @@ fn status(name: &str) -> f64 {
     1024.0 * kilobytes
 }
 
-fn dataset() -> Dataset {
-    let column = |at: usize| uniforms(Key::from_seed(1).child(at as u64), N_ROWS);
-    let mut columns: Vec<Column> = (0..N_COLUMNS)
+/// Rise of the memory of the process at the peak of `work`, in bytes.
+fn peak_of<T>(work: impl FnOnce() -> T) -> f64 {
+    // resets the peak
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+    let before = status("VmRSS");
+    work();
+    status("VmHWM") - before
+}
+
+fn dataset(n_rows: usize, n_columns: usize) -> Dataset {
+    let column = |at: usize| uniforms(Key::from_seed(1).child(at as u64), n_rows);
+    let mut columns: Vec<Column> = (0..n_columns)
         .map(|at| Column::numeric(format!("x{at}"), column(at)))
         .collect();
-    let noise = normals(Key::from_seed(2), N_ROWS);
+    let noise = normals(Key::from_seed(2), n_rows);
     let (a, b) = (column(0), column(1));
-    let y = (0..N_ROWS)
+    let y = (0..n_rows)
         .map(|row| (6.0 * a[row]).sin() + (0.1 + b[row]) * noise[row])
         .collect();
     columns.push(Column::numeric("y", y));
@@ -43,16 +56,13 @@ fn dataset() -> Dataset {
 
 #[test]
 fn a_fit_needs_little_more_than_its_bins_and_gradients() {
-    let data = dataset();
-    // resets the peak
-    std::fs::write("/proc/self/clear_refs", "5").unwrap();
-    let before = status("VmRSS");
+    let _process = PROCESS.lock().unwrap();
+    let data = dataset(N_ROWS, N_COLUMNS);
     // few trees are enough: trees of depth 6 are small next to the rows
     let params = json!({
         "n_estimators": 10, "n_members": 1, "learning_rate": 0.1, "max_depth": 6,
     });
-    fit(Family::Sglb, &params, &data, 0);
-    let extra = status("VmHWM") - before;
+    let extra = peak_of(|| fit(Family::Sglb, &params, &data, 0));
     // one byte per cell; two gradients and two hessians per row in single precision
     let needed = (N_ROWS * (N_COLUMNS + 4 * 4)) as f64;
     assert!(
@@ -60,5 +70,26 @@ fn a_fit_needs_little_more_than_its_bins_and_gradients() {
         "{:.0} MB besides the table, {:.2} times bins and gradients",
         extra / 1e6,
         extra / needed
+    );
+}
+
+#[test]
+fn writing_a_model_needs_its_bytes_twice_and_one_more_model() {
+    let _process = PROCESS.lock().unwrap();
+    let params = json!({"n_estimators": 300, "n_members": 10});
+    let model = fit(Family::Forest, &params, &dataset(10_000, 4), 0);
+    let path = tempfile::tempdir().unwrap();
+    let path = path.path().join("model.softwood");
+    let bytes = model.to_bytes();
+    let reading = peak_of(|| from_bytes(&bytes).unwrap());
+    let n_bytes = bytes.len() as f64;
+    drop(bytes);
+    let writing = peak_of(|| model.save(&path).unwrap());
+    assert!(
+        writing <= 2.0 * n_bytes + reading,
+        "{:.0} MB for a file of {:.0} MB, which is read with {:.0} MB",
+        writing / 1e6,
+        n_bytes / 1e6,
+        reading / 1e6
     );
 }

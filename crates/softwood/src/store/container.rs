@@ -27,6 +27,8 @@ const PREFIX: usize = 24;
 /// Start of the bytes that the checksum covers.
 const CHECKED_FROM: usize = 16;
 const ALIGN: usize = 8;
+/// Numbers that are converted to bytes at once.
+const WORDS_AT_ONCE: usize = 512;
 
 #[derive(Serialize)]
 struct FileHeaderOut<'a> {
@@ -79,39 +81,99 @@ impl Record {
 
 /// The bytes of a model file.
 pub(crate) fn to_bytes(record: &Record) -> Vec<u8> {
-    let header = FileHeaderOut {
-        family: &record.family,
-        meta: &record.meta,
-        arrays: (record.arrays.iter())
-            .map(|(name, array)| section_of(name, array))
-            .collect(),
-    };
-    let header =
-        serde_json::to_vec(&header).expect("names, lengths and JSON values can always be written");
-    let mut bytes = Vec::with_capacity(PREFIX + header.len());
+    let mut bytes = Vec::with_capacity(PREFIX);
     bytes.extend(MAGIC);
     bytes.extend(VERSION.to_le_bytes());
     bytes.extend([0; 4]);
-    bytes.extend((header.len() as u64).to_le_bytes());
-    bytes.extend(header);
-    pad(&mut bytes);
-    for (_, array) in &record.arrays {
-        match array {
-            Array::F32(values) => values
-                .iter()
-                .for_each(|value| bytes.extend(value.to_le_bytes())),
-            Array::F64(values) => values
-                .iter()
-                .for_each(|value| bytes.extend(value.to_le_bytes())),
-            Array::U32(values) => values
-                .iter()
-                .for_each(|value| bytes.extend(value.to_le_bytes())),
-        }
-        pad(&mut bytes);
-    }
+    let parts = FileParts::of(record);
+    bytes.reserve_exact(parts.n_bytes());
+    parts.for_each(|part| bytes.extend_from_slice(part));
     let checksum = crc32fast::hash(&bytes[CHECKED_FROM..]);
     bytes[12..CHECKED_FROM].copy_from_slice(&checksum.to_le_bytes());
     bytes
+}
+
+/// Whether the bytes of a model file, whose checksum is right, are those of this record. Needs no
+/// second copy of them.
+pub(crate) fn is_content(bytes: &[u8], record: &Record) -> bool {
+    let mut rest = bytes.get(CHECKED_FROM..).unwrap_or_default();
+    let mut is_equal = true;
+    FileParts::of(record).for_each(|part| match rest.strip_prefix(part) {
+        Some(after) => rest = after,
+        None => is_equal = false,
+    });
+    is_equal && rest.is_empty()
+}
+
+/// The parts of a file after its checksum.
+struct FileParts<'a> {
+    header: Vec<u8>,
+    arrays: &'a [(String, Array)],
+}
+
+impl<'a> FileParts<'a> {
+    fn of(record: &'a Record) -> Self {
+        let header = FileHeaderOut {
+            family: &record.family,
+            meta: &record.meta,
+            arrays: (record.arrays.iter())
+                .map(|(name, array)| section_of(name, array))
+                .collect(),
+        };
+        let header = serde_json::to_vec(&header)
+            .expect("names, lengths and JSON values can always be written");
+        Self {
+            header,
+            arrays: &record.arrays,
+        }
+    }
+
+    /// Bytes of all parts.
+    fn n_bytes(&self) -> usize {
+        let arrays = self.arrays.iter().map(|(_, array)| match array {
+            Array::F32(values) => size_of_val(&values[..]),
+            Array::F64(values) => size_of_val(&values[..]),
+            Array::U32(values) => size_of_val(&values[..]),
+        });
+        let parts = std::iter::once(self.header.len()).chain(arrays);
+        8 + parts.map(|n| n.next_multiple_of(ALIGN)).sum::<usize>()
+    }
+
+    /// Calls `f` with the parts, piece by piece.
+    fn for_each(&self, mut f: impl FnMut(&[u8])) {
+        f(&(self.header.len() as u64).to_le_bytes());
+        f(&self.header);
+        f(padding(self.header.len()));
+        for (_, array) in self.arrays {
+            let n_bytes = match array {
+                Array::F32(values) => words_of(values, f32::to_le_bytes, &mut f),
+                Array::F64(values) => words_of(values, f64::to_le_bytes, &mut f),
+                Array::U32(values) => words_of(values, u32::to_le_bytes, &mut f),
+            };
+            f(padding(n_bytes));
+        }
+    }
+}
+
+/// Calls `f` with the bytes of some numbers, piece by piece, and returns their number.
+fn words_of<T: Copy, const N: usize>(
+    values: &[T],
+    to_bytes: impl Fn(T) -> [u8; N],
+    f: &mut impl FnMut(&[u8]),
+) -> usize {
+    let mut words = [[0; N]; WORDS_AT_ONCE];
+    for values in values.chunks(WORDS_AT_ONCE) {
+        for (word, &value) in words.iter_mut().zip(values) {
+            *word = to_bytes(value);
+        }
+        f(words[..values.len()].as_flattened());
+    }
+    N * values.len()
+}
+
+/// The zeros after a part of this length.
+fn padding(n_bytes: usize) -> &'static [u8] {
+    &[0; ALIGN][..n_bytes.next_multiple_of(ALIGN) - n_bytes]
 }
 
 fn section_of(name: &str, array: &Array) -> Section {
@@ -125,10 +187,6 @@ fn section_of(name: &str, array: &Array) -> Section {
         kind,
         len: len as u64,
     }
-}
-
-fn pad(bytes: &mut Vec<u8>) {
-    bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
 }
 
 /// Reads the record from the bytes of a model file.
@@ -266,13 +324,28 @@ mod tests {
         let mut bytes = to_bytes(&record())[..16].to_vec();
         bytes.extend((header.len() as u64).to_le_bytes());
         bytes.extend(header.as_bytes());
-        pad(&mut bytes);
+        bytes.extend(padding(header.len()));
         with_valid_checksum(bytes)
     }
 
     #[test]
     fn round_trip_keeps_every_bit() {
         assert_eq!(from_bytes(&to_bytes(&record())).unwrap(), record());
+    }
+
+    #[test]
+    fn the_content_of_a_record_is_compared_to_the_last_bit() {
+        let bytes = to_bytes(&record());
+        assert!(is_content(&bytes, &record()));
+        assert!(!is_content(&bytes[..bytes.len() - 8], &record()));
+        assert!(!is_content(&[&bytes[..], &[0; 8]].concat(), &record()));
+        assert!(!is_content(&[], &record()));
+        let mut other = record();
+        other.arrays[0].1 = Array::F32(vec![1.5, 0.0, f32::INFINITY]);
+        assert!(!is_content(&bytes, &other));
+        other = record();
+        other.meta = json!({"a": [1, 2.5, null], "b": "u"});
+        assert!(!is_content(&bytes, &other));
     }
 
     #[test]
