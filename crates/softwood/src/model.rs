@@ -18,6 +18,7 @@ use crate::store::{container, file};
 
 /// One point of the training curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CurvePoint {
     /// Epochs or trees so far, as [`Training::step`] tells.
     pub epoch: usize,
@@ -28,6 +29,26 @@ pub struct CurvePoint {
     /// Mean log-likelihood of the validation rows in units of the standardised target, if it was
     /// computed.
     pub held_out: Option<f64>,
+}
+
+impl CurvePoint {
+    /// A point without a validation score.
+    pub fn new(epoch: usize, elbo: f64) -> Self {
+        Self {
+            epoch,
+            elbo,
+            held_out: None,
+        }
+    }
+
+    /// The point with the mean log-likelihood of the validation rows.
+    #[must_use]
+    pub fn with_held_out(self, held_out: f64) -> Self {
+        Self {
+            held_out: Some(held_out),
+            ..self
+        }
+    }
 }
 
 /// A configuration that model selection tried, with its validation score.

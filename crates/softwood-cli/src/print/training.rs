@@ -111,11 +111,7 @@ mod tests {
 
     #[test]
     fn epochs_and_trees_are_named() {
-        let curve = vec![CurvePoint {
-            epoch: 40,
-            elbo: -1.25,
-            held_out: Some(-1.5),
-        }];
+        let curve = vec![CurvePoint::new(40, -1.25).with_held_out(-1.5)];
         let mut training = Training::default();
         training.curve = curve;
         let text = |training: &Training| validation(training).unwrap() + &super::curve(training);
@@ -139,11 +135,7 @@ mod tests {
 
     #[test]
     fn only_regressions_have_units() {
-        let curve = vec![CurvePoint {
-            epoch: 120,
-            elbo: 1.25,
-            held_out: Some(1.345),
-        }];
+        let curve = vec![CurvePoint::new(120, 1.25).with_held_out(1.345)];
         let mut training = Training::default();
         training.curve = curve;
         assert_eq!(
@@ -159,11 +151,8 @@ mod tests {
 
     #[test]
     fn the_thinned_curve_keeps_the_best_and_the_last_point() {
-        let point = |epoch: usize| CurvePoint {
-            epoch,
-            elbo: -1.0,
-            held_out: Some(-(epoch as f64 - 77.0).abs()),
-        };
+        let point =
+            |epoch: usize| CurvePoint::new(epoch, -1.0).with_held_out(-(epoch as f64 - 77.0).abs());
         let curve: Vec<_> = (1..=200).map(point).collect();
         let shown: Vec<usize> = thinned(&curve, Some(77))
             .iter()
