@@ -36,6 +36,11 @@ fn log_density<T: Real>(z: T, log_scale: T) -> T {
     -(T::of(0.5) * z).fma(z, log_scale + T::of(HALF_LN_TAU))
 }
 
+/// Log density at a squared residual, for learners that estimate variances instead of log scales.
+pub(crate) fn log_density_of_square(square: f64, variance: f64) -> f64 {
+    -0.5 * ((std::f64::consts::TAU * variance).ln() + square / variance)
+}
+
 /// Derivative of the log density with respect to the mean.
 #[inline(always)]
 fn d_mean<T: Real>(z: T, inverse_scale: T) -> T {

@@ -9,6 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::likelihood::normal::log_density_of_square;
 use crate::numerics::gamma::gamma;
 use crate::numerics::normal::rough_quantile;
 use crate::rng::{Key, shuffle};
@@ -134,7 +135,7 @@ impl Smoothing {
             CartTarget::Number => {
                 let variance = self.predictive_variance(stats);
                 let square = (f64::from(y) - stats[1]).powi(2);
-                -0.5 * ((std::f64::consts::TAU * variance).ln() + square / variance)
+                log_density_of_square(square, variance)
             }
             CartTarget::Classes(_) => self.probability(stats, y as usize).ln(),
         }

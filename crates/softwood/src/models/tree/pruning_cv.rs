@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::fit::Run;
+use crate::likelihood::normal::log_density_of_square;
 use crate::model::Trial;
 use crate::models::tree::leaf::{LeftOutRow, Smoothing};
 use crate::models::tree::streams;
@@ -19,6 +20,8 @@ use crate::trees::training_set::TreeTrainingSet;
 const FOLDS: usize = 10;
 /// Approximate number of candidates that are reported as trials.
 const MAX_TRIALS: usize = 12;
+/// Smallest loss whose log-likelihood is reported: that of a perfect fit would be infinite.
+const MIN_LOSS: f64 = 1e-12;
 
 /// The values of alpha (`ccp_alpha`) that may be selected.
 #[derive(Debug)]
@@ -339,7 +342,8 @@ fn trials(
                 held_out: match kind {
                     // log-likelihood of a Normal distribution whose variance is the loss
                     CartTarget::Number => {
-                        -0.5 * (std::f64::consts::TAU * loss.max(1e-12)).ln() - 0.5
+                        let variance = loss.max(MIN_LOSS);
+                        log_density_of_square(variance, variance)
                     }
                     CartTarget::Classes(_) => -loss,
                 },
