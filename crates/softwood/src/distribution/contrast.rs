@@ -169,16 +169,13 @@ impl Distribution<'_> {
     ) -> Result<()> {
         let rows_per_block = self.rows_per_block();
         let mut second = other.new_block(rows_per_block.min(rows.len()));
-        let mut result = Ok(());
         self.each_block(rows, rows_per_block, |first, range| {
-            if result.is_ok() {
-                result = other.fill_block(range.clone(), &mut second);
-            }
-            if result.is_ok() {
-                visit(first, &second, range);
-            }
-        })?;
-        result
+            other.fill_block(range.clone(), &mut second)?;
+            first.check()?;
+            second.check()?;
+            visit(first, &second, range);
+            Ok(())
+        })
     }
 }
 

@@ -214,6 +214,25 @@ impl<'a> Distribution<'a> {
         widths: [usize; N],
         compute: impl Fn(&Block, Range<usize>, [&mut [f64]; N]) + Sync,
     ) -> Result<[Vec<f64>; N]> {
+        self.ask_blocks(widths, Block::check, compute)
+    }
+
+    /// As [`Distribution::ask_many`], with members that may not be finite: the caller checks the
+    /// outputs.
+    fn ask_unchecked<const N: usize>(
+        &self,
+        widths: [usize; N],
+        compute: impl Fn(&Block, Range<usize>, [&mut [f64]; N]) + Sync,
+    ) -> Result<[Vec<f64>; N]> {
+        self.ask_blocks(widths, |_| Ok(()), compute)
+    }
+
+    fn ask_blocks<const N: usize>(
+        &self,
+        widths: [usize; N],
+        check: impl Fn(&Block) -> Result<()> + Sync,
+        compute: impl Fn(&Block, Range<usize>, [&mut [f64]; N]) + Sync,
+    ) -> Result<[Vec<f64>; N]> {
         let rows_per_block = self.rows_per_block();
         let mut all = widths.map(|_| Vec::new());
         for (values, width) in all.iter_mut().zip(widths) {
@@ -235,7 +254,9 @@ impl<'a> Distribution<'a> {
                     at += 1;
                     &mut values[first * width..(first + n) * width]
                 });
+                check(block)?;
                 compute(block, range, outputs);
+                Ok(())
             });
         };
         self.cancellable(|| {
@@ -263,7 +284,7 @@ impl<'a> Distribution<'a> {
         &self,
         rows: Range<usize>,
         rows_per_block: usize,
-        mut visit: impl FnMut(&Block, Range<usize>),
+        mut visit: impl FnMut(&Block, Range<usize>) -> Result<()>,
     ) -> Result<()> {
         let mut block = self.new_block(rows_per_block.min(rows.len()));
         for start in rows.clone().step_by(rows_per_block) {
@@ -271,7 +292,7 @@ impl<'a> Distribution<'a> {
             stop::check()?;
             self.report_progress(start)?;
             self.fill_block(range.clone(), &mut block)?;
-            visit(&block, range);
+            visit(&block, range)?;
         }
         Ok(())
     }
@@ -285,8 +306,7 @@ impl<'a> Distribution<'a> {
         if rows.len() != block.n_rows {
             *block = self.new_block(rows.len());
         }
-        self.model.members(&self.table.rows(rows), block)?;
-        block.check()
+        self.model.members(&self.table.rows(rows), block)
     }
 
     fn report_progress(&self, row: usize) -> Result<()> {

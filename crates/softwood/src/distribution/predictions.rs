@@ -3,7 +3,7 @@
 use crate::distribution::Distribution;
 use crate::distribution::stop_check::StopCheck;
 use crate::error::{Error, Result};
-use crate::predictive::block::{Block, Head};
+use crate::predictive::block::{Block, Head, no_finite_prediction};
 use crate::predictive::moments::{Moments, Uncertainty};
 use crate::predictive::sample::DrawnRows;
 use crate::predictive::{categorical, crps, density, moments, quantile, sample};
@@ -63,10 +63,15 @@ impl Distribution<'_> {
     /// Mean, standard deviation and variance decomposition in one pass (regression).
     pub fn moments(&self) -> Result<Moments> {
         self.require_regression("a mean")?;
-        let rows = self.ask(moments::MOMENTS, |block, _, out| {
+        // moments are finite only if all members are: a check of the results is enough
+        let [rows] = self.ask_unchecked([moments::MOMENTS], |block, _, [out]| {
             moments::moments(block, out);
         })?;
-        Ok(Moments::from_rows(&rows))
+        if rows.iter().all(|value| value.is_finite()) {
+            Ok(Moments::from_rows(&rows))
+        } else {
+            Err(no_finite_prediction())
+        }
     }
 
     /// Moments and quantiles in one pass over the model (regression).

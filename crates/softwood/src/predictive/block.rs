@@ -109,16 +109,28 @@ impl Block {
     pub(crate) fn check(&self) -> Result<()> {
         // a quarter of the largest number each, so that their sum and the shift are finite too
         let scale = 4.0 * self.scale;
-        let is_finite = are_finite(&self.weight, 1.0)
+        let is_valid = are_finite(&self.weight, 1.0)
             && are_finite(&self.mean, scale)
-            && are_finite(&self.sd, scale * MAX_SCORE);
-        if is_finite && are_above(&self.sd, self.stride.max(1), self.n_rows) {
-            return Ok(());
+            && self
+                .rows_of(&self.sd)
+                .all(|sd| are_valid_sds(sd, scale * MAX_SCORE));
+        if is_valid {
+            Ok(())
+        } else {
+            Err(no_finite_prediction())
         }
-        Err(Error::Table(
-            "the model has no finite prediction for some rows; its file is damaged, or its target is too large"
-                .to_owned(),
-        ))
+    }
+
+    /// The rows of each component without their padding, or all values at once if there is none.
+    fn rows_of<'a>(&'a self, values: &'a [f64]) -> impl Iterator<Item = &'a [f64]> {
+        let (width, n_rows) = if self.n_rows == self.stride {
+            (values.len(), values.len())
+        } else {
+            (self.stride, self.n_rows)
+        };
+        values
+            .chunks_exact(width.max(1))
+            .map(move |rows| &rows[..n_rows])
     }
 
     /// Fills the padding with copies of the last row, so that every lane holds a valid
@@ -137,34 +149,86 @@ impl Block {
     }
 }
 
-/// Whether `factor` times each value is finite. The padding is checked too: it holds copies or
-/// zeros.
+/// The error of a prediction that is not finite.
+pub(crate) fn no_finite_prediction() -> Error {
+    Error::Table(
+        "the model has no finite prediction for some rows; its file is damaged, or its target is too large"
+            .to_owned(),
+    )
+}
+
+/// Whether `factor` times each value is finite.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
 fn are_finite(values: &[f64], factor: f64) -> bool {
     // zero as long as all products are finite, then NaN
     let mut sums = [0.0; LANES];
-    for chunk in values.as_chunks::<LANES>().0 {
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
         for lane in 0..LANES {
             sums[lane] += 0.0 * (factor * chunk[lane]);
         }
     }
-    !sums.iter().sum::<f64>().is_nan()
+    let is_finite = |value: &f64| (factor * value).is_finite();
+    !sums.iter().sum::<f64>().is_nan() && rest.iter().all(is_finite)
 }
 
-/// Whether each standard deviation, without the padding, is above [`MIN_SD`].
+/// Whether each standard deviation is above [`MIN_SD`], and `factor` times each is finite.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
-fn are_above(sd: &[f64], stride: usize, n_rows: usize) -> bool {
-    let mut n_small = [0.0; LANES];
-    for rows in sd.chunks_exact(stride) {
-        let (chunks, rest) = rows[..n_rows].as_chunks::<LANES>();
-        for chunk in chunks {
-            for lane in 0..LANES {
-                n_small[lane] += if chunk[lane] > MIN_SD { 0.0 } else { 1.0 };
-            }
-        }
-        if !rest.iter().all(|&sd| sd > MIN_SD) {
-            return false;
+fn are_valid_sds(values: &[f64], factor: f64) -> bool {
+    let (mut sums, mut smallest) = ([0.0; LANES], [f64::INFINITY; LANES]);
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
+        for lane in 0..LANES {
+            let sd = chunk[lane];
+            sums[lane] += 0.0 * (factor * sd);
+            smallest[lane] = if sd < smallest[lane] {
+                sd
+            } else {
+                smallest[lane]
+            };
         }
     }
-    n_small.iter().sum::<f64>() < 0.5
+    let is_valid = |sd: &f64| *sd > MIN_SD && (factor * sd).is_finite();
+    !sums.iter().sum::<f64>().is_nan()
+        && smallest.iter().all(|&sd| sd > MIN_SD)
+        && rest.iter().all(is_valid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distributions_are_checked_in_every_row_and_not_in_the_padding() {
+        for n_rows in [1, 5, 16, 33, 48] {
+            let filled = |scale: f64| {
+                let mut block = Block::new(Head::Normal { components: 3 }, 2, n_rows);
+                block.weight.fill(1.0 / 3.0);
+                block.mean.fill(-1.0);
+                block.scale = scale;
+                let stride = block.stride;
+                for sd in block.sd.chunks_exact_mut(stride) {
+                    sd[..n_rows].fill(0.5);
+                }
+                block
+            };
+            assert!(filled(1.0).check().is_ok(), "{n_rows} rows");
+            assert!(filled(1e306).check().is_ok(), "{n_rows} rows");
+            let last = filled(1.0).at(1, 2) + n_rows - 1;
+            for at in [0, last] {
+                for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+                    let mut blocks = [0, 1, 2].map(|_| filled(1.0));
+                    blocks[0].weight[at] = value;
+                    blocks[1].mean[at] = value;
+                    blocks[2].sd[at] = value;
+                    assert!(blocks.iter().all(|block| block.check().is_err()));
+                }
+                for (mean, sd) in [(1e303, 0.5), (0.0, 1e302), (0.0, 0.0), (0.0, -1.0)] {
+                    let mut block = filled(1e6);
+                    (block.mean[at], block.sd[at]) = (mean, sd);
+                    assert!(block.check().is_err(), "mean {mean}, sd {sd}");
+                }
+            }
+        }
+    }
 }

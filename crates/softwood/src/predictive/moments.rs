@@ -85,7 +85,9 @@ pub(crate) fn moments(block: &Block, out: &mut [f64]) {
     for (row, out) in out.chunks_exact_mut(MOMENTS).enumerate() {
         let mean = sums.mean[row] / n_members;
         let knowledge = (sums.mean_squared[row] / n_members - mean * mean).max(0.0);
-        let data = (sums.variance[row] / n_members).max(0.0);
+        let data = sums.variance[row] / n_members;
+        // keeps NaN, which tells of members that are not finite
+        let data = if data < 0.0 { 0.0 } else { data };
         let scale = block.scale;
         out[0] = block.shift + scale * (sums.centre[row] + mean);
         out[1] = (data * scale * scale).min(f64::MAX);
