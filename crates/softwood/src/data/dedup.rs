@@ -53,6 +53,12 @@ impl Deduplicated {
         Self { rows, weights }
     }
 
+    /// Rows as indices, and their weights.
+    fn into_parts(self) -> (Vec<usize>, Vec<f64>) {
+        let rows = self.rows.into_iter().map(|row| row as usize);
+        (rows.collect(), self.weights)
+    }
+
     /// The deduplicated rows in random order, so that every prefix is a random sample.
     pub(crate) fn shuffled(data: &Dataset, key: Key) -> Self {
         let Self { rows, weights } = Self::sorted(data);
@@ -118,9 +124,9 @@ impl Dataset {
     #[must_use]
     pub fn deduplicated(&self) -> Self {
         // complete also inside of work that is cancelled
-        CancelScope::default()
-            .enter(|| self.try_deduplicated())
-            .expect("nothing cancels an empty scope")
+        let sorted = CancelScope::default().enter(|| Deduplicated::sorted(self));
+        let (rows, weights) = sorted.into_parts();
+        self.take(&rows).replace_weights(weights)
     }
 
     /// As [`Dataset::deduplicated`], unless the work is cancelled.
@@ -128,9 +134,8 @@ impl Dataset {
     /// # Errors
     /// [`Error::Cancelled`](crate::Error::Cancelled) if it is.
     pub(crate) fn try_deduplicated(&self) -> Result<Self> {
-        let Deduplicated { rows, weights } = Deduplicated::sorted(self);
+        let (rows, weights) = Deduplicated::sorted(self).into_parts();
         stop::check()?;
-        let rows: Vec<usize> = rows.into_iter().map(|row| row as usize).collect();
         Ok(self.try_take(&rows)?.replace_weights(weights))
     }
 }
