@@ -1,8 +1,8 @@
 """Tables with many classes: `python -m benches.many_classes FOLDER` writes a training and a test table for each.
 
-*eight* has 12,000 rows, 24 categorical columns of 2 to 800 levels, five numeric columns and eight uneven classes; *four*
-has 3,500 rows, three categorical columns, four numeric columns and four classes. `docs/experiments/many-classes.md` has
-the results.
+*eight* has 12,000 rows, 24 categorical columns of 2 to 800 levels, five numeric columns and eight uneven classes.
+*four* has 3,500 rows, three categorical columns, four numeric columns and four classes.
+`docs/experiments/many-classes.md` has the results.
 """
 
 from __future__ import annotations
