@@ -102,7 +102,8 @@ def evaluate(
     dict
         The report of `softwood evaluate --json`: `protocol`, `n_rows`, `seed`, and `models`, a list of dicts with
         `model` (family), `params`, `folds` (scores, times and memory of each fold), and `mean` and `sd` over the folds
-        of everything that `score` returns, `fit_seconds`, `predict_seconds` and `peak_rss_bytes`.
+        of everything that `score` returns, `fit_seconds`, `predict_seconds`, `peak_rss_bytes` and, for models that are
+        a single tree, `n_nodes`.
 
     Examples
     --------

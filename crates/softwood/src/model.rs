@@ -202,6 +202,11 @@ pub trait Model: Any + AsModel + Debug + Send + Sync {
     fn tree_export(&self) -> Option<TreeExport> {
         None
     }
+    /// Number of nodes, internal ones and leaves, of a model that is a single tree; `None` otherwise.
+    /// A mean over several trees may be a fraction.
+    fn n_nodes(&self) -> Option<f64> {
+        None
+    }
     /// The joint distribution of the regression function at several rows, for models that have it
     /// in closed form; `None` for the others, whose members are functions and so describe the
     /// joint distribution by themselves.

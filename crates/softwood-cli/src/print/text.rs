@@ -15,7 +15,7 @@ use crate::print::number::{duration, memory, percent, short, time};
 use crate::print::training;
 
 /// Metrics in the order in which they are printed; others follow in alphabetical order.
-const ORDER: [&str; 17] = [
+const ORDER: [&str; 18] = [
     "log_likelihood",
     "log_likelihood_std",
     "rmse",
@@ -30,6 +30,7 @@ const ORDER: [&str; 17] = [
     "ece",
     "prr_total",
     "prr_knowledge",
+    "n_nodes",
     "fit_seconds",
     "predict_seconds",
     "peak_rss_bytes",
@@ -147,6 +148,7 @@ pub(crate) fn evaluate(report: &Report, verbose: bool) -> String {
 /// The name of a metric in the text report: without the unit, if the values are printed with one.
 fn label(metric: &str) -> &str {
     match metric {
+        "n_nodes" => "nodes",
         "fit_seconds" => "fit time",
         "predict_seconds" => "predict time",
         "peak_rss_bytes" => "peak memory",

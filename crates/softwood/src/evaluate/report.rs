@@ -22,6 +22,9 @@ pub struct FoldReport {
     pub predict_seconds: f64,
     /// Peak memory of the whole process so far; 0 if the operating system does not report it.
     pub peak_rss_bytes: u64,
+    /// Number of nodes of the model, if it is a single tree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub n_nodes: Option<f64>,
     /// Result of model selection on validation rows, as shown to users.
     pub chosen: String,
 }
@@ -89,6 +92,8 @@ impl FoldReport {
             ("peak_rss_bytes", self.peak_rss_bytes as f64),
         ];
         let scores = self.scores.values.iter();
+        let n_nodes = self.n_nodes.map(|n_nodes| ("n_nodes", n_nodes));
+        let costs = costs.into_iter().chain(n_nodes);
         scores
             .map(|(name, &value)| (name.clone(), value))
             .chain(costs.map(|(name, value)| (name.to_owned(), value)))

@@ -139,6 +139,7 @@ impl FoldJob<'_> {
             fit_seconds,
             predict_seconds,
             peak_rss_bytes: peak_rss_bytes(),
+            n_nodes: model.n_nodes(),
             chosen: model.training().chosen.clone(),
         })
     }

@@ -364,6 +364,23 @@ fn reports_do_not_depend_on_threads_and_average_the_folds() {
 }
 
 #[test]
+fn the_number_of_nodes_is_reported_for_single_trees() {
+    let tree = Family::Tree.params_from_json("{\"n_members\": 2}").unwrap();
+    let data = data(40);
+    let pool = Pool::new(2).unwrap();
+    let splits = splits("cv:3", 40, 0);
+    let report = evaluate(&[tree, model_spec()], &data, &splits, 0, &pool, &NoObserver).unwrap();
+    let n_nodes: Vec<f64> = (report[0].folds.iter())
+        .map(|fold| fold.n_nodes.unwrap())
+        .collect();
+    assert!(n_nodes.iter().all(|n| n % 2.0 == 1.0), "{n_nodes:?}");
+    let mean = n_nodes.iter().sum::<f64>() / 3.0;
+    assert!((report[0].mean["n_nodes"] - mean).abs() < 1e-12);
+    let other = serde_json::to_value(&report[1]).unwrap();
+    assert!(other["folds"][0].get("n_nodes").is_none() && other["mean"].get("n_nodes").is_none());
+}
+
+#[test]
 fn one_fold_has_a_standard_deviation_of_zero() {
     let data = data(40);
     let pool = Pool::new(2).unwrap();

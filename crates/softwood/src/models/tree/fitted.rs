@@ -218,6 +218,10 @@ impl Model for Tree {
         Some(as_shares(gains))
     }
 
+    fn n_nodes(&self) -> Option<f64> {
+        Some(self.nodes().n_nodes() as f64)
+    }
+
     fn tree_export(&self) -> Option<TreeExport> {
         let TreeParts {
             inputs,
