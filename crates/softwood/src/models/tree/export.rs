@@ -4,10 +4,10 @@ use crate::data::binning::binned::{Cut, MISSING_BIN};
 use crate::data::schema::FieldKind;
 use crate::data::target::TargetUnits;
 use crate::explain::tree_export::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
-use crate::models::tree::leaf::Smoothing;
 use crate::trees::cart::CartTarget;
 use crate::trees::cart::pruning::NodeStatistics;
 use crate::trees::condition::{BinCondition, RightBins};
+use crate::trees::leaf_posterior::Smoothing;
 use crate::trees::structure::TreeStructure;
 use crate::trees::training_set::TreeInputs;
 

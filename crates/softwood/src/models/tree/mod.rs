@@ -3,7 +3,6 @@
 
 mod export;
 mod fitted;
-mod leaf;
 mod params;
 mod pruning_cv;
 mod train;

@@ -6,13 +6,13 @@ use crate::error::Result;
 use crate::fit::Run;
 use crate::likelihood::normal::log_density_of_square;
 use crate::model::Trial;
-use crate::models::tree::leaf::{LeftOutRow, Smoothing};
 use crate::models::tree::streams;
 use crate::observer::Event;
 use crate::par::Pool;
 use crate::rng::shuffle;
 use crate::trees::cart::pruning::{NodeStatistics, PruningPath};
 use crate::trees::cart::{Cart, CartLimits, CartTarget, grow};
+use crate::trees::leaf_posterior::{LeftOutRow, Smoothing};
 use crate::trees::routing::RowBins;
 use crate::trees::training_set::TreeTrainingSet;
 

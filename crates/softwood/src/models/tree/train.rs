@@ -6,7 +6,6 @@ use crate::error::Result;
 use crate::fit::{Fit, Run};
 use crate::model::Training;
 use crate::models::tree::fitted::{Tree, TreeParts};
-use crate::models::tree::leaf::Smoothing;
 use crate::models::tree::params::TreeParams;
 use crate::models::tree::pruning_cv::{PruningCandidates, choose};
 use crate::models::tree::streams;
@@ -16,6 +15,7 @@ use crate::stop;
 use crate::store::record::Record;
 use crate::trees::cart::pruning::NodeStatistics;
 use crate::trees::cart::{CartLimits, grow};
+use crate::trees::leaf_posterior::Smoothing;
 use crate::trees::training_set::{TreeInputs, TreeTrainingSet};
 
 impl Fit for TreeParams {

@@ -1,11 +1,12 @@
 //! Distribution of a leaf, smoothed by pseudo-rows, and posterior draws of its parameters.
 //!
 //! Regression: a leaf of weight `n` with sum of squared deviations `S` has the variance `v = f (S +
-//! k s^2) / (n + k)`. Here `s^2` is the mean squared error in cross-validation, `k` is the number
-//! of pseudo-rows with this variance that are added to each leaf, and the factor `f` corrects for
-//! the fact that the splits were selected on the same rows. The posterior variance of the leaf mean
-//! is `v / n`. Classification: the posterior of the class probabilities is a Dirichlet distribution
-//! with the counts `n_c + k p_c`, where `p` are the overall class frequencies.
+//! k s^2) / (n + k)`. Here `s^2` is the mean squared error on rows that the tree was not grown on,
+//! `k` is the number of pseudo-rows with this variance that are added to each leaf, and the factor
+//! `f` corrects for the fact that the splits were selected on the same rows. The posterior variance
+//! of the leaf mean is `v / n`. Classification: the posterior of the class probabilities is a
+//! Dirichlet distribution with the counts `n_c + k p_c`, where `p` are the overall class
+//! frequencies.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,22 +19,22 @@ use crate::trees::cart::CartTarget;
 
 /// Pseudo-rows that are added to each leaf, and the correction of its variance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Smoothing {
+pub(crate) struct Smoothing {
     /// Number of pseudo-rows.
     #[serde(rename = "rows")]
-    pub(super) n_pseudo_rows: f64,
+    pub(crate) n_pseudo_rows: f64,
     /// Variance of the pseudo-rows (one value), or their class frequencies.
     #[serde(rename = "whole")]
-    pub(super) prior: Vec<f64>,
+    pub(crate) prior: Vec<f64>,
     /// Factor of the variance.
-    pub(super) factor: f64,
+    pub(crate) factor: f64,
     /// Smallest variance.
-    pub(super) floor: f64,
+    pub(crate) floor: f64,
 }
 
 /// Numbers of pseudo-rows that are compared.
 const N_PSEUDO_ROWS: [f64; 10] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 256.0];
-/// Number of pseudo-rows without cross-validation.
+/// Number of pseudo-rows without left-out rows.
 const DEFAULT_PSEUDO_ROWS: f64 = 4.0;
 /// Iterations that match the mean of the drawn probabilities to the probabilities of the leaf.
 const MATCHING_STEPS: usize = 30;
@@ -41,16 +42,16 @@ const MATCHING_STEPS: usize = 30;
 const MIN_DRAW: f64 = 1e-12;
 
 /// Largest number that is accepted from a file: far above the result of any fit, far from overflow.
-pub(super) const MAX_STORED: f64 = 1e60;
+pub(crate) const MAX_STORED: f64 = 1e60;
 
-/// A row that was left out of the training rows of a fold.
+/// A row that the tree was not grown on: of a left-out fold, or of the validation set.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LeftOutRow<'a> {
-    /// Statistics of its leaf in the tree of the fold.
-    pub(super) stats: &'a [f64],
+pub(crate) struct LeftOutRow<'a> {
+    /// Statistics of its leaf in the tree.
+    pub(crate) stats: &'a [f64],
     /// Standardized target, or class code.
-    pub(super) target: f32,
-    pub(super) weight: f64,
+    pub(crate) target: f32,
+    pub(crate) weight: f64,
 }
 
 impl LeftOutRow<'_> {
@@ -61,8 +62,8 @@ impl LeftOutRow<'_> {
 }
 
 impl Smoothing {
-    /// Smoothing without cross-validation; `root` has the statistics of all rows.
-    pub(super) fn plain(kind: CartTarget, root: &[f64], floor: f64) -> Self {
+    /// Smoothing without left-out rows; `root` has the statistics of all rows.
+    pub(crate) fn plain(kind: CartTarget, root: &[f64], floor: f64) -> Self {
         let prior = match kind {
             CartTarget::Number => vec![(root[2] / root[0]).max(floor * floor)],
             CartTarget::Classes(n) => {
@@ -79,7 +80,7 @@ impl Smoothing {
     }
 
     /// The smoothing with the largest likelihood of the left-out rows.
-    pub(super) fn fit(&self, kind: CartTarget, rows: &[LeftOutRow<'_>]) -> Self {
+    pub(crate) fn fit(&self, kind: CartTarget, rows: &[LeftOutRow<'_>]) -> Self {
         let total: f64 = rows.iter().map(|row| row.weight).sum();
         let mean = |value: &dyn Fn(&LeftOutRow<'_>) -> f64| {
             rows.iter().map(|row| row.weight * value(row)).sum::<f64>() / total
@@ -111,7 +112,7 @@ impl Smoothing {
     }
 
     /// Variance of the target in a leaf.
-    pub(super) fn variance(&self, stats: &[f64]) -> f64 {
+    pub(crate) fn variance(&self, stats: &[f64]) -> f64 {
         let k = self.n_pseudo_rows;
         let pooled = (stats[2] + k * self.prior[0]) / (stats[0] + k);
         (self.factor * pooled).max(self.floor)
@@ -123,14 +124,14 @@ impl Smoothing {
     }
 
     /// Probability of a class in a leaf.
-    pub(super) fn probability(&self, stats: &[f64], class: usize) -> f64 {
+    pub(crate) fn probability(&self, stats: &[f64], class: usize) -> f64 {
         let total: f64 = stats.iter().sum();
         let k = self.n_pseudo_rows;
         (stats[class] + k * self.prior[class]) / (total + k)
     }
 
     /// Log-likelihood of a new row in a leaf.
-    pub(super) fn log_density(&self, kind: CartTarget, stats: &[f64], y: f32) -> f64 {
+    pub(crate) fn log_density(&self, kind: CartTarget, stats: &[f64], y: f32) -> f64 {
         match kind {
             CartTarget::Number => {
                 let variance = self.predictive_variance(stats);
@@ -142,7 +143,7 @@ impl Smoothing {
     }
 
     /// Whether the values of a file are possible for this kind of target.
-    pub(super) fn is_valid(&self, kind: CartTarget) -> bool {
+    pub(crate) fn is_valid(&self, kind: CartTarget) -> bool {
         let n = match kind {
             CartTarget::Number => 1,
             CartTarget::Classes(n) => n,
@@ -157,7 +158,7 @@ impl Smoothing {
 
     /// Posterior draws of the mean of a leaf, one per member: Normal quantiles in random order, so
     /// that their mean and variance are exact.
-    pub(super) fn draw_means(&self, stats: &[f64], n_members: usize, key: Key) -> Vec<f64> {
+    pub(crate) fn draw_means(&self, stats: &[f64], n_members: usize, key: Key) -> Vec<f64> {
         if n_members == 1 {
             return vec![stats[1]];
         }
@@ -175,7 +176,7 @@ impl Smoothing {
 
     /// Posterior draws of the class probabilities of a leaf, members x classes: Dirichlet draws,
     /// adjusted so that their mean is the probability of the leaf.
-    pub(super) fn draw_classes(&self, stats: &[f64], n_members: usize, key: Key) -> Vec<f64> {
+    pub(crate) fn draw_classes(&self, stats: &[f64], n_members: usize, key: Key) -> Vec<f64> {
         let n = stats.len();
         let center: Vec<f64> = (0..n).map(|class| self.probability(stats, class)).collect();
         if n_members == 1 {
