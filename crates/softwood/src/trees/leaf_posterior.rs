@@ -11,11 +11,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::likelihood::normal::log_density_of_square;
+use crate::data::target::TargetUnits;
 use crate::numerics::gamma::gamma;
 use crate::numerics::normal::rough_quantile;
+use crate::predictive::block::Block;
 use crate::rng::{Key, shuffle};
 use crate::store::range::FLOORS;
-use crate::trees::cart::CartTarget;
+use crate::trees::cart::{CartTarget, MAX_CLASSES};
 
 /// Pseudo-rows that are added to each leaf, and the correction of its variance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,7 +44,9 @@ const MATCHING_STEPS: usize = 30;
 const MIN_DRAW: f64 = 1e-12;
 
 /// Largest number that is accepted from a file: far above the result of any fit, far from overflow.
-pub(crate) const MAX_STORED: f64 = 1e60;
+const MAX_STORED: f64 = 1e60;
+/// Largest number of members: the bound of the parameter.
+const MAX_MEMBERS: usize = 1000;
 
 /// A row that the tree was not grown on: of a left-out fold, or of the validation set.
 #[derive(Debug, Clone, Copy)]
@@ -112,7 +116,7 @@ impl Smoothing {
     }
 
     /// Variance of the target in a leaf.
-    pub(crate) fn variance(&self, stats: &[f64]) -> f64 {
+    fn variance(&self, stats: &[f64]) -> f64 {
         let k = self.n_pseudo_rows;
         let pooled = (stats[2] + k * self.prior[0]) / (stats[0] + k);
         (self.factor * pooled).max(self.floor)
@@ -143,7 +147,7 @@ impl Smoothing {
     }
 
     /// Whether the values of a file are possible for this kind of target.
-    pub(crate) fn is_valid(&self, kind: CartTarget) -> bool {
+    fn is_valid(&self, kind: CartTarget) -> bool {
         let n = match kind {
             CartTarget::Number => 1,
             CartTarget::Classes(n) => n,
@@ -158,7 +162,7 @@ impl Smoothing {
 
     /// Posterior draws of the mean of a leaf, one per member: Normal quantiles in random order, so
     /// that their mean and variance are exact.
-    pub(crate) fn draw_means(&self, stats: &[f64], n_members: usize, key: Key) -> Vec<f64> {
+    fn draw_means(&self, stats: &[f64], n_members: usize, key: Key) -> Vec<f64> {
         if n_members == 1 {
             return vec![stats[1]];
         }
@@ -176,7 +180,7 @@ impl Smoothing {
 
     /// Posterior draws of the class probabilities of a leaf, members x classes: Dirichlet draws,
     /// adjusted so that their mean is the probability of the leaf.
-    pub(crate) fn draw_classes(&self, stats: &[f64], n_members: usize, key: Key) -> Vec<f64> {
+    fn draw_classes(&self, stats: &[f64], n_members: usize, key: Key) -> Vec<f64> {
         let n = stats.len();
         let center: Vec<f64> = (0..n).map(|class| self.probability(stats, class)).collect();
         if n_members == 1 {
@@ -218,5 +222,98 @@ impl Smoothing {
             }
         }
         draws
+    }
+}
+
+/// The leaves of a tree: statistics and the smoothing that makes distributions of them.
+#[derive(Debug, Clone)]
+pub(crate) struct SmoothedLeaves {
+    pub(crate) kind: CartTarget,
+    /// Leaves x statistics.
+    pub(crate) stats: Vec<f64>,
+    pub(crate) smoothing: Smoothing,
+    /// Key of the posterior draws.
+    pub(crate) key: Key,
+}
+
+impl SmoothedLeaves {
+    /// Whether the values of a file are possible for `n_members` members and these units of the
+    /// target.
+    pub(crate) fn is_valid(&self, n_members: usize, units: &TargetUnits) -> bool {
+        let kind = self.kind;
+        let are_stats = |stats: &[f64]| match kind {
+            CartTarget::Number => {
+                let end = stats[1].abs() + (stats[2] / stats[0]).sqrt();
+                let farthest = units.shift.abs() + units.scale * end;
+                stats[0] > 0.0 && stats[2] >= 0.0 && farthest.is_finite()
+            }
+            CartTarget::Classes(_) => stats.iter().all(|&weight| weight >= 0.0),
+        };
+        let n_values = match kind {
+            CartTarget::Number => n_members,
+            CartTarget::Classes(n) => n_members.saturating_mul(n),
+        };
+        kind != CartTarget::Classes(0)
+            && kind.n_stats() <= MAX_CLASSES
+            && self.stats.iter().all(|value| value.abs() <= MAX_STORED)
+            && self.stats.chunks_exact(kind.n_stats()).all(are_stats)
+            && self.smoothing.is_valid(kind)
+            && (1..=MAX_MEMBERS).contains(&n_members)
+            && n_values <= MAX_MEMBERS * MAX_CLASSES
+    }
+}
+
+/// The members of a tree: posterior draws of the parameters of every leaf.
+#[derive(Debug, Clone)]
+pub(crate) struct LeafDraws {
+    kind: CartTarget,
+    n_members: usize,
+    /// Means (leaves x members), or probabilities (leaves x members x classes).
+    draws: Vec<f64>,
+    /// Standard deviation of each leaf; empty for classification.
+    sd: Vec<f64>,
+}
+
+impl LeafDraws {
+    pub(crate) fn new(leaves: &SmoothedLeaves, n_members: usize) -> Self {
+        let (kind, smoothing) = (leaves.kind, &leaves.smoothing);
+        let (mut draws, mut sd) = (Vec::new(), Vec::new());
+        for (leaf, stats) in leaves.stats.chunks_exact(kind.n_stats()).enumerate() {
+            let key = leaves.key.child(leaf as u64);
+            match kind {
+                CartTarget::Number => {
+                    draws.extend(smoothing.draw_means(stats, n_members, key));
+                    sd.push(smoothing.variance(stats).sqrt());
+                }
+                CartTarget::Classes(_) => {
+                    draws.extend(smoothing.draw_classes(stats, n_members, key));
+                }
+            }
+        }
+        Self {
+            kind,
+            n_members,
+            draws,
+            sd,
+        }
+    }
+
+    /// Writes the distribution of a member in a leaf.
+    pub(crate) fn fill(&self, out: &mut Block, member: usize, row: usize, leaf: usize) {
+        match self.kind {
+            CartTarget::Number => {
+                let at = out.at(member, 0) + row;
+                out.weight[at] = 1.0;
+                out.mean[at] = self.draws[leaf * self.n_members + member];
+                out.sd[at] = self.sd[leaf];
+            }
+            CartTarget::Classes(n) => {
+                let from = (leaf * self.n_members + member) * n;
+                for (class, &p) in self.draws[from..from + n].iter().enumerate() {
+                    let at = out.at(member, class) + row;
+                    out.weight[at] = p;
+                }
+            }
+        }
     }
 }

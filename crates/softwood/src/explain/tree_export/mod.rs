@@ -2,6 +2,7 @@
 //! user's units.
 
 mod format;
+pub(crate) mod nodes;
 mod svg;
 mod svg_layout;
 mod svg_text;

@@ -12,18 +12,13 @@ use crate::models::tree::export::tree_export;
 use crate::models::tree::params::TreeParams;
 use crate::params;
 use crate::predictive::block::{Block, Head};
-use crate::rng::Key;
 use crate::store::record::{Array, Record};
 use crate::trees::cart::pruning::NodeStatistics;
-use crate::trees::cart::{CartTarget, MAX_CLASSES};
 use crate::trees::column_gains::as_shares;
-use crate::trees::leaf_posterior::{MAX_STORED, Smoothing};
+use crate::trees::leaf_posterior::{LeafDraws, SmoothedLeaves};
 use crate::trees::serialize::WordReader;
 use crate::trees::structure::TreeStructure;
 use crate::trees::training_set::TreeInputs;
-
-/// Largest number of members: the bound of the parameter.
-const MAX_MEMBERS: usize = 1000;
 
 /// The stored parts of a fitted tree.
 #[derive(Debug, Clone)]
@@ -32,41 +27,21 @@ pub(super) struct TreeParts {
     pub(super) params: TreeParams,
     pub(super) training: Training,
     pub(super) structure: TreeStructure,
-    /// Statistics of the leaves, leaves x statistics.
-    pub(super) leaves: Vec<f64>,
-    pub(super) smoothing: Smoothing,
-    /// Key of the posterior draws.
-    pub(super) key: Key,
+    pub(super) leaves: SmoothedLeaves,
 }
 
 /// A fitted classification or regression tree.
 #[derive(Debug, Clone)]
 pub struct Tree {
     parts: TreeParts,
-    /// Posterior draws: means (leaves x members), or probabilities (leaves x members x classes).
-    draws: Vec<f64>,
-    /// Standard deviation of each leaf; empty for classification.
-    sd: Vec<f64>,
+    draws: LeafDraws,
 }
 
 impl Tree {
     /// Draws the members of the model.
     pub(super) fn new(parts: TreeParts) -> Self {
-        let (kind, n_members) = (parts.inputs.kind, parts.inputs.n_members);
-        let (mut draws, mut sd) = (Vec::new(), Vec::new());
-        for (leaf, stats) in parts.leaves.chunks_exact(kind.n_stats()).enumerate() {
-            let key = parts.key.child(leaf as u64);
-            match kind {
-                CartTarget::Number => {
-                    draws.extend(parts.smoothing.draw_means(stats, n_members, key));
-                    sd.push(parts.smoothing.variance(stats).sqrt());
-                }
-                CartTarget::Classes(_) => {
-                    draws.extend(parts.smoothing.draw_classes(stats, n_members, key));
-                }
-            }
-        }
-        Self { parts, draws, sd }
+        let draws = LeafDraws::new(&parts.leaves, parts.inputs.n_members);
+        Self { parts, draws }
     }
 
     /// Builds the model from its record.
@@ -81,13 +56,18 @@ impl Tree {
         let parts = TreeParts {
             params: params::from_record(&record.part("params")?)?,
             training: record.part("training")?,
-            leaves: record.f64s("leaves", n_values)?.to_vec(),
-            smoothing: record.part("smoothing")?,
-            key: record.part("key")?,
+            leaves: SmoothedLeaves {
+                kind: inputs.kind,
+                stats: record.f64s("leaves", n_values)?.to_vec(),
+                smoothing: record.part("smoothing")?,
+                key: record.part("key")?,
+            },
             inputs,
             structure,
         };
-        if !(words.is_empty() && is_valid(&parts)) {
+        let is_general = matches!(parts.structure, TreeStructure::General { .. });
+        let has_valid_leaves = (parts.leaves).is_valid(parts.inputs.n_members, &parts.inputs.units);
+        if !(words.is_empty() && is_general && has_valid_leaves) {
             return Err(Error::Format(
                 "the structure, the leaves or the members of the tree are not valid".to_owned(),
             ));
@@ -97,53 +77,8 @@ impl Tree {
 
     fn nodes(&self) -> NodeStatistics {
         let parts = &self.parts;
-        NodeStatistics::new(parts.inputs.kind, &parts.structure, &parts.leaves)
+        NodeStatistics::new(parts.inputs.kind, &parts.structure, &parts.leaves.stats)
     }
-
-    /// Writes the distribution of a member in a leaf.
-    fn fill(&self, out: &mut Block, member: usize, row: usize, leaf: usize) {
-        let n_members = self.parts.inputs.n_members;
-        match self.parts.inputs.kind {
-            CartTarget::Number => {
-                let at = out.at(member, 0) + row;
-                out.weight[at] = 1.0;
-                out.mean[at] = self.draws[leaf * n_members + member];
-                out.sd[at] = self.sd[leaf];
-            }
-            CartTarget::Classes(n) => {
-                let from = (leaf * n_members + member) * n;
-                for (class, &p) in self.draws[from..from + n].iter().enumerate() {
-                    let at = out.at(member, class) + row;
-                    out.weight[at] = p;
-                }
-            }
-        }
-    }
-}
-
-/// Whether the parts of a file are possible.
-fn is_valid(parts: &TreeParts) -> bool {
-    let (kind, n_members) = (parts.inputs.kind, parts.inputs.n_members);
-    let units = parts.inputs.units;
-    let are_stats = |stats: &[f64]| match kind {
-        CartTarget::Number => {
-            let end = stats[1].abs() + (stats[2] / stats[0]).sqrt();
-            stats[0] > 0.0 && stats[2] >= 0.0 && (units.shift.abs() + units.scale * end).is_finite()
-        }
-        CartTarget::Classes(_) => stats.iter().all(|&weight| weight >= 0.0),
-    };
-    let n_values = match kind {
-        CartTarget::Number => n_members,
-        CartTarget::Classes(n) => n_members.saturating_mul(n),
-    };
-    !matches!(parts.structure, TreeStructure::Symmetric(_))
-        && kind != CartTarget::Classes(0)
-        && kind.n_stats() <= MAX_CLASSES
-        && parts.leaves.iter().all(|value| value.abs() <= MAX_STORED)
-        && parts.leaves.chunks_exact(kind.n_stats()).all(are_stats)
-        && parts.smoothing.is_valid(kind)
-        && (1..=MAX_MEMBERS).contains(&n_members)
-        && n_values <= MAX_MEMBERS * MAX_CLASSES
 }
 
 impl Model for Tree {
@@ -173,7 +108,7 @@ impl Model for Tree {
             for &row in binned.rows {
                 let leaf = binned.bins.leaf(structure, row);
                 for member in binned.members.clone() {
-                    self.fill(out, member, row, leaf);
+                    self.draws.fill(out, member, row, leaf);
                 }
             }
         });
@@ -194,7 +129,8 @@ impl Model for Tree {
         let mut words = Vec::new();
         parts.structure.write(&mut words);
         let mut meta = json!({
-            "params": parts.params, "training": parts.training, "smoothing": parts.smoothing, "key": parts.key,
+            "params": parts.params, "training": parts.training, "smoothing": parts.leaves.smoothing,
+            "key": parts.leaves.key,
         });
         parts.inputs.write(&mut meta);
         Record {
@@ -202,7 +138,7 @@ impl Model for Tree {
             meta,
             arrays: vec![
                 ("tests".to_owned(), Array::U32(words)),
-                ("leaves".to_owned(), Array::F64(parts.leaves.clone())),
+                ("leaves".to_owned(), Array::F64(parts.leaves.stats.clone())),
             ],
         }
     }
@@ -223,12 +159,6 @@ impl Model for Tree {
     }
 
     fn tree_export(&self) -> Option<TreeExport> {
-        let TreeParts {
-            inputs,
-            structure,
-            smoothing,
-            ..
-        } = &self.parts;
-        Some(tree_export(inputs, structure, &self.nodes(), smoothing))
+        Some(tree_export(&self.parts, &self.nodes()))
     }
 }

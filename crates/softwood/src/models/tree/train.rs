@@ -15,7 +15,7 @@ use crate::stop;
 use crate::store::record::Record;
 use crate::trees::cart::pruning::NodeStatistics;
 use crate::trees::cart::{CartLimits, grow};
-use crate::trees::leaf_posterior::Smoothing;
+use crate::trees::leaf_posterior::{SmoothedLeaves, Smoothing};
 use crate::trees::training_set::{TreeInputs, TreeTrainingSet};
 
 impl Fit for TreeParams {
@@ -54,7 +54,13 @@ impl Fit for TreeParams {
         } else {
             choose(&training_set, &candidates, &limits, &plain, run)?
         };
-        let (structure, leaves) = nodes.pruned(&full.structure, &path, chosen.alpha);
+        let (structure, stats) = nodes.pruned(&full.structure, &path, chosen.alpha);
+        let leaves = SmoothedLeaves {
+            kind: training_set.kind,
+            stats,
+            smoothing: chosen.smoothing,
+            key: run.key.child(streams::MEMBERS),
+        };
         let training = Training {
             chosen: format!(
                 "{} of {n_full} leaves, ccp_alpha {:.3e}",
@@ -72,8 +78,6 @@ impl Fit for TreeParams {
             training,
             structure,
             leaves,
-            smoothing: chosen.smoothing,
-            key: run.key.child(streams::MEMBERS),
         }))
     }
 }

@@ -36,7 +36,16 @@ pub(crate) struct PruningPath {
 impl NodeStatistics {
     /// Statistics of all nodes of a general tree; `leaves` holds those of its leaves.
     pub(crate) fn new(kind: CartTarget, structure: &TreeStructure, leaves: &[f64]) -> Self {
-        let (n_stats, n_conditions) = (kind.n_stats(), structure.conditions().len());
+        match structure {
+            TreeStructure::General { children, .. } => Self::of_children(kind, children, leaves),
+            TreeStructure::Symmetric(_) => unreachable!("CART grows general trees"),
+        }
+    }
+
+    /// Statistics of all nodes of a tree with these children: a negative child is the leaf
+    /// `!child`, any other child is a node, which stands after its parent.
+    pub(crate) fn of_children(kind: CartTarget, children: &[[i32; 2]], leaves: &[f64]) -> Self {
+        let (n_stats, n_conditions) = (kind.n_stats(), children.len());
         let node = |child: i32| {
             if child < 0 {
                 n_conditions + !child as usize
@@ -44,12 +53,7 @@ impl NodeStatistics {
                 child as usize
             }
         };
-        let children: Vec<[usize; 2]> = match structure {
-            TreeStructure::General { children, .. } => {
-                children.iter().map(|pair| pair.map(node)).collect()
-            }
-            TreeStructure::Symmetric(_) => unreachable!("CART grows general trees"),
-        };
+        let children: Vec<[usize; 2]> = children.iter().map(|pair| pair.map(node)).collect();
         let mut stats = vec![0.0; n_conditions * n_stats];
         stats.extend_from_slice(leaves);
         // children stand after their parents
