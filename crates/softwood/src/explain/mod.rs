@@ -6,4 +6,6 @@ pub(crate) mod tree_export;
 pub use permutation_importance::{
     ColumnImportance, Estimate, Importances, PermutationOptions, importances,
 };
-pub use tree_export::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
+pub use tree_export::{
+    Condition, ExportNode, ExportSplit, LeafValue, LinearTerm, TermValue, TreeExport,
+};

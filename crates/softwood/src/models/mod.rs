@@ -3,6 +3,7 @@
 pub(crate) mod boosting;
 pub(crate) mod file;
 pub(crate) mod forest;
+pub(crate) mod ldt;
 pub(crate) mod registry;
 pub(crate) mod tree;
 pub(crate) mod vsgbm;
@@ -14,6 +15,7 @@ pub use crate::variational::options::{Leaf, LeafMixing, Prior};
 pub use boosting::{Boosted, GrowPolicy, LangevinNoise, SgbParams, SglbParams};
 pub use file::{from_bytes, load};
 pub use forest::{Forest, ForestParams};
+pub use ldt::{Ldt, LdtParams};
 pub use registry::{Family, ModelSpec};
 pub use tree::{Tree, TreeParams};
 pub use vsgbm::{NoiseUpdate, Residuals, Vsgbm, VsgbmParams};

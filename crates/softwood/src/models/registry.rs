@@ -9,6 +9,7 @@ use crate::fit::{Fit, Run, no_warm_start};
 use crate::model::Model;
 use crate::models::boosting::{SgbParams, SglbParams};
 use crate::models::forest::ForestParams;
+use crate::models::ldt::LdtParams;
 use crate::models::tree::TreeParams;
 use crate::models::vsgbm::VsgbmParams;
 use crate::models::vst::VstParams;
@@ -30,6 +31,10 @@ const PEERS: &[(&str, &str)] = &[
     ("xgboost", "sgb"),
     ("catboost", "sgb"),
     ("soft_tree", "vst"),
+    ("lda", "ldt"),
+    ("linear_discriminant", "ldt"),
+    ("discriminant", "ldt"),
+    ("oblique_tree", "ldt"),
 ];
 
 /// Declares the families: variant, parameter type and summary. The name is [`Fit::FAMILY`].
@@ -167,6 +172,8 @@ families! {
     Forest(ForestParams): "random forest: bagged hard trees; groups of trees act as ensemble members",
     /// Classification or regression tree.
     Tree(TreeParams): "classification or regression tree: one hard tree, pruned by cross-validation",
+    /// Linear discriminant tree.
+    Ldt(LdtParams): "linear discriminant tree: one hard tree whose splits are linear in all columns, pruned on validation rows",
 }
 
 impl Family {

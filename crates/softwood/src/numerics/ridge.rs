@@ -14,37 +14,54 @@ use crate::stop::until_cancelled;
 /// Number of rows of a product that are computed between two checks whether the work is cancelled.
 const PRODUCT_ROWS: usize = 64;
 
-/// Ridge coefficients of `residuals` on `rows` (residuals x `n_columns`); zero if the system cannot
-/// be solved.
-pub(crate) fn coefficients(
-    rows: &[f32],
+/// The factored system of a ridge regression: one matrix, any number of residuals.
+#[derive(Debug)]
+pub(crate) struct RidgeSystem {
+    /// Rows `A` (n x d).
+    rows: Vec<f32>,
     n_columns: usize,
-    residuals: &[f64],
-    penalty: f64,
-) -> Vec<f64> {
-    let n_rows = residuals.len();
-    let is_dual = n_rows < n_columns;
-    let mut solution = if is_dual {
-        residuals.to_vec()
-    } else {
-        transposed_times(rows, n_columns, residuals)
-    };
-    let n = solution.len();
-    let mut gram = if is_dual {
-        gram(rows, n, n_columns)
-    } else {
-        gram(&transposed(rows, n_columns), n, n_rows)
-    };
-    for i in 0..n {
-        gram[i * n + i] += penalty;
+    is_dual: bool,
+    /// Lower Cholesky factor of the system; empty if it is not positive definite.
+    factor: Vec<f64>,
+}
+
+impl RidgeSystem {
+    /// Factors the system of `rows` (rows x `n_columns`).
+    pub(crate) fn new(rows: Vec<f32>, n_columns: usize, penalty: f64) -> Self {
+        let n_rows = rows.len() / n_columns.max(1);
+        let is_dual = n_rows < n_columns;
+        let n = n_rows.min(n_columns);
+        let mut factor = if is_dual {
+            gram(&rows, n, n_columns)
+        } else {
+            gram(&transposed(&rows, n_columns), n, n_rows)
+        };
+        for i in 0..n {
+            factor[i * n + i] += penalty;
+        }
+        if !cholesky::factor(&mut factor, n) {
+            factor.clear();
+        }
+        Self {
+            rows,
+            n_columns,
+            is_dual,
+            factor,
+        }
     }
-    if !cholesky::factor(&mut gram, n) {
-        return vec![0.0; n_columns];
-    }
-    cholesky::solve(&gram, n, &mut solution);
-    if is_dual {
-        transposed_times(rows, n_columns, &solution)
-    } else {
+
+    /// Ridge coefficients of `residuals`, one per row; zero if the system cannot be solved.
+    pub(crate) fn coefficients(&self, residuals: &[f64]) -> Vec<f64> {
+        if self.factor.is_empty() {
+            return vec![0.0; self.n_columns];
+        }
+        if self.is_dual {
+            let mut solution = residuals.to_vec();
+            cholesky::solve(&self.factor, residuals.len(), &mut solution);
+            return transposed_times(&self.rows, self.n_columns, &solution);
+        }
+        let mut solution = transposed_times(&self.rows, self.n_columns, residuals);
+        cholesky::solve(&self.factor, self.n_columns, &mut solution);
         solution
     }
 }
@@ -93,7 +110,8 @@ mod tests {
             let mut draw = || 2.0 * uniform(&mut rng) - 1.0;
             let rows: Vec<f32> = (0..n_rows * n_columns).map(|_| draw() as f32).collect();
             let residuals: Vec<f64> = (0..n_rows).map(|_| draw()).collect();
-            let found = coefficients(&rows, n_columns, &residuals, 5.0);
+            let system = RidgeSystem::new(rows.clone(), n_columns, 5.0);
+            let found = system.coefficients(&residuals);
             // A'(r - A x) = λ x
             let errors: Vec<f64> = rows
                 .chunks_exact(n_columns)

@@ -103,7 +103,10 @@ impl<'a> WordReader<'a> {
 }
 
 /// Children of the nodes of a general tree.
-fn read_children(words: &mut WordReader<'_>, n_conditions: usize) -> Result<Vec<[i32; 2]>> {
+pub(crate) fn read_children(
+    words: &mut WordReader<'_>,
+    n_conditions: usize,
+) -> Result<Vec<[i32; 2]>> {
     let broken = || Error::Format("the nodes of a tree are not connected as a tree".to_owned());
     let mut children = Vec::with_capacity(n_conditions);
     let mut n_leaves = 0;

@@ -2,8 +2,9 @@
 //! that are shrunk towards the regression on all rows.
 
 use crate::likelihood::soft::SoftLikelihood;
+use crate::numerics::cholesky;
 use crate::numerics::real::inverse_softplus;
-use crate::numerics::{cholesky, ridge};
+use crate::numerics::ridge::RidgeSystem;
 use crate::rng::{Key, shuffle, uniform};
 use crate::soft::layout::{Layout, TreeLayout};
 use crate::stop::until_cancelled;
@@ -275,7 +276,7 @@ fn wide_change(subset: &InitRows, rows: &[usize], center: &[f64]) -> Vec<f64> {
         residuals.push(root * (subset.target[row] - dot(x, center)));
         inputs.extend(x.iter().map(|&x| root as f32 * x));
     }
-    ridge::coefficients(&inputs, n_used, &residuals, LEAF_SHRINKAGE)
+    RidgeSystem::new(inputs, n_used, LEAF_SHRINKAGE).coefficients(&residuals)
 }
 
 /// The difference of the ridge coefficients from `center`, for few inputs.

@@ -3,6 +3,7 @@
 //! last input of ones for the bias.
 
 mod categorical;
+pub(crate) mod input;
 mod numeric;
 mod rotation;
 mod squares;

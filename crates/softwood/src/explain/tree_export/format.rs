@@ -1,11 +1,16 @@
 //! Conditions, values and numbers as text.
 
-use crate::explain::tree_export::{Condition, ExportSplit, LeafValue, TreeExport};
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use crate::explain::tree_export::{Condition, ExportSplit, LeafValue, LinearTerm, TreeExport};
 
 /// Significant digits of a threshold.
 const THRESHOLD_DIGITS: usize = 6;
-/// Significant digits of a predicted value.
+/// Significant digits of a predicted value or a weight.
 const VALUE_DIGITS: usize = 4;
+/// Number of terms of a linear condition that are shown; the others are counted.
+const MAX_TERMS: usize = 3;
 
 /// Formats a number with about `digits` significant digits, without trailing zeros.
 pub(super) fn number(value: f64, digits: usize) -> String {
@@ -29,7 +34,35 @@ fn without_trailing_zeros(text: &str) -> &str {
     text
 }
 
-/// The rule of the left or the right side of a split without the column name: ` <= 3.5`,
+/// What the rules of a split are about: its column, or the largest terms of a linear condition.
+pub(super) fn subject(split: &ExportSplit) -> Cow<'_, str> {
+    match &split.question {
+        Condition::Linear { terms, .. } => Cow::Owned(sum(terms)),
+        _ => Cow::Borrowed(&split.column),
+    }
+}
+
+/// The largest terms of a sum, and the number of the others.
+fn sum(terms: &[LinearTerm]) -> String {
+    let mut out = String::new();
+    for (at, term) in terms.iter().take(MAX_TERMS).enumerate() {
+        let sign = match (at, term.weight < 0.0) {
+            (0, false) => "",
+            (0, true) => "-",
+            (_, false) => " + ",
+            (_, true) => " - ",
+        };
+        let weight = number(term.weight.abs(), VALUE_DIGITS);
+        let _ = write!(out, "{sign}{weight} {}", term.value_text());
+    }
+    match terms.len().saturating_sub(MAX_TERMS) {
+        0 if terms.is_empty() => "0".to_owned(),
+        0 => out,
+        more => format!("{out} and {more} more"),
+    }
+}
+
+/// The rule of the left or the right side of a split without its subject: ` <= 3.5`,
 /// ` is red or blue`. It names as many categories as `fits` allows.
 pub(super) fn side(split: &ExportSplit, right: bool, fits: impl Fn(&str) -> bool) -> String {
     match (&split.question, right) {
@@ -39,15 +72,35 @@ pub(super) fn side(split: &ExportSplit, right: bool, fits: impl Fn(&str) -> bool
         (Condition::Among(names), true) => list_names(" is ", names, fits),
         (Condition::Missing, false) => " is there".to_owned(),
         (Condition::Missing, true) => " is missing".to_owned(),
+        (
+            Condition::Linear {
+                threshold,
+                steepness,
+                ..
+            },
+            right,
+        ) => {
+            let sign = if right { ">" } else { "<=" };
+            let threshold = number(*threshold, THRESHOLD_DIGITS);
+            format!(" {sign} {threshold}{}", softness(*steepness))
+        }
     }
+}
+
+/// How far from the threshold the gate of a soft split reaches about three quarters:
+/// `sigmoid(1) = 0.73`.
+fn softness(steepness: Option<f64>) -> String {
+    let width = steepness.map(|steepness| number(1.0 / steepness.abs(), VALUE_DIGITS));
+    width.map_or_else(String::new, |width| format!(" (soft, ± {width})"))
 }
 
 /// Suffix of a rule for rows with a missing cell.
 pub(super) fn or_missing(split: &ExportSplit, right: bool) -> &'static str {
-    if split.missing_right == right && split.question != Condition::Missing {
-        " or missing"
-    } else {
-        ""
+    match split.question {
+        // the terms of a linear condition have values of their own for missing cells
+        Condition::Missing | Condition::Linear { .. } => "",
+        _ if split.missing_right == right => " or missing",
+        _ => "",
     }
 }
 

@@ -2,6 +2,7 @@
 //! user's units.
 
 mod format;
+pub(crate) mod linear;
 pub(crate) mod nodes;
 mod svg;
 mod svg_layout;
@@ -9,6 +10,8 @@ mod svg_text;
 mod text;
 
 use serde::Serialize;
+
+pub use linear::{LinearTerm, TermValue};
 
 /// A tree; node 0 is the root, and children come after their parents.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -64,11 +67,12 @@ pub enum LeafValue {
 /// The split of a node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExportSplit {
-    /// Column of the condition.
+    /// Column of the condition; the one with the largest share of a linear condition.
     pub column: String,
     /// Condition under which a row goes right.
     pub question: Condition,
-    /// Whether a row with a missing cell goes right.
+    /// Whether a row with a missing cell goes right; for a linear condition, a row whose cells are
+    /// all missing.
     pub missing_right: bool,
     /// Decrease of the loss by this split, as a share of the loss of the root.
     pub gain: f64,
@@ -87,4 +91,15 @@ pub enum Condition {
     Among(Vec<String>),
     /// The cell is missing.
     Missing,
+    /// The sum of the terms is above the threshold.
+    Linear {
+        /// The terms, by decreasing share of the sum.
+        terms: Vec<LinearTerm>,
+        /// The threshold of the sum.
+        threshold: f64,
+        /// For a soft split the slope `s` of its gate: a row goes right with probability
+        /// `sigmoid(s (sum - threshold))`. A hard split has none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        steepness: Option<f64>,
+    },
 }

@@ -4,7 +4,9 @@
 
 use std::fmt::Write as _;
 
-use crate::explain::tree_export::format::{by_probability, number, or_missing, rows, side};
+use crate::explain::tree_export::format::{
+    by_probability, number, or_missing, rows, side, subject,
+};
 use crate::explain::tree_export::svg_layout::{NodePosition, child_of, positions};
 use crate::explain::tree_export::svg_text::{
     SvgPoint, escape, text_element, text_width, truncated,
@@ -225,7 +227,11 @@ impl<'a> Picture<'a> {
         let rule = branch.map_or_else(
             || "all rows".to_owned(),
             |ExportBranch { split, right }| {
-                split.column.clone() + &side(split, right, |text| text.len() < 400)
+                format!(
+                    "{}{}",
+                    subject(split),
+                    side(split, right, |text| text.len() < 400)
+                )
             },
         );
         let value = self.export.value_text(&node.answer, 3);
@@ -300,7 +306,7 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// The rule that leads to a node in one line; the column name is truncated before the threshold.
+/// The rule that leads to a node in one line; its subject is truncated before the threshold.
 fn rule_element(position: SvgPoint, branch: Option<ExportBranch<'_>>) -> String {
     let Some(ExportBranch { split, right }) = branch else {
         let weight = " font-weight=\"600\"";
@@ -308,13 +314,14 @@ fn rule_element(position: SvgPoint, branch: Option<ExportBranch<'_>>) -> String 
     };
     let missing = or_missing(split, right);
     let line_width = BAR - text_width(missing, VALUE_SIZE);
-    let max_width = line_width - text_width(&split.column, BOLD_SIZE).min(0.4 * line_width);
+    let subject = subject(split);
+    let max_width = line_width - text_width(&subject, BOLD_SIZE).min(0.4 * line_width);
     let side = side(split, right, |text| {
         text_width(text, RULE_SIZE) <= max_width
     });
     let side = truncated(&side, max_width, RULE_SIZE);
     let max_width = BAR - text_width(missing, VALUE_SIZE) - text_width(&side, RULE_SIZE);
-    let column = truncated(&split.column, max_width, BOLD_SIZE);
+    let subject = truncated(&subject, max_width, BOLD_SIZE);
     let condition = format!(
         "<tspan font-weight=\"400\">{}<tspan font-size=\"{}\" fill=\"{SECONDARY_INK}\">{missing}</tspan></tspan>",
         escape(&side.replace("<=", "≤")),
@@ -325,7 +332,7 @@ fn rule_element(position: SvgPoint, branch: Option<ExportBranch<'_>>) -> String 
         "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{}\" fill=\"{INK}\" font-weight=\"600\" \
              xml:space=\"preserve\">{}{condition}</text>\n",
         RULE_SIZE,
-        escape(&column)
+        escape(&subject)
     )
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::explain::tree_export::TreeExport;
-use crate::explain::tree_export::format::{or_missing, rows, side};
+use crate::explain::tree_export::format::{or_missing, rows, side, subject};
 
 /// Largest length of a list of categories; the others are counted.
 const MAX_LIST_CHARACTERS: usize = 60;
@@ -30,7 +30,7 @@ pub(super) fn write(export: &TreeExport) -> String {
             }
             let missing = or_missing(split, right);
             let fits = |text: &str| text.chars().count() <= MAX_LIST_CHARACTERS;
-            let rule = format!("{}{}{missing}", split.column, side(split, right, fits));
+            let rule = format!("{}{}{missing}", subject(split), side(split, right, fits));
             let (branch, stem) = if right {
                 ("└─ ", "   ")
             } else {
