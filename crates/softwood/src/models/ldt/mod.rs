@@ -9,6 +9,7 @@ mod oblique_tree;
 mod params;
 mod pruning;
 mod rows;
+mod selection;
 mod threshold;
 mod train;
 

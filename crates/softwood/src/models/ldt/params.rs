@@ -13,8 +13,8 @@ params! {
         min_child_weight: f64 = 5.0, [0.0, 1e12];
         /// Shrinkage of the scatter matrix of a node towards a multiple of the identity: near 0 the
         /// discriminant uses all correlations of the inputs, near 1 none of them. Increase it for
-        /// many noisy inputs.
-        shrinkage: f64 = 0.01, [1e-6, 0.999];
+        /// many noisy inputs; auto: chosen on the validation set.
+        shrinkage: Option<f64> = None, [1e-6, 0.999];
         /// Fraction of the training rows in the validation set that prunes the tree, if no
         /// validation set is given.
         validation_fraction: f64 = 0.2, [0.01, 0.5];

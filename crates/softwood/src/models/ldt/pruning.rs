@@ -8,8 +8,8 @@ use crate::stop::until_cancelled;
 use crate::trees::cart::CartTarget;
 use crate::trees::cart::pruning::NodeStatistics;
 
-/// Error of some rows: squared error or weight of the wrongly classified rows.
-type ValidationError = f64;
+/// Smallest relative decrease of the error that is not rounding.
+const ROUNDING: f64 = 1e-9;
 
 /// A pruned tree and the statistics of its leaves.
 #[derive(Debug)]
@@ -17,6 +17,27 @@ pub(super) struct PrunedTree {
     pub(super) tree: ObliqueTree,
     /// Leaves x statistics.
     pub(super) leaves: Vec<f64>,
+}
+
+impl PrunedTree {
+    /// Statistics of all rows.
+    pub(super) fn root_stats(&self, kind: CartTarget) -> Vec<f64> {
+        let mut root = vec![0.0; kind.n_stats()];
+        for leaf in self.leaves.chunks_exact(kind.n_stats()) {
+            kind.merge(&mut root, leaf);
+        }
+        root
+    }
+
+    /// Adds rows to the statistics of their leaves.
+    pub(super) fn add_rows(&mut self, rows: &EncodedRows) {
+        let n_stats = rows.kind.n_stats();
+        for row in 0..rows.n_rows() {
+            let leaf = self.tree.leaf(rows.row(row));
+            let stats = &mut self.leaves[leaf * n_stats..(leaf + 1) * n_stats];
+            rows.kind.push(stats, rows.target[row], rows.weight[row]);
+        }
+    }
 }
 
 /// Prunes the tree on the validation rows.
@@ -37,9 +58,6 @@ pub(super) fn reduced_error(grown: &GrownTree, validation: &EncodedRows) -> Prun
     pruned(&grown.tree, &nodes, &is_kept)
 }
 
-/// Smallest relative decrease of the error that is not rounding.
-const ROUNDING: f64 = 1e-9;
-
 /// The tree whose root alone may be split, for tables with too few rows for a validation set.
 pub(super) fn stump(grown: &GrownTree, kind: CartTarget) -> PrunedTree {
     let nodes = NodeStatistics::of_children(kind, &grown.tree.children, &grown.leaves);
@@ -48,12 +66,13 @@ pub(super) fn stump(grown: &GrownTree, kind: CartTarget) -> PrunedTree {
     pruned(&grown.tree, &nodes, &is_kept)
 }
 
-/// Error of the validation rows that reach each node, if it were a leaf.
+/// Error of the validation rows that reach each node, if it were a leaf: squared error, or weight of
+/// the wrongly classified rows.
 fn errors_as_leaves(
     tree: &ObliqueTree,
     nodes: &NodeStatistics,
     validation: &EncodedRows,
-) -> Vec<ValidationError> {
+) -> Vec<f64> {
     let n_inner = nodes.children.len();
     let predictions: Vec<f64> = (0..nodes.n_nodes())
         .map(|node| prediction(nodes.kind, nodes.stats(node)))
