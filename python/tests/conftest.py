@@ -38,6 +38,7 @@ QUICK = {
     "sglb": BOOSTED,
     "forest": {"n_estimators": 20, "n_members": 4, "random_state": 0},
     "tree": {"n_members": 4, "random_state": 0},
+    "ldt": {"n_members": 4, "random_state": 0},
 }
 
 

@@ -74,7 +74,7 @@ fn a_rare_target_value_leaves_a_model_that_can_be_read() {
 #[test]
 fn numbers_out_of_range_are_refused_by_name() {
     let data = with_target(&mixed(2, 60), "y");
-    let cases: [(_, _, f64, _); 15] = [
+    let cases: [(_, _, f64, _); 18] = [
         (Family::Sgb, "/law/floor", 3e3, "`law.floor`"),
         (Family::Sgb, "/law/floor", 0.0, "`law.floor`"),
         (Family::Sglb, "/law/floor", -1.0, "`law.floor`"),
@@ -97,6 +97,9 @@ fn numbers_out_of_range_are_refused_by_name() {
         (Family::Tree, "/standard/shift", -1e307, "`standard.shift`"),
         (Family::Tree, "/smoothing/floor", 1e-40, "the leaves"),
         (Family::Tree, "/smoothing/factor", -1.0, "the leaves"),
+        (Family::Ldt, "/standard/scale", -1.0, "`standard.scale`"),
+        (Family::Ldt, "/smoothing/factor", -1.0, "the leaves"),
+        (Family::Ldt, "/encoder/numbers/0/sd", 0.0, "the encoder"),
         (Family::Forest, "/noise/floor", 0.0, "the noise"),
         (Family::Forest, "/noise/tails/part", 1.5, "the noise"),
         (Family::Forest, "/n_members", 0.0, "members"),

@@ -270,7 +270,7 @@ fn no_part_of_the_metadata_can_make_reading_panic() {
 
 /// A regression and a classification model of families with different file contents.
 static MODELS: LazyLock<Vec<Record>> = LazyLock::new(|| {
-    let families = [Family::Vst, Family::Forest, Family::Tree];
+    let families = [Family::Vst, Family::Forest, Family::Tree, Family::Ldt];
     let both = |family| [false, true].map(|classify| fitted(family, classify).record());
     families.into_iter().flat_map(both).collect()
 });

@@ -16,6 +16,7 @@ mod fixtures;
 mod invariance;
 mod langevin;
 mod layers;
+mod ldt;
 mod long_questions;
 mod many_classes;
 mod members;

@@ -141,9 +141,9 @@ fn a_fit_that_is_stopped_after_its_selection_is_nearly_as_good_as_the_best_trial
         let recorder = Recorder::default();
         let whole = score(&*observed_fit(family, &data, &recorder).unwrap());
         let stages = recorder.stages.into_inner().unwrap();
-        // a tree or forest has nothing before its growth, and model selection starts with nothing
+        // hard trees have nothing before their growth, and model selection starts with nothing
         for stage in stages.iter().skip(1) {
-            if matches!(family, Family::Forest | Family::Tree) {
+            if matches!(family, Family::Forest | Family::Tree | Family::Ldt) {
                 continue;
             }
             let model = observed_fit(family, &data, &StopAtStage(stage)).unwrap();
@@ -235,7 +235,7 @@ fn snapshots_are_models_and_do_not_change_the_fit() {
                 prediction_bits(&**snapshot, &table);
             }
             assert!(!recorder.stages.into_inner().unwrap().is_empty());
-            let trains_in_steps = !matches!(family, Family::Forest | Family::Tree);
+            let trains_in_steps = !matches!(family, Family::Forest | Family::Tree | Family::Ldt);
             assert_eq!(!snapshots.is_empty(), trains_in_steps, "{}", family.name());
         }
     }

@@ -1,7 +1,9 @@
 //! Tree export as text and as SVG, for trees written by hand.
 
 use softwood::Key;
-use softwood::explain::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
+use softwood::explain::{
+    Condition, ExportNode, ExportSplit, LeafValue, LinearTerm, TermValue, TreeExport,
+};
 
 fn number(weight: f64, mean: f64, sd: f64) -> ExportNode {
     ExportNode {
@@ -137,6 +139,43 @@ fn grown(n: usize) -> TreeExport {
     }
 }
 
+fn term(column: &str, value: TermValue, weight: f64) -> LinearTerm {
+    LinearTerm {
+        column: Some(column.to_owned()),
+        value,
+        weight,
+        share: 0.2,
+    }
+}
+
+/// A tree of one linear split; soft with a `steepness`.
+fn linear(steepness: Option<f64>) -> TreeExport {
+    let number = TermValue::Number { if_missing: 40.0 };
+    let towns =
+        |names: &[&str]| TermValue::Among(names.iter().map(|&name| name.to_owned()).collect());
+    let terms = vec![
+        term("age", number.clone(), -0.312_345),
+        term("town", towns(&["Bonn"]), 1.5),
+        term("age", TermValue::Missing, -2.0),
+        term("town", towns(&["Cham", "Gotha"]), 0.1),
+        term("size", number, 0.01),
+    ];
+    let condition = Condition::Linear {
+        terms,
+        threshold: -12.25,
+        steepness,
+    };
+    TreeExport {
+        target: "fare".to_owned(),
+        classes: Some(vec!["low".to_owned(), "high".to_owned()]),
+        nodes: vec![
+            split(classes(9.0, &[0.5, 0.5]), "age", condition, true, [1, 2]),
+            classes(4.0, &[0.75, 0.25]),
+            classes(5.0, &[0.2, 0.8]),
+        ],
+    }
+}
+
 fn examples() -> Vec<(&'static str, TreeExport)> {
     let many = (0..12).map(|at| format!("class{at}")).collect();
     let leaf = TreeExport {
@@ -148,6 +187,8 @@ fn examples() -> Vec<(&'static str, TreeExport)> {
         ("regression", regression()),
         ("classification", classification()),
         ("leaf", leaf),
+        ("linear", linear(None)),
+        ("soft", linear(Some(4.0))),
         ("sixty", grown(60)),
     ]
 }
@@ -174,6 +215,38 @@ kind <&> \"quoted\": low & slow 50%, <middle> 30%, high 20%, 100 rows
    └─ a column with a very long name indeed, <&> > 1e-7: low & slow 100%, <middle> 0%, high 0%, 1 row
 ";
     assert_eq!(classification().text(), wanted);
+}
+
+#[test]
+fn text_of_linear_splits_shows_the_largest_terms() {
+    let wanted = "\
+fare: low 50%, high 50%, 9 rows
+├─ -0.3123 age + 1.5 (town = Bonn) - 2 (age is missing) and 2 more <= -12.25: low 75%, high 25%, 4 rows
+└─ -0.3123 age + 1.5 (town = Bonn) - 2 (age is missing) and 2 more > -12.25: high 80%, low 20%, 5 rows
+";
+    assert_eq!(linear(None).text(), wanted);
+    let soft = linear(Some(4.0)).text();
+    assert!(
+        soft.contains(" and 2 more > -12.25 (soft, ± 0.25): high"),
+        "{soft}"
+    );
+}
+
+#[test]
+fn json_of_a_linear_split_has_all_terms_and_a_steepness_only_if_it_is_soft() {
+    let json = |tree: &TreeExport| serde_json::to_value(tree).unwrap();
+    let split = &json(&linear(None))["nodes"][0]["split"];
+    assert_eq!(split["column"], "age");
+    let condition = &split["question"]["linear"];
+    assert_eq!(condition["terms"].as_array().unwrap().len(), 5);
+    assert_eq!(condition["terms"][1]["value"]["among"][0], "Bonn");
+    assert_eq!(condition["terms"][2]["value"], "missing");
+    assert!(condition.get("steepness").is_none());
+    let soft = json(&linear(Some(4.0)));
+    assert_eq!(
+        soft["nodes"][0]["split"]["question"]["linear"]["steepness"],
+        4.0
+    );
 }
 
 /// Top left corner, width and height of the box of each node.

@@ -97,7 +97,9 @@ fn fits() -> Vec<(Family, &'static str, Value)> {
         (Family::Forest, "y", forest.clone()),
         (Family::Forest, "three", forest),
         (Family::Tree, "y", tree.clone()),
-        (Family::Tree, "three", tree),
+        (Family::Tree, "three", tree.clone()),
+        (Family::Ldt, "y", tree.clone()),
+        (Family::Ldt, "three", tree),
     ]
 }
 

@@ -21,10 +21,17 @@ pub(crate) fn ask_all(model: &dyn Model, pool: &Pool) -> std::result::Result<(),
     if let Some(tree) = model.tree_export() {
         let text = serde_json::to_string(&tree).map_err(|error| error.to_string())?;
         // a number that is not finite is null in JSON
-        if text.contains("mean\":null")
-            || text.contains("sd\":null")
-            || text.contains("gain\":null")
-        {
+        let numbers = [
+            "mean",
+            "sd",
+            "gain",
+            "weight",
+            "threshold",
+            "share",
+            "if_missing",
+        ];
+        let is_null = |name: &&str| text.contains(&format!("{name}\":null"));
+        if numbers.iter().any(is_null) {
             return Err("tree export".to_owned());
         }
         let _ = (tree.text(), tree.svg());

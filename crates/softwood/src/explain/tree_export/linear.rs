@@ -9,7 +9,6 @@ use crate::explain::tree_export::nodes::NodeCondition;
 
 /// One term of a linear condition: a weight times a value of the row.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
 pub struct LinearTerm {
     /// Name of the column; `None` for a value that combines several columns.
     pub column: Option<String>,

@@ -85,12 +85,11 @@ pub(super) fn grow(
         stop::check()?;
         let mut next = Vec::new();
         for (node, split) in level.into_iter().zip(splits) {
-            match split {
-                Some(split) => next.extend(grown.split(data, node, split)),
-                None => {
-                    n_settled += node.rows.len();
-                    grown.close(data, &node);
-                }
+            if let Some(split) = split {
+                next.extend(grown.split(data, node, split));
+            } else {
+                n_settled += node.rows.len();
+                grown.close(data, &node);
             }
         }
         level = next;
@@ -151,8 +150,8 @@ fn find_split(data: &EncodedRows, rows: &[u32], limits: &LdtLimits) -> Option<Ob
     if is_small || data.kind.loss(&stats) <= PURE_LOSS * weight || is_cancelled() {
         return None;
     }
-    let evaluate = |scatter: &NodeScatter, is_right: &[bool]| {
-        let weights = scatter.direction(is_right)?;
+    let evaluate = |scatter: &NodeScatter, response: &[f64]| {
+        let weights = scatter.direction(response)?;
         let projections: Vec<f64> = (rows.iter())
             .map(|&row| project(&weights, data.row(row as usize)))
             .collect();
@@ -163,49 +162,25 @@ fn find_split(data: &EncodedRows, rows: &[u32], limits: &LdtLimits) -> Option<Ob
         };
         Some((choice.gain, split))
     };
+    let target = rows.iter().map(|&row| data.target[row as usize]);
     match data.kind {
         CartTarget::Number => {
-            let is_right = above_median(data, rows);
-            let labels: Vec<u32> = is_right.iter().map(|&right| u32::from(right)).collect();
+            let response: Vec<f64> = target.map(f64::from).collect();
+            let is_above = |&y: &f64| u32::from(y > stats[1]);
+            let labels: Vec<u32> = response.iter().map(is_above).collect();
             let scatter = NodeScatter::new(data, rows, &labels, limits.shrinkage);
-            evaluate(&scatter, &is_right).map(|(_, split)| split)
+            evaluate(&scatter, &response).map(|(_, split)| split)
         }
         CartTarget::Classes(n) => {
-            let labels: Vec<u32> = rows
-                .iter()
-                .map(|&row| data.target[row as usize] as u32)
-                .collect();
+            let labels: Vec<u32> = target.map(|class| class as u32).collect();
             let present: Vec<usize> = (0..n).filter(|&class| stats[class] > 0.0).collect();
             let scatter = NodeScatter::new(data, rows, &labels, limits.shrinkage);
             let start = farthest_classes(data, rows, n, &present);
             exchange(start, &present, |groups| {
-                let is_right: Vec<bool> =
-                    labels.iter().map(|&label| groups[label as usize]).collect();
-                evaluate(&scatter, &is_right)
+                let is_right = |&label: &u32| f64::from(u8::from(groups[label as usize]));
+                let response: Vec<f64> = labels.iter().map(is_right).collect();
+                evaluate(&scatter, &response)
             })
         }
     }
-}
-
-/// Whether the target of each row is above the weighted median; neither group is empty if the
-/// targets differ.
-fn above_median(data: &EncodedRows, rows: &[u32]) -> Vec<bool> {
-    let mut order: Vec<(f32, f64)> = rows
-        .iter()
-        .map(|&row| (data.target[row as usize], data.weight[row as usize]))
-        .collect();
-    order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    let half = 0.5 * order.iter().map(|pair| pair.1).sum::<f64>();
-    let mut below = 0.0;
-    let middle = order.iter().find(|pair| {
-        below += pair.1;
-        below >= half
-    });
-    let median = middle.map_or(0.0, |pair| pair.0);
-    let largest = order.last().map_or(0.0, |pair| pair.0);
-    let target = |row: &u32| data.target[*row as usize];
-    // if the median is the largest target, its rows are the right group
-    rows.iter()
-        .map(|row| target(row) > median || (median >= largest && target(row) >= median))
-        .collect()
 }

@@ -4,8 +4,9 @@
 //! `w = (S_W + λ I)^-1 (m_R - m_L)`.
 //!
 //! The total scatter `S_T` differs from `S_W` by a multiple of `(m_R - m_L)(m_R - m_L)'`, so that
-//! `(S_T + λ I)^-1 (m_R - m_L)` has the same direction. It is the ridge regression of the centred
-//! group indicator on the centred inputs; its matrix is the same for every choice of groups.
+//! `(S_T + λ I)^-1 (m_R - m_L)` has the same direction. It is that of the ridge regression of the
+//! group indicator on the inputs, whose matrix is the same for every choice of groups. The direction
+//! of a number is that of the ridge regression of the number itself.
 
 use crate::models::ldt::rows::EncodedRows;
 use crate::numerics::ridge::RidgeSystem;
@@ -26,7 +27,8 @@ pub(super) struct NodeScatter {
 }
 
 impl NodeScatter {
-    /// `labels` are the classes of the rows, or the groups; they choose among many inputs.
+    /// `labels` are the classes or groups of the rows; of many inputs, those that separate the
+    /// labels best are used.
     pub(super) fn new(data: &EncodedRows, rows: &[u32], labels: &[u32], shrinkage: f64) -> Self {
         let n_inputs = data.n_inputs;
         let mut inputs: Vec<usize> = (0..n_inputs).collect();
@@ -66,19 +68,14 @@ impl NodeScatter {
         }
     }
 
-    /// The discriminant of two groups of the rows, of length one; `None` if their means are equal.
-    pub(super) fn direction(&self, is_right: &[bool]) -> Option<Vec<f32>> {
-        let groups = self.weights.iter().zip(is_right);
-        let weight_right: f64 = groups
-            .clone()
-            .filter(|(_, is_right)| **is_right)
-            .map(|([weight, _], _)| weight)
-            .sum();
+    /// The direction of length one that predicts the response of the rows: a group indicator or a
+    /// number. `None` if the response does not depend on the inputs.
+    pub(super) fn direction(&self, response: &[f64]) -> Option<Vec<f32>> {
+        let weighted = self.weights.iter().zip(response);
+        let sum: f64 = weighted.clone().map(|([weight, _], y)| weight * y).sum();
         let total: f64 = self.weights.iter().map(|[weight, _]| weight).sum();
-        let mean = weight_right / total;
-        let residuals: Vec<f64> = groups
-            .map(|([_, root], &is_right)| root * (f64::from(u8::from(is_right)) - mean))
-            .collect();
+        let mean = sum / total;
+        let residuals: Vec<f64> = weighted.map(|([_, root], y)| root * (y - mean)).collect();
         let coefficients = self.system.coefficients(&residuals);
         let length = coefficients.iter().map(|w| w * w).sum::<f64>().sqrt();
         if !(length > 0.0 && length.is_finite()) {

@@ -83,7 +83,7 @@ fn errors_as_leaves(
         let mut add = |node: usize| {
             errors[node] += match nodes.kind {
                 CartTarget::Number => weight * (target - predictions[node]).powi(2),
-                CartTarget::Classes(_) if target == predictions[node] => 0.0,
+                CartTarget::Classes(_) if target as usize == predictions[node] as usize => 0.0,
                 CartTarget::Classes(_) => weight,
             };
         };

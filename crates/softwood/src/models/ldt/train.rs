@@ -1,8 +1,8 @@
-//! Training: deduplicate and encode the rows, split off a validation set, grow the full tree, prune
-//! it and smooth its leaves.
+//! Training: deduplicate and encode the rows, split off a validation set, select a pruned tree.
 
 use crate::data::dataset::Dataset;
 use crate::data::encoding::{Encoder, Encoding, Rotation, Scaling};
+use crate::data::schema::Schema;
 use crate::data::split::train_validation_split;
 use crate::data::target::{Target, TargetStandard};
 use crate::data::unseen::UnseenSubstitutes;
@@ -30,75 +30,47 @@ impl Fit for LdtParams {
     }
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Ldt> {
-        let kind = cart_target(data.schema());
-        if let CartTarget::Classes(n) = kind
-            && n > MAX_CLASSES
-        {
-            return Err(Error::Table(format!(
-                "the target has {n} classes; a tree takes at most {MAX_CLASSES}"
-            )));
-        }
+        let kind = target_kind(data.schema())?;
         let data = data.deduplicated();
         stop::check()?;
+        let encoder = fit_encoder(params, &data);
+        stop::check()?;
+        let TargetStandard { units, floor } = standard(&data);
         let key = run.key.child(streams::VALIDATION);
-        let split = if run.held_out.is_none() {
-            train_validation_split(&data, params.validation_fraction, key)
-        } else {
-            None
+        let split = match run.held_out {
+            Some(_) => None,
+            None => train_validation_split(&data, params.validation_fraction, key),
         };
         let (train, validation) = match &split {
             Some((train, validation)) => (train, Some(validation)),
             None => (&data, run.held_out),
         };
-        let encoding = Encoding {
-            scaling: Scaling::Standard,
-            rotation: Rotation::None,
-            squares: false,
-            max_categories: params.max_categories,
-        };
-        let encoder = Encoder::fit(data.features(), weights(&data), encoding);
-        stop::check()?;
-        let TargetStandard { units, floor } = standard(&data);
         let encoded = |data: &Dataset| EncodedRows::new(data, &encoder, &units, kind);
         let rows = LdtRows {
             train: encoded(train),
             validation: validation.map(encoded),
             floor: params.min_scale.unwrap_or(floor),
         };
-        let SelectedTree {
-            mut pruned,
-            smoothing,
-            shrinkage,
-            n_full,
-            trials,
-            is_stopped,
-        } = select(params, &rows, run)?;
+        let mut selected = select(params, &rows, run)?;
         if let (Some(_), Some(validation)) = (&split, &rows.validation) {
-            pruned.add_rows(validation);
+            selected.pruned.add_rows(validation);
         }
         stop::check()?;
-        let training = Training {
-            chosen: format!(
-                "{} of {n_full} leaves, shrinkage {shrinkage}",
-                pruned.tree.n_leaves()
-            ),
-            trials,
-            target_sd: (kind == CartTarget::Number).then_some(units.scale),
-            is_stopped,
-            ..Training::default()
-        };
         Ok(Ldt::new(LdtParts {
             schema: data.schema().clone(),
             units,
             input_sd: rows.train.standard_deviations(),
             encoder,
             params: (**params).clone(),
-            training,
-            tree: pruned.tree,
+            training: Training {
+                target_sd: (kind == CartTarget::Number).then_some(units.scale),
+                ..training(&selected)
+            },
+            tree: selected.pruned.tree,
             leaves: SmoothedLeaves {
                 kind,
-                stats: pruned.leaves,
-                smoothing,
+                stats: selected.pruned.leaves,
+                smoothing: selected.smoothing,
                 key: run.key.child(streams::MEMBERS),
             },
             n_members: params.n_members,
@@ -107,9 +79,27 @@ impl Fit for LdtParams {
     }
 }
 
-/// Weights of deduplicated rows.
-fn weights(data: &Dataset) -> &[f64] {
-    data.weights().expect("deduplicated rows have weights")
+/// What the tree predicts.
+///
+/// # Errors
+/// When the target has too many classes.
+fn target_kind(schema: &Schema) -> Result<CartTarget> {
+    match cart_target(schema) {
+        CartTarget::Classes(n) if n > MAX_CLASSES => Err(Error::Table(format!(
+            "the target has {n} classes; a tree takes at most {MAX_CLASSES}"
+        ))),
+        kind => Ok(kind),
+    }
+}
+
+fn fit_encoder(params: &LdtParams, data: &Dataset) -> Encoder {
+    let encoding = Encoding {
+        scaling: Scaling::Standard,
+        rotation: Rotation::None,
+        squares: false,
+        max_categories: params.max_categories,
+    };
+    Encoder::fit(data.features(), weights(data), encoding)
 }
 
 /// Units of the target; identity units for classes.
@@ -117,5 +107,24 @@ fn standard(data: &Dataset) -> TargetStandard {
     match data.target() {
         Target::Numeric(values) => TargetStandard::of(values, Some(weights(data))),
         Target::Classes(_) => TargetStandard::CLASSES,
+    }
+}
+
+/// Weights of deduplicated rows.
+fn weights(data: &Dataset) -> &[f64] {
+    data.weights().expect("deduplicated rows have weights")
+}
+
+fn training(selected: &SelectedTree) -> Training {
+    Training {
+        chosen: format!(
+            "{} of {} leaves, shrinkage {}",
+            selected.pruned.tree.n_leaves(),
+            selected.n_full,
+            selected.shrinkage
+        ),
+        trials: selected.trials.clone(),
+        is_stopped: selected.is_stopped,
+        ..Training::default()
     }
 }
