@@ -113,20 +113,22 @@ fn a_small_table_has_at_most_one_split() {
     }
 }
 
-/// Normal numbers; the class is the sign of the sum of the first four.
+/// Normal numbers; two classes differ by a standard deviation in the first twenty columns.
 fn wide(seed: u64, n_rows: usize, n_columns: usize) -> Table {
     let key = Key::from_seed(seed);
-    let cells: Vec<Vec<f64>> = (0..n_columns)
-        .map(|at| normals(key.child(at as u64), n_rows))
-        .collect();
-    let sum = |row: usize| cells[..4].iter().map(|column| column[row]).sum::<f64>();
-    let class: Vec<_> = (0..n_rows)
-        .map(|row| Some(if sum(row) > 0.0 { "up" } else { "down" }))
-        .collect();
-    let columns = cells.into_iter().enumerate();
-    let mut columns: Vec<Column> = columns
-        .map(|(at, cells)| Column::numeric(format!("x{at}"), cells))
-        .collect();
+    let class = categories(key.child(1 << 20), n_rows, &["down", "up"]);
+    let shift = |at: usize, row: usize| match class[row].as_deref() {
+        Some("up") if at < 20 => 1.0,
+        _ => 0.0,
+    };
+    let column = |at: usize| {
+        let cells = normals(key.child(at as u64), n_rows)
+            .into_iter()
+            .enumerate();
+        let cells = cells.map(|(row, value)| value + shift(at, row));
+        Column::numeric(format!("x{at}"), cells.collect())
+    };
+    let mut columns: Vec<Column> = (0..n_columns).map(column).collect();
     columns.push(Column::categorical("class", &class));
     Table::new(columns).unwrap()
 }
@@ -134,7 +136,7 @@ fn wide(seed: u64, n_rows: usize, n_columns: usize) -> Table {
 #[test]
 fn tables_with_many_columns_are_fitted() {
     // more columns than rows, and more of both than the linear system takes
-    for (n_rows, n_columns, max_error) in [(200, 800, 0.45), (900, 700, 0.2)] {
+    for (n_rows, n_columns, max_error) in [(200, 800, 0.25), (900, 700, 0.1)] {
         let model = fit(
             Family::Ldt,
             &json!({}),
@@ -297,7 +299,7 @@ fn the_target_of_a_regression_is_split_along_its_gradient() {
             .values["rmse"]
     };
     let (ldt, tree) = (rmse(Family::Ldt), rmse(Family::Tree));
-    assert!(ldt < 0.6 * tree, "ldt {ldt}, tree {tree}");
+    assert!(ldt < 0.8 * tree, "ldt {ldt}, tree {tree}");
 }
 
 #[test]

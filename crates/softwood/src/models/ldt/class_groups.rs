@@ -1,7 +1,7 @@
 //! Two groups of the classes of a node, by an exchange heuristic: from the two classes whose means
 //! are farthest apart, one class at a time changes its group while the split gains by it.
 
-use crate::models::ldt::rows::EncodedRows;
+use crate::models::ldt::rows::InputRows;
 use crate::stop::is_cancelled;
 
 /// Largest number of passes over the classes.
@@ -49,7 +49,7 @@ pub(super) fn exchange<S>(
 /// apart start the groups, and each other class joins the nearer one. `present` lists the classes
 /// of the rows.
 pub(super) fn farthest_classes(
-    data: &EncodedRows,
+    data: &InputRows,
     rows: &[u32],
     n_classes: usize,
     present: &[usize],
@@ -81,7 +81,7 @@ pub(super) fn farthest_classes(
 }
 
 /// Mean of the inputs of each class; zero for classes without rows.
-fn class_means(data: &EncodedRows, rows: &[u32], n_classes: usize) -> Vec<Vec<f64>> {
+fn class_means(data: &InputRows, rows: &[u32], n_classes: usize) -> Vec<Vec<f64>> {
     let mut sums = vec![vec![0.0; data.n_inputs]; n_classes];
     let mut weights = vec![0.0; n_classes];
     for row in rows.iter().map(|&row| row as usize) {

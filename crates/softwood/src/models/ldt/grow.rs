@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::models::ldt::class_groups::{exchange, farthest_classes};
 use crate::models::ldt::node_scatter::NodeScatter;
 use crate::models::ldt::oblique_tree::{ObliqueTree, project};
-use crate::models::ldt::rows::EncodedRows;
+use crate::models::ldt::rows::InputRows;
 use crate::models::ldt::threshold::best_threshold;
 use crate::par::Pool;
 use crate::stop::{self, Stop, is_cancelled};
@@ -27,7 +27,7 @@ pub(super) struct LdtLimits {
 
 /// The full tree.
 #[derive(Debug)]
-pub(super) struct GrownTree {
+pub(super) struct GrownLdt {
     pub(super) tree: ObliqueTree,
     /// Statistics of the leaves, leaves x statistics.
     pub(super) leaves: Vec<f64>,
@@ -56,12 +56,12 @@ struct OpenNode {
 /// # Errors
 /// When the observer discards the tree, or the fit is cancelled.
 pub(super) fn grow(
-    data: &EncodedRows,
+    data: &InputRows,
     limits: &LdtLimits,
     pool: &Pool,
     observer: &dyn Fn(usize) -> ControlFlow<Stop>,
-) -> Result<GrownTree> {
-    let mut grown = GrownTree {
+) -> Result<GrownLdt> {
+    let mut grown = GrownLdt {
         tree: ObliqueTree::new(data.n_inputs),
         leaves: Vec::new(),
         is_stopped: false,
@@ -110,9 +110,9 @@ fn n_open(n_nodes: usize, observer: impl Fn() -> ControlFlow<Stop>) -> Result<us
     Ok(n_nodes)
 }
 
-impl GrownTree {
+impl GrownLdt {
     /// Splits a node and returns its children.
-    fn split(&mut self, data: &EncodedRows, node: OpenNode, split: ObliqueSplit) -> [OpenNode; 2] {
+    fn split(&mut self, data: &InputRows, node: OpenNode, split: ObliqueSplit) -> [OpenNode; 2] {
         let tree = &mut self.tree;
         let at = tree.children.len();
         tree.children.push([0; 2]);
@@ -129,7 +129,7 @@ impl GrownTree {
     }
 
     /// Makes a node a leaf.
-    fn close(&mut self, data: &EncodedRows, node: &OpenNode) {
+    fn close(&mut self, data: &InputRows, node: &OpenNode) {
         let leaf = self.leaves.len() / data.kind.n_stats();
         self.leaves.extend(data.stats(&node.rows));
         self.connect(node.parent, !(leaf as i32));
@@ -143,7 +143,7 @@ impl GrownTree {
 }
 
 /// The split of a node; `None` for a leaf.
-fn find_split(data: &EncodedRows, rows: &[u32], limits: &LdtLimits) -> Option<ObliqueSplit> {
+fn find_split(data: &InputRows, rows: &[u32], limits: &LdtLimits) -> Option<ObliqueSplit> {
     let stats = data.stats(rows);
     let weight = data.kind.weight(&stats);
     let is_small = rows.len() < 2 || weight < 2.0 * limits.min_weight;

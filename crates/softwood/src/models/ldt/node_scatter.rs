@@ -8,7 +8,7 @@
 //! group indicator on the inputs, whose matrix is the same for every choice of groups. The direction
 //! of a number is that of the ridge regression of the number itself.
 
-use crate::models::ldt::rows::EncodedRows;
+use crate::models::ldt::rows::InputRows;
 use crate::numerics::ridge::RidgeSystem;
 
 /// Largest size of the linear system: of more inputs and rows, the inputs that separate the classes
@@ -29,7 +29,7 @@ pub(super) struct NodeScatter {
 impl NodeScatter {
     /// `labels` are the classes or groups of the rows; of many inputs, those that separate the
     /// labels best are used.
-    pub(super) fn new(data: &EncodedRows, rows: &[u32], labels: &[u32], shrinkage: f64) -> Self {
+    pub(super) fn new(data: &InputRows, rows: &[u32], labels: &[u32], shrinkage: f64) -> Self {
         let n_inputs = data.n_inputs;
         let mut inputs: Vec<usize> = (0..n_inputs).collect();
         if n_inputs.min(rows.len()) > MAX_SYSTEM {
@@ -91,7 +91,7 @@ impl NodeScatter {
 
 /// The inputs with the largest ratio of the variance between the labels to the total variance, in
 /// order.
-fn separating_inputs(data: &EncodedRows, rows: &[u32], labels: &[u32]) -> Vec<usize> {
+fn separating_inputs(data: &InputRows, rows: &[u32], labels: &[u32]) -> Vec<usize> {
     let n_inputs = data.n_inputs;
     let n_labels = labels.iter().max().map_or(0, |&label| label as usize + 1);
     let mut sums = vec![0.0; n_labels * n_inputs];

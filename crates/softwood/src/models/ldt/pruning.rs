@@ -1,14 +1,16 @@
-//! Reduced-error pruning: bottom-up, a branch becomes a leaf if this does not raise the error on the
-//! validation rows.
+//! Reduced-error pruning: bottom-up, a branch becomes a leaf unless it has a smaller error on the
+//! validation rows, by more than the standard error of the difference.
 
-use crate::models::ldt::grow::GrownTree;
+use crate::models::ldt::grow::GrownLdt;
 use crate::models::ldt::oblique_tree::ObliqueTree;
-use crate::models::ldt::rows::EncodedRows;
-use crate::stop::until_cancelled;
+use crate::models::ldt::rows::InputRows;
 use crate::trees::cart::CartTarget;
 use crate::trees::cart::pruning::NodeStatistics;
 
-/// Smallest relative decrease of the error that is not rounding.
+/// Number of standard errors by which a branch must be better than a leaf.
+const MIN_STANDARD_ERRORS: f64 = 1.0;
+/// A branch that is better by exactly one standard error, such as one row of weight one, is pruned
+/// in spite of rounding.
 const ROUNDING: f64 = 1e-9;
 
 /// A pruned tree and the statistics of its leaves.
@@ -20,17 +22,8 @@ pub(super) struct PrunedTree {
 }
 
 impl PrunedTree {
-    /// Statistics of all rows.
-    pub(super) fn root_stats(&self, kind: CartTarget) -> Vec<f64> {
-        let mut root = vec![0.0; kind.n_stats()];
-        for leaf in self.leaves.chunks_exact(kind.n_stats()) {
-            kind.merge(&mut root, leaf);
-        }
-        root
-    }
-
     /// Adds rows to the statistics of their leaves.
-    pub(super) fn add_rows(&mut self, rows: &EncodedRows) {
+    pub(super) fn add_rows(&mut self, rows: &InputRows) {
         let n_stats = rows.kind.n_stats();
         for row in 0..rows.n_rows() {
             let leaf = self.tree.leaf(rows.row(row));
@@ -40,106 +33,169 @@ impl PrunedTree {
     }
 }
 
-/// Prunes the tree on the validation rows.
-pub(super) fn reduced_error(grown: &GrownTree, validation: &EncodedRows) -> PrunedTree {
-    let kind = validation.kind;
-    let nodes = NodeStatistics::of_children(kind, &grown.tree.children, &grown.leaves);
-    let errors = errors_as_leaves(&grown.tree, &nodes, validation);
-    let n_inner = nodes.children.len();
-    let mut is_kept = vec![false; n_inner];
-    let mut branch_errors = errors.clone();
-    // children stand after their parents
-    for node in (0..n_inner).rev() {
-        let [left, right] = nodes.children[node];
-        let branch = branch_errors[left] + branch_errors[right];
-        is_kept[node] = branch < errors[node] * (1.0 - ROUNDING);
-        branch_errors[node] = if is_kept[node] { branch } else { errors[node] };
-    }
-    pruned(&grown.tree, &nodes, &is_kept)
+/// A full tree that is to be pruned.
+#[derive(Debug)]
+pub(super) struct Pruner<'a> {
+    tree: &'a ObliqueTree,
+    nodes: NodeStatistics,
+    /// Parent of each node; 0 for the root.
+    parent: Vec<usize>,
 }
 
-/// The tree whose root alone may be split, for tables with too few rows for a validation set.
-pub(super) fn stump(grown: &GrownTree, kind: CartTarget) -> PrunedTree {
-    let nodes = NodeStatistics::of_children(kind, &grown.tree.children, &grown.leaves);
-    let mut is_kept = vec![false; nodes.children.len()];
-    is_kept.iter_mut().take(1).for_each(|root| *root = true);
-    pruned(&grown.tree, &nodes, &is_kept)
-}
+/// For each inner node whether it keeps its branch.
+pub(super) type KeptNodes = Vec<bool>;
 
-/// Error of the validation rows that reach each node, if it were a leaf: squared error, or weight of
-/// the wrongly classified rows.
-fn errors_as_leaves(
-    tree: &ObliqueTree,
-    nodes: &NodeStatistics,
-    validation: &EncodedRows,
-) -> Vec<f64> {
-    let n_inner = nodes.children.len();
-    let predictions: Vec<f64> = (0..nodes.n_nodes())
-        .map(|node| prediction(nodes.kind, nodes.stats(node)))
-        .collect();
-    let mut errors = vec![0.0; nodes.n_nodes()];
-    for row in until_cancelled(0..validation.n_rows()) {
-        let (target, weight) = (f64::from(validation.target[row]), validation.weight[row]);
-        let mut add = |node: usize| {
-            errors[node] += match nodes.kind {
-                CartTarget::Number => weight * (target - predictions[node]).powi(2),
-                CartTarget::Classes(_) if target as usize == predictions[node] as usize => 0.0,
-                CartTarget::Classes(_) => weight,
-            };
-        };
-        let leaf = tree.route(validation.row(row), &mut add);
-        add(n_inner + leaf);
-    }
-    errors
-}
-
-/// Mean of a node, or the code of its most frequent class.
-fn prediction(kind: CartTarget, stats: &[f64]) -> f64 {
-    match kind {
-        CartTarget::Number => stats[1],
-        CartTarget::Classes(_) => {
-            let classes = 0..stats.len();
-            let most = classes.reduce(|best, class| {
-                if stats[class] > stats[best] {
-                    class
-                } else {
-                    best
-                }
-            });
-            most.unwrap_or(0) as f64
-        }
-    }
-}
-
-/// The tree with the inner nodes that are kept and whose ancestors are kept.
-fn pruned(tree: &ObliqueTree, nodes: &NodeStatistics, is_kept: &[bool]) -> PrunedTree {
-    let mut out = PrunedTree {
-        tree: ObliqueTree::new(tree.n_inputs),
-        leaves: Vec::new(),
-    };
-    let n_stats = nodes.kind.n_stats();
-    // nodes in the order of the full tree, so that children stand after their parents
-    let mut places = vec![None; nodes.n_nodes()];
-    places[0] = Some(None);
-    for node in 0..nodes.n_nodes() {
-        let Some(parent) = places[node] else { continue };
-        let is_inner = is_kept.get(node) == Some(&true);
-        let place = if is_inner {
-            let at = out.tree.children.len();
-            out.tree.children.push([0; 2]);
-            out.tree.weights.extend_from_slice(tree.weights(node));
-            out.tree.thresholds.push(tree.thresholds[node]);
-            for (side, &child) in nodes.children[node].iter().enumerate() {
-                places[child] = Some(Some((at, side)));
+impl<'a> Pruner<'a> {
+    pub(super) fn new(grown: &'a GrownLdt, kind: CartTarget) -> Self {
+        let nodes = NodeStatistics::of_children(kind, &grown.tree.children, &grown.leaves);
+        let mut parent = vec![0; nodes.n_nodes()];
+        for (node, pair) in nodes.children.iter().enumerate() {
+            for &child in pair {
+                parent[child] = node;
             }
-            at as i32
-        } else {
-            out.leaves.extend_from_slice(nodes.stats(node));
-            !((out.leaves.len() / n_stats - 1) as i32)
-        };
-        if let Some((parent, side)) = parent {
-            out.tree.children[parent][side] = place;
+        }
+        Self {
+            tree: &grown.tree,
+            nodes,
+            parent,
         }
     }
-    out
+
+    /// Statistics of a node.
+    pub(super) fn stats(&self, node: usize) -> &[f64] {
+        self.nodes.stats(node)
+    }
+
+    /// The root alone keeps its branch.
+    pub(super) fn stump(&self) -> KeptNodes {
+        let n_inner = self.nodes.children.len();
+        (0..n_inner).map(|node| node == 0).collect()
+    }
+
+    /// The leaf of the full tree that each row is routed to, as a node.
+    pub(super) fn full_leaves(&self, rows: &InputRows) -> Vec<usize> {
+        let n_inner = self.nodes.children.len();
+        (0..rows.n_rows())
+            .map(|row| n_inner + self.tree.leaf(rows.row(row)))
+            .collect()
+    }
+
+    /// The leaf of the pruned tree on the way to a leaf of the full tree.
+    pub(super) fn pruned_leaf(&self, kept: &KeptNodes, full_leaf: usize) -> usize {
+        let (mut leaf, mut node) = (full_leaf, full_leaf);
+        while node > 0 {
+            node = self.parent[node];
+            if !kept[node] {
+                leaf = node;
+            }
+        }
+        leaf
+    }
+
+    /// Prunes on some rows, whose leaves in the full tree are given.
+    pub(super) fn reduced_error(
+        &self,
+        validation: &InputRows,
+        rows: impl Iterator<Item = usize>,
+        full_leaves: &[usize],
+    ) -> KeptNodes {
+        let n_inner = self.nodes.children.len();
+        let mut rows_of_node: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.n_nodes()];
+        for row in rows {
+            rows_of_node[full_leaves[row]].push(row as u32);
+        }
+        // error of each row in the pruned branch below the node that is visited
+        let mut errors = vec![0.0; validation.n_rows()];
+        let mut kept = vec![false; n_inner];
+        // children stand after their parents
+        for node in (0..self.nodes.n_nodes()).rev() {
+            let rows = std::mem::take(&mut rows_of_node[node]);
+            let as_leaf = self.errors_as_leaf(validation, node, &rows);
+            if node < n_inner && is_better(validation, &rows, &errors, &as_leaf) {
+                kept[node] = true;
+            } else {
+                for (&row, error) in rows.iter().zip(as_leaf) {
+                    errors[row as usize] = error;
+                }
+            }
+            if node > 0 {
+                rows_of_node[self.parent[node]].extend(rows);
+            }
+        }
+        kept
+    }
+
+    /// Error of each of `rows` if the node were a leaf: squared error, or 1 for a wrong class.
+    fn errors_as_leaf(&self, validation: &InputRows, node: usize, rows: &[u32]) -> Vec<f64> {
+        let stats = self.nodes.stats(node);
+        let targets = rows.iter().map(|&row| validation.target[row as usize]);
+        match self.nodes.kind {
+            CartTarget::Number => targets
+                .map(|target| (f64::from(target) - stats[1]).powi(2))
+                .collect(),
+            CartTarget::Classes(n) => {
+                let most = (0..n).fold(0, |best, class| {
+                    if stats[class] > stats[best] {
+                        class
+                    } else {
+                        best
+                    }
+                });
+                let is_wrong = |target: f32| target as usize != most;
+                targets
+                    .map(|target| f64::from(u8::from(is_wrong(target))))
+                    .collect()
+            }
+        }
+    }
+
+    /// The tree with the inner nodes that are kept and whose ancestors are kept.
+    pub(super) fn pruned(&self, kept: &KeptNodes) -> PrunedTree {
+        let mut out = PrunedTree {
+            tree: ObliqueTree::new(self.tree.n_inputs),
+            leaves: Vec::new(),
+        };
+        let n_stats = self.nodes.kind.n_stats();
+        let mut n_placed = usize::from(kept.first() == Some(&true));
+        let mut is_placed = vec![false; kept.len()];
+        is_placed
+            .iter_mut()
+            .take(n_placed)
+            .for_each(|root| *root = true);
+        if n_placed == 0 {
+            out.leaves.extend_from_slice(self.stats(0));
+        }
+        // nodes keep their order, so that children stand after their parents
+        for node in (0..kept.len()).filter(|&node| kept[node]) {
+            if !is_placed[node] {
+                continue;
+            }
+            out.tree.weights.extend_from_slice(self.tree.weights(node));
+            out.tree.thresholds.push(self.tree.thresholds[node]);
+            let pair = self.nodes.children[node].map(|child| {
+                if kept.get(child) == Some(&true) {
+                    is_placed[child] = true;
+                    n_placed += 1;
+                    return (n_placed - 1) as i32;
+                }
+                out.leaves.extend_from_slice(self.nodes.stats(child));
+                !((out.leaves.len() / n_stats - 1) as i32)
+            });
+            out.tree.children.push(pair);
+        }
+        out
+    }
+}
+
+/// Whether a branch has a smaller error than a leaf, by more than rounding and the standard error of
+/// the difference.
+fn is_better(validation: &InputRows, rows: &[u32], branch: &[f64], as_leaf: &[f64]) -> bool {
+    let (mut sum, mut squares) = (0.0, 0.0);
+    for (&row, as_leaf) in rows.iter().zip(as_leaf) {
+        let weight = validation.weight[row as usize];
+        let difference = as_leaf - branch[row as usize];
+        sum += weight * difference;
+        squares += weight * difference * difference;
+    }
+    sum > MIN_STANDARD_ERRORS * (1.0 + ROUNDING) * squares.sqrt()
 }

@@ -8,9 +8,9 @@ use crate::trees::cart::CartTarget;
 /// Standardised targets are clamped to this magnitude: those of a validation set may be anything.
 const MAX_TARGET: f32 = 1e15;
 
-/// Encoded rows of a dataset.
+/// Encoded rows of a dataset with their targets and weights.
 #[derive(Debug)]
-pub(super) struct EncodedRows {
+pub(super) struct InputRows {
     /// Rows x (`n_inputs` + 1); the last input is one.
     values: Vec<f32>,
     pub(super) n_inputs: usize,
@@ -20,7 +20,7 @@ pub(super) struct EncodedRows {
     pub(super) kind: CartTarget,
 }
 
-impl EncodedRows {
+impl InputRows {
     pub(super) fn new(
         data: &Dataset,
         encoder: &Encoder,

@@ -6,9 +6,10 @@ use crate::fit::Run;
 use crate::model::Trial;
 use crate::models::ldt::grow::{LdtLimits, grow};
 use crate::models::ldt::params::LdtParams;
-use crate::models::ldt::pruning::{PrunedTree, reduced_error, stump};
-use crate::models::ldt::rows::EncodedRows;
+use crate::models::ldt::pruning::{KeptNodes, PrunedTree, Pruner};
+use crate::models::ldt::rows::InputRows;
 use crate::observer::Event;
+use crate::stop::until_cancelled;
 use crate::trees::leaf_posterior::{LeftOutRow, Smoothing};
 
 /// Shrinkages that are compared.
@@ -16,11 +17,14 @@ const CANDIDATES: [f64; 4] = [0.001, 0.03, 0.3, 0.9];
 /// Shrinkage without validation rows.
 const DEFAULT_SHRINKAGE: f64 = 0.3;
 
+/// Number of folds of the validation rows.
+const FOLDS: usize = 5;
+
 /// Training and validation rows of a fit.
 #[derive(Debug)]
 pub(super) struct LdtRows {
-    pub(super) train: EncodedRows,
-    pub(super) validation: Option<EncodedRows>,
+    pub(super) train: InputRows,
+    pub(super) validation: Option<InputRows>,
     /// Smallest standard deviation of a prediction.
     pub(super) floor: f64,
 }
@@ -93,49 +97,51 @@ fn grown(
             ..Event::new("growing", n_settled, train.n_rows())
         })
     })?;
-    let pruned = match &rows.validation {
-        Some(validation) => reduced_error(&grown, validation),
-        None => stump(&grown, train.kind),
-    };
-    let plain = Smoothing::plain(train.kind, &pruned.root_stats(train.kind), rows.floor);
-    let (smoothing, score) = match &rows.validation {
-        Some(validation) => smoothed(&plain, &pruned, validation),
-        None => (plain, 0.0),
+    let pruner = Pruner::new(&grown, train.kind);
+    let plain = Smoothing::plain(train.kind, pruner.stats(0), rows.floor);
+    let (kept, smoothing, score) = match &rows.validation {
+        Some(validation) => pruned_and_smoothed(&pruner, validation, &plain),
+        None => (pruner.stump(), plain, 0.0),
     };
     let tree = SelectedTree {
         n_full: grown.tree.n_leaves(),
         is_stopped: grown.is_stopped,
         trials: Vec::new(),
-        pruned,
+        pruned: pruner.pruned(&kept),
         smoothing,
         shrinkage,
     };
     Ok((tree, score))
 }
 
-/// The smoothing with the largest likelihood of the validation rows, and their mean log-likelihood.
-fn smoothed(plain: &Smoothing, pruned: &PrunedTree, validation: &EncodedRows) -> (Smoothing, f64) {
-    let kind = validation.kind;
-    let n_stats = kind.n_stats();
-    let rows: Vec<LeftOutRow<'_>> = (0..validation.n_rows())
-        .map(|row| {
-            let leaf = pruned.tree.leaf(validation.row(row));
-            LeftOutRow {
-                stats: &pruned.leaves[leaf * n_stats..(leaf + 1) * n_stats],
-                target: validation.target[row],
-                weight: validation.weight[row],
-            }
-        })
-        .collect();
-    let smoothing = plain.fit(kind, &rows);
+/// Prunes on the validation rows, and fits the smoothing to them. Returns also their mean
+/// log-likelihood.
+///
+/// A tree looks better on the rows that pruned it than on new ones. Smoothing and likelihood are
+/// therefore those of the rows of each fold in the tree that the other folds prune.
+fn pruned_and_smoothed(
+    pruner: &Pruner<'_>,
+    validation: &InputRows,
+    plain: &Smoothing,
+) -> (KeptNodes, Smoothing, f64) {
+    let (kind, n_rows) = (validation.kind, validation.n_rows());
+    let full_leaves = pruner.full_leaves(validation);
+    let mut left_out = Vec::with_capacity(n_rows);
+    for fold in until_cancelled(0..FOLDS) {
+        let others = (0..n_rows).filter(|row| row % FOLDS != fold);
+        let kept = pruner.reduced_error(validation, others, &full_leaves);
+        left_out.extend((fold..n_rows).step_by(FOLDS).map(|row| LeftOutRow {
+            stats: pruner.stats(pruner.pruned_leaf(&kept, full_leaves[row])),
+            target: validation.target[row],
+            weight: validation.weight[row],
+        }));
+    }
+    let smoothing = plain.fit(kind, &left_out);
     let total: f64 = validation.weight.iter().sum();
     let density = |row: &LeftOutRow<'_>| smoothing.log_density(kind, row.stats, row.target);
-    let score = rows
-        .iter()
-        .map(|row| row.weight * density(row))
-        .sum::<f64>()
-        / total;
-    (smoothing, score)
+    let sum: f64 = left_out.iter().map(|row| row.weight * density(row)).sum();
+    let kept = pruner.reduced_error(validation, 0..n_rows, &full_leaves);
+    (kept, smoothing, sum / total)
 }
 
 impl SelectedTree {

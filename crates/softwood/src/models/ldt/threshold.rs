@@ -1,7 +1,7 @@
 //! The best threshold on a projection: the largest information gain (classes) or reduction of the
 //! squared error (numbers).
 
-use crate::models::ldt::rows::EncodedRows;
+use crate::models::ldt::rows::InputRows;
 use crate::trees::cart::CartTarget;
 
 /// Smallest gain of a split, as a fraction of the loss of the node: less is rounding.
@@ -18,7 +18,7 @@ pub(super) struct ThresholdChoice {
 /// Searches the threshold of `projections`, one for each of `rows`. Both sides have at least
 /// `min_weight`; `None` if no threshold gains anything.
 pub(super) fn best_threshold(
-    data: &EncodedRows,
+    data: &InputRows,
     rows: &[u32],
     projections: &[f64],
     min_weight: f64,
@@ -88,7 +88,7 @@ impl SideLoss {
     }
 
     /// Adds a row (`sign` 1) or removes it (`sign` -1).
-    fn add(&mut self, data: &EncodedRows, row: u32, sign: f64) {
+    fn add(&mut self, data: &InputRows, row: u32, sign: f64) {
         let target = data.target[row as usize];
         let weight = sign * data.weight[row as usize];
         self.weight += weight;

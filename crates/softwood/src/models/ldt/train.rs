@@ -11,7 +11,7 @@ use crate::fit::{Fit, Run};
 use crate::model::Training;
 use crate::models::ldt::fitted::{Ldt, LdtParts};
 use crate::models::ldt::params::LdtParams;
-use crate::models::ldt::rows::EncodedRows;
+use crate::models::ldt::rows::InputRows;
 use crate::models::ldt::selection::{LdtRows, SelectedTree, select};
 use crate::models::ldt::streams;
 use crate::params::Checked;
@@ -45,7 +45,7 @@ impl Fit for LdtParams {
             Some((train, validation)) => (train, Some(validation)),
             None => (&data, run.held_out),
         };
-        let encoded = |data: &Dataset| EncodedRows::new(data, &encoder, &units, kind);
+        let encoded = |data: &Dataset| InputRows::new(data, &encoder, &units, kind);
         let rows = LdtRows {
             train: encoded(train),
             validation: validation.map(encoded),
