@@ -9,6 +9,8 @@ from softwood._base import Classifier, Regressor
 __all__ = [
     "ForestClassifier",
     "ForestRegressor",
+    "LDTClassifier",
+    "LDTRegressor",
     "SGBClassifier",
     "SGBRegressor",
     "SGLBClassifier",
@@ -1921,6 +1923,200 @@ class TreeClassifier(Classifier):
         self.max_leaf_nodes = max_leaf_nodes
         self.ccp_alpha = ccp_alpha
         self.max_bins = max_bins
+        self.n_members = n_members
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+class LDTRegressor(Regressor):
+    """Linear discriminant tree for regression.
+
+    Linear discriminant tree: one hard tree whose splits are linear in all columns, pruned on validation rows.
+
+    A parameter that is None by default is set by the model, unless its description says otherwise.
+
+    Parameters
+    ----------
+    max_depth : int, default=30
+        Maximum depth of the tree, before it is pruned. From 0 to 1000.
+    min_child_weight : float, default=5.0
+        Minimum weight of a leaf: the total weight of its rows. Increase it against overfitting and for smaller
+        models. From 0 to 1e+12.
+    shrinkage : float or None, default=None
+        Shrinkage of the scatter matrix of a node towards a multiple of the identity: near 0 the discriminant uses
+        all correlations of the inputs, near 1 none of them. Increase it for many noisy inputs; None: chosen on the
+        validation set. From 1e-06 to 0.999.
+    validation_fraction : float, default=0.2
+        Fraction of the training rows in the validation set that prunes the tree, if no validation set is given.
+        From 0.01 to 0.5.
+    max_categories : int, default=32
+        Maximum number of categories per column with an input of their own; rarer categories share one input. From 1
+        to 10000.
+    n_members : int, default=10
+        Number of ensemble members: posterior draws of the leaf values. More members estimate knowledge uncertainty
+        better. From 1 to 1000.
+    min_scale : float or None, default=None
+        Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
+        the resolution of a rounded target. From 1e-06 to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
+        any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
+        command line.
+    n_jobs : int or None, default=None
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the training table had names.
+    training_ : dict
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
+
+    Notes
+    -----
+    Use it for a small tree on numeric columns whose effects add up: a few splits that are linear in all columns replace
+    many splits on single columns. With one split it is linear discriminant analysis.
+
+    Use `TreeRegressor` if thresholds of single columns matter or the tree is to be read. Use `ForestRegressor`,
+    `SGBRegressor`, `SGLBRegressor`, `VSTRegressor` or `VSGBMRegressor` for accuracy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import LDTRegressor
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.sin(6 * X[:, 0])
+    >>> model = LDTRegressor(n_members=4, random_state=0).fit(X, y)
+    >>> model.predict_dist(X).interval(0.9).shape
+    (40, 2)
+    """
+
+    _family = "ldt"
+
+    def __init__(
+        self,
+        *,
+        max_depth: int = 30,
+        min_child_weight: float = 5.0,
+        shrinkage: float | None = None,
+        validation_fraction: float = 0.2,
+        max_categories: int = 32,
+        n_members: int = 10,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_depth = max_depth
+        self.min_child_weight = min_child_weight
+        self.shrinkage = shrinkage
+        self.validation_fraction = validation_fraction
+        self.max_categories = max_categories
+        self.n_members = n_members
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+class LDTClassifier(Classifier):
+    """Linear discriminant tree for classification.
+
+    Linear discriminant tree: one hard tree whose splits are linear in all columns, pruned on validation rows.
+
+    A parameter that is None by default is set by the model, unless its description says otherwise.
+
+    Parameters
+    ----------
+    max_depth : int, default=30
+        Maximum depth of the tree, before it is pruned. From 0 to 1000.
+    min_child_weight : float, default=5.0
+        Minimum weight of a leaf: the total weight of its rows. Increase it against overfitting and for smaller
+        models. From 0 to 1e+12.
+    shrinkage : float or None, default=None
+        Shrinkage of the scatter matrix of a node towards a multiple of the identity: near 0 the discriminant uses
+        all correlations of the inputs, near 1 none of them. Increase it for many noisy inputs; None: chosen on the
+        validation set. From 1e-06 to 0.999.
+    validation_fraction : float, default=0.2
+        Fraction of the training rows in the validation set that prunes the tree, if no validation set is given.
+        From 0.01 to 0.5.
+    max_categories : int, default=32
+        Maximum number of categories per column with an input of their own; rarer categories share one input. From 1
+        to 10000.
+    n_members : int, default=10
+        Number of ensemble members: posterior draws of the leaf values. More members estimate knowledge uncertainty
+        better. From 1 to 1000.
+    min_scale : float or None, default=None
+        Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
+        the resolution of a rounded target. From 1e-06 to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
+        any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
+        command line.
+    n_jobs : int or None, default=None
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the training table had names.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, in the order of the probabilities.
+    training_ : dict
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
+
+    Notes
+    -----
+    Use it for a small tree on numeric columns whose effects add up: a few splits that are linear in all columns replace
+    many splits on single columns. With one split it is linear discriminant analysis.
+
+    Use `TreeClassifier` if thresholds of single columns matter or the tree is to be read. Use `ForestClassifier`,
+    `SGBClassifier`, `SGLBClassifier`, `VSTClassifier` or `VSGBMClassifier` for accuracy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import LDTClassifier
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.where(X[:, 0] > 0.5, "high", "low")
+    >>> model = LDTClassifier(n_members=4, random_state=0).fit(X, y)
+    >>> model.classes_.tolist()
+    ['high', 'low']
+    """
+
+    _family = "ldt"
+
+    def __init__(
+        self,
+        *,
+        max_depth: int = 30,
+        min_child_weight: float = 5.0,
+        shrinkage: float | None = None,
+        validation_fraction: float = 0.2,
+        max_categories: int = 32,
+        n_members: int = 10,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_depth = max_depth
+        self.min_child_weight = min_child_weight
+        self.shrinkage = shrinkage
+        self.validation_fraction = validation_fraction
+        self.max_categories = max_categories
         self.n_members = n_members
         self.min_scale = min_scale
         self.random_state = random_state
