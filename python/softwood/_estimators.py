@@ -1948,7 +1948,7 @@ class LDTRegressor(Regressor):
         Shrinkage of the scatter matrix of a node towards a multiple of the identity: near 0 the discriminant uses
         all correlations of the inputs, near 1 none of them. Increase it for many noisy inputs; None: chosen on the
         validation set. From 1e-06 to 0.999.
-    validation_fraction : float, default=0.2
+    validation_fraction : float, default=0.3
         Fraction of the training rows in the validation set that prunes the tree, if no validation set is given.
         From 0.01 to 0.5.
     max_categories : int, default=32
@@ -2006,7 +2006,7 @@ class LDTRegressor(Regressor):
         max_depth: int = 30,
         min_child_weight: float = 5.0,
         shrinkage: float | None = None,
-        validation_fraction: float = 0.2,
+        validation_fraction: float = 0.3,
         max_categories: int = 32,
         n_members: int = 10,
         min_scale: float | None = None,
@@ -2044,7 +2044,7 @@ class LDTClassifier(Classifier):
         Shrinkage of the scatter matrix of a node towards a multiple of the identity: near 0 the discriminant uses
         all correlations of the inputs, near 1 none of them. Increase it for many noisy inputs; None: chosen on the
         validation set. From 1e-06 to 0.999.
-    validation_fraction : float, default=0.2
+    validation_fraction : float, default=0.3
         Fraction of the training rows in the validation set that prunes the tree, if no validation set is given.
         From 0.01 to 0.5.
     max_categories : int, default=32
@@ -2104,7 +2104,7 @@ class LDTClassifier(Classifier):
         max_depth: int = 30,
         min_child_weight: float = 5.0,
         shrinkage: float | None = None,
-        validation_fraction: float = 0.2,
+        validation_fraction: float = 0.3,
         max_categories: int = 32,
         n_members: int = 10,
         min_scale: float | None = None,

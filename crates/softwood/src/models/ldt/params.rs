@@ -17,7 +17,7 @@ params! {
         shrinkage: Option<f64> = None, [1e-6, 0.999];
         /// Fraction of the training rows in the validation set that prunes the tree, if no
         /// validation set is given.
-        validation_fraction: f64 = 0.2, [0.01, 0.5];
+        validation_fraction: f64 = 0.3, [0.01, 0.5];
         /// Maximum number of categories per column with an input of their own; rarer categories
         /// share one input.
         max_categories: usize = 32, [1, 10_000];
