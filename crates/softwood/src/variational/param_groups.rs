@@ -13,7 +13,7 @@ param_group! {
 }
 
 param_group! {
-    /// Posterior of soft trees, and how it is trained.
+    /// Gates and posterior of soft trees.
     soft_posterior {
         /// Inverse temperature of the gates. Larger values give sharper splits under the same prior
         /// on the weights.
@@ -22,10 +22,22 @@ param_group! {
         /// number of weights). 0 means independent weights; larger values model more correlations
         /// and take longer.
         rank: usize = 5, [0, 100_000];
+    }
+}
+
+param_group! {
+    /// Prior of the weights of soft trees.
+    soft_prior {
         /// Prior variances of the weights: `ard` learns one per input and kind of weight and so
         /// shrinks irrelevant inputs, `group` learns one per kind of weight, `fixed` uses
         /// `prior_scale` for all weights.
         prior: crate::variational::options::Prior = crate::variational::options::Prior::Ard;
+    }
+}
+
+param_group! {
+    /// Training of the posterior of soft trees.
+    soft_training {
         /// Prior standard deviation of the weights; the initial value if `prior` is `ard` or
         /// `group`. Smaller values regularise more.
         prior_scale: f64 = 0.5, [1e-3, 100.0];
@@ -42,15 +54,27 @@ param_group! {
 }
 
 param_group! {
-    /// Posterior draws of soft trees, and averaging of fits.
+    /// Posterior draws in the training of soft trees.
     soft_draws {
         /// Number of posterior draws per optimiser step, in antithetic pairs if more than one. More
         /// draws give gradients with less variance and take longer; auto: 4 below 3000 rows, else
         /// 2.
         n_draws: Option<usize> = None, [1, 64];
+    }
+}
+
+param_group! {
+    /// Averaging of fits of soft trees.
+    soft_fits {
         /// Number of fits whose posteriors are averaged: of the candidates near the best on the
         /// validation set, in turn. More fits predict better and take longer in proportion.
         n_fits: usize = 4, [1, 100];
+    }
+}
+
+param_group! {
+    /// Members of soft trees.
+    soft_members {
         /// Number of posterior draws kept for prediction. More draws give smoother predictive
         /// distributions and slower predictions.
         n_members: usize = 100, [1, 10_000];

@@ -4,7 +4,10 @@ use crate::likelihood::NoiseModel;
 use crate::params::{choices, params, with_groups};
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::options::{LeafMixing, check_mixing_levels};
-use crate::variational::param_groups::{soft_draws, soft_inputs, soft_leaves, soft_posterior};
+use crate::variational::param_groups::{
+    soft_draws, soft_fits, soft_inputs, soft_leaves, soft_members, soft_posterior, soft_prior,
+    soft_training,
+};
 
 choices! {
     /// How the residuals for an added tree are computed from the earlier trees.
@@ -84,11 +87,15 @@ params! {
         /// set. It improves predictions and takes longer.
         joint_training ("joint"): bool = true;
         use soft_posterior;
+        use soft_prior;
+        use soft_training;
         /// Number of passes over the training rows in the final joint run; auto: about 12000
         /// optimiser steps, but 40 to 1500 epochs. The first tree is trained for half as many, each
         /// added tree for 0.15 times as many, and each joint run after an added tree for a tenth.
         n_epochs: Option<usize> = None, [1, 1_000_000];
         use soft_draws;
+        use soft_fits;
+        use soft_members;
         use soft_inputs;
     }
 }
@@ -97,7 +104,7 @@ impl VsgbmParams {
     /// The configuration of the trees.
     pub(super) fn config(&self) -> SoftTreeConfig {
         let is_constant = self.noise == NoiseModel::Constant;
-        with_groups!(self, [soft_posterior, soft_inputs] => SoftTreeConfig {
+        with_groups!(self, [soft_posterior, soft_prior, soft_training, soft_inputs] => SoftTreeConfig {
             depth: self.max_depth,
             leaf: self.leaf_model,
             leaf_mixing: if is_constant {

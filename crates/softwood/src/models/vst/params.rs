@@ -3,7 +3,10 @@
 use crate::params::{params, with_groups};
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::options::{LeafMixing, check_mixing_levels};
-use crate::variational::param_groups::{soft_draws, soft_inputs, soft_leaves, soft_posterior};
+use crate::variational::param_groups::{
+    soft_draws, soft_fits, soft_inputs, soft_leaves, soft_members, soft_posterior, soft_prior,
+    soft_training,
+};
 
 params! {
     /// Parameters of the variational soft tree.
@@ -24,10 +27,14 @@ params! {
         /// Number of top levels of a hybrid tree that mix; auto: half of `max_depth`, rounded up.
         mixing_levels: Option<usize> = None, [0, 8];
         use soft_posterior;
+        use soft_prior;
+        use soft_training;
         /// Number of passes over the training rows; auto: about 12000 optimiser steps, but 40 to
         /// 1500 epochs.
         n_epochs: Option<usize> = None, [1, 1_000_000];
         use soft_draws;
+        use soft_fits;
+        use soft_members;
         use soft_inputs;
         /// Known standard deviation of the noise for regression, in the units of the target; auto:
         /// learned.
@@ -37,7 +44,7 @@ params! {
 
 impl From<&VstParams> for SoftTreeConfig {
     fn from(params: &VstParams) -> Self {
-        with_groups!(params, [soft_posterior, soft_inputs] => SoftTreeConfig {
+        with_groups!(params, [soft_posterior, soft_prior, soft_training, soft_inputs] => SoftTreeConfig {
             depth: params.max_depth,
             leaf: params.leaf_model,
             leaf_mixing: params.leaf_mixing,
