@@ -17,6 +17,10 @@ pub(crate) struct AdditiveLayout<L = Layout> {
     /// then has no weights here.
     #[serde(rename = "is_given")]
     pub(crate) has_offset: bool,
+    /// Whether the added trees are multiplied by a factor that comes with the offset of each row:
+    /// the probability that the row reaches the node that a new subtree replaces. Only in training.
+    #[serde(skip)]
+    pub(crate) has_reach: bool,
     /// Each added tree; all its levels blend.
     pub(crate) added: L,
     /// Number of added trees.
@@ -33,6 +37,7 @@ impl<L: TreeLayout> AdditiveLayout<L> {
             added: first.clone(),
             first,
             has_offset: false,
+            has_reach: false,
             n_added: 0,
         }
     }
@@ -42,8 +47,18 @@ impl<L: TreeLayout> AdditiveLayout<L> {
         Self {
             first,
             has_offset: true,
+            has_reach: false,
             added,
             n_added: 1,
+        }
+    }
+
+    /// One subtree that replaces a node of a tree: the output is the offset, plus the reach of the
+    /// node times the output of the subtree.
+    pub(crate) fn at_node(first: L, subtree: L) -> Self {
+        Self {
+            has_reach: true,
+            ..Self::on_offset(first, subtree)
         }
     }
 
@@ -90,10 +105,11 @@ impl<L: TreeLayout> AdditiveLayout<L> {
         first + added * self.added.n_activations()
     }
 
-    /// Number of offset values per row: the log weights of all components, then their channels.
+    /// Number of offset values per row: the log weights of all components, then their channels,
+    /// then the reach of the added trees, if they have one.
     pub(crate) fn n_offset(&self) -> usize {
         if self.has_offset {
-            self.first.n_components() * (1 + self.first.n_channels())
+            self.first.n_components() * (1 + self.first.n_channels()) + usize::from(self.has_reach)
         } else {
             0
         }

@@ -11,7 +11,9 @@
 //! - leaves: `d ll/d leaf_k = delta_k q_leaf`
 //!
 //! The levels of an added tree all blend, and its root is added to the channels of every component:
-//! its `delta` is the sum over the components.
+//! its `delta` is the sum over the components. A subtree that replaces a node of a tree is an added
+//! tree times the reach `A` of that node, and the rest of the tree is the offset `c`: `F = c + A
+//! F_subtree`. So the cost of training a new split does not depend on the size of the tree.
 //!
 //! Activations are activations x rows, rows contiguous. SIMD lanes are rows.
 
@@ -187,6 +189,13 @@ fn chunk_gradient<T: Real, L: TreeLayout>(
             *sum = both(*sum, *root, |sum, root| sum + root);
         }
     }
+    let reach = stack.has_reach.then(|| {
+        let last = (stack.n_offset() - 1) * view.n_rows;
+        lanes_at(offset, last + view.start)
+    });
+    if let Some(reach) = reach {
+        multiply(&mut scratch.root_sum, reach);
+    }
     if stack.has_offset {
         load_offset(first, offset, view, &mut scratch.first);
     } else {
@@ -212,12 +221,23 @@ fn chunk_gradient<T: Real, L: TreeLayout>(
     }
     if stack.n_added > 0 {
         sum_gradients(first, scratch);
+        if let Some(reach) = reach {
+            multiply(&mut scratch.root_sum, reach);
+        }
         for (at, tree) in scratch.added.iter().enumerate() {
             view.first = stack.first_activation(at);
             blending_gates(&stack.added, beta, view, tree, &scratch.root_sum);
         }
     }
     scores
+}
+
+/// Multiplies each of several values by a factor.
+#[inline(always)]
+fn multiply<T: Real>(values: &mut [Lanes<T>], factor: Lanes<T>) {
+    for value in values {
+        *value = both(*value, factor, |value, factor| value * factor);
+    }
 }
 
 /// Reads the components from the offset instead of computing them.

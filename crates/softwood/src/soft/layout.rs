@@ -8,7 +8,11 @@
 //! right or in any other order: node `n_gates + leaf` is a leaf. The gates that choose a component
 //! of a mixture come before the gates that blend.
 
+use std::fmt::Debug;
 use std::ops::Range;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// Shape of a soft tree and of its leaves, as the kernels see it.
 pub(crate) trait TreeLayout {
@@ -106,6 +110,21 @@ pub(crate) trait TreeLayout {
     }
 }
 
+/// A layout that a model file can hold.
+pub(crate) trait StoredLayout:
+    TreeLayout + Clone + Debug + Send + Sync + Serialize + DeserializeOwned
+{
+    /// Whether a layout that was read from a file can be evaluated; its sizes may still be too
+    /// large.
+    fn is_storable(&self) -> bool;
+
+    /// [`TreeLayout::n_weights`] of a layout that was read from a file; `None` on overflow.
+    fn checked_n_weights(&self) -> Option<usize>;
+}
+
+/// Maximum depth of a complete tree in a model file.
+const MAX_STORED_DEPTH: usize = 16;
+
 /// Shape of a complete soft tree, whose nodes are in heap order: the children of gate `n` are
 /// `2n + 1` and `2n + 2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -170,9 +189,12 @@ impl TreeLayout for Layout {
     }
 }
 
-impl Layout {
-    /// [`TreeLayout::n_weights`] of a layout that was read from a file; `None` on overflow.
-    pub(crate) fn checked_n_weights(&self) -> Option<usize> {
+impl StoredLayout for Layout {
+    fn is_storable(&self) -> bool {
+        self.depth <= MAX_STORED_DEPTH && self.mixing_levels <= self.depth
+    }
+
+    fn checked_n_weights(&self) -> Option<usize> {
         let n_leaves = 1_usize.checked_shl(u32::try_from(self.depth).ok()?)?;
         let width = self.n_inputs.checked_add(1)?;
         let leaf_width = if self.is_linear { width } else { 1 };

@@ -299,6 +299,7 @@ mod tests {
                     };
                     let stack = AdditiveLayout::on_offset(first, added);
                     check(stack, likelihood, 1.7);
+                    check(AdditiveLayout::at_node(first, added), likelihood, 1.7);
                     let (has_offset, n_added) = (false, 3);
                     let sum = AdditiveLayout {
                         has_offset,

@@ -14,6 +14,7 @@ use crate::model::Training;
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
 use crate::soft::kernel::SoftTreeSpec;
+use crate::soft::layout::{Layout, StoredLayout};
 use crate::store::record::{Array, Record};
 use crate::variational::fitted::{FittedHeader, FittedTrees};
 
@@ -34,9 +35,9 @@ impl StoredNames {
 
 /// A posterior and the encoder of its inputs, without draws.
 #[derive(Debug)]
-pub(crate) struct FitPosterior {
+pub(crate) struct FitPosterior<L = Layout> {
     pub(crate) encoder: Encoder,
-    pub(crate) spec: SoftTreeSpec,
+    pub(crate) spec: SoftTreeSpec<L>,
     pub(crate) blocks: Vec<LowRank>,
 }
 
@@ -59,28 +60,28 @@ impl FitDraws {
 
 /// Fits whose posterior draws are the members of a model.
 #[derive(Debug, Clone)]
-pub(crate) struct FittedEnsemble {
+pub(crate) struct FittedEnsemble<L = Layout> {
     pub(crate) schema: Schema,
     pub(crate) training: Training,
     pub(crate) standard: TargetUnits,
     /// Key of the posterior draws.
     key: Key,
-    pub(crate) fits: Vec<FittedTrees>,
+    pub(crate) fits: Vec<FittedTrees<L>>,
 }
 
-impl FittedEnsemble {
+impl<L: StoredLayout> FittedEnsemble<L> {
     /// Draws `n_members` members from the posteriors. There is at least one, and at most one per
     /// member.
     pub(crate) fn new(
         schema: Schema,
         training: Training,
         standard: TargetUnits,
-        posteriors: Vec<FitPosterior>,
+        posteriors: Vec<FitPosterior<L>>,
         n_members: usize,
         key: Key,
     ) -> Self {
         let n_fits = posteriors.len();
-        let fit = |(at, posterior): (usize, FitPosterior)| {
+        let fit = |(at, posterior): (usize, FitPosterior<L>)| {
             let draws = FitDraws::of(at, n_fits, n_members, key);
             let FitPosterior {
                 encoder,
@@ -103,7 +104,7 @@ impl FittedEnsemble {
     /// # Errors
     /// When the record is incomplete or inconsistent.
     pub(crate) fn restore(record: &Record, names: StoredNames, n_members: usize) -> Result<Self> {
-        let headers: Vec<FittedHeader> = record.part(names.headers)?;
+        let headers: Vec<FittedHeader<L>> = record.part(names.headers)?;
         let schema = Schema::from_record(record)?;
         let key: Key = record.part("key")?;
         let n_fits = headers.len();
@@ -132,7 +133,7 @@ impl FittedEnsemble {
 
     /// The JSON part of a record, with the parameters of the family.
     pub(crate) fn meta(&self, names: StoredNames, params: &impl Serialize) -> Value {
-        let headers: Vec<FittedHeader> = self.fits.iter().map(FittedTrees::header).collect();
+        let headers: Vec<FittedHeader<L>> = self.fits.iter().map(FittedTrees::header).collect();
         let mut meta = json!({
             "schema": self.schema, "params": params, "training": self.training,
             "standard": self.standard, "key": self.key,

@@ -18,15 +18,13 @@ use crate::rng::Key;
 use crate::soft::additive::AdditiveLayout;
 use crate::soft::forward::{Activations, Components, ForwardScratch, add_root, components};
 use crate::soft::kernel::SoftTreeSpec;
-use crate::soft::layout::{Layout, TreeLayout};
+use crate::soft::layout::{Layout, StoredLayout};
 use crate::soft::packed::{PackedWeights, transpose};
 use crate::stop::until_cancelled;
 use crate::store::range;
 use crate::store::record::{Array, Record};
 use crate::variational::streams::posterior_draws as streams;
 
-/// Maximum depth of a tree in a model file.
-const MAX_DEPTH: usize = 16;
 /// Inverse temperatures of the gates that are accepted from a file.
 const BETAS: RangeInclusive<f64> = 1e-6..=1e6;
 /// Maximum number of trees of a sum in a model file.
@@ -34,22 +32,22 @@ const MAX_TREES: usize = 10_000;
 
 /// A posterior over the weights of a sum of trees, and draws from it.
 #[derive(Debug, Clone)]
-pub(crate) struct FittedTrees {
+pub(crate) struct FittedTrees<L = Layout> {
     pub(crate) encoder: Encoder,
-    pub(crate) spec: SoftTreeSpec,
+    pub(crate) spec: SoftTreeSpec<L>,
     /// Independent blocks of the posterior, each over the weights of one or more consecutive trees.
     pub(crate) blocks: Vec<LowRank>,
     /// Drawn weights of each tree.
-    draws: Vec<PackedWeights>,
+    draws: Vec<PackedWeights<L>>,
     /// Known categories by which each draw replaces unseen ones.
     substitutes: UnseenSubstitutes,
 }
 
 /// The part of [`FittedTrees`] that a model file holds as JSON; the blocks are an array.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct FittedHeader {
+pub(crate) struct FittedHeader<L = Layout> {
     encoder: Encoder,
-    stack: AdditiveLayout,
+    stack: AdditiveLayout<L>,
     #[serde(rename = "law")]
     likelihood: SoftLikelihood,
     beta: f64,
@@ -76,10 +74,10 @@ pub(crate) fn draw_weights(blocks: &[LowRank], n_draws: usize, key: Key) -> Vec<
     out
 }
 
-impl FittedTrees {
+impl<L: StoredLayout> FittedTrees<L> {
     pub(crate) fn new(
         encoder: Encoder,
-        spec: SoftTreeSpec,
+        spec: SoftTreeSpec<L>,
         blocks: Vec<LowRank>,
         n_draws: usize,
         key: Key,
@@ -91,7 +89,7 @@ impl FittedTrees {
             let of_tree: Vec<f32> = draws
                 .flat_map(|draw| draw[range.clone()].iter().copied())
                 .collect();
-            PackedWeights::new(*layout, &of_tree)
+            PackedWeights::new(layout.clone(), &of_tree)
         });
         Self {
             draws: draws.collect(),
@@ -116,9 +114,9 @@ impl FittedTrees {
         let stack = &self.spec.stack;
         let inputs = transpose(&self.encoder.encode(rows), stack.width());
         let n_rows = rows.len().next_multiple_of(LANES);
-        let widest = stack.trees().map(Layout::n_activations).max();
+        let widest = stack.trees().map(L::n_activations).max();
         let mut values = vec![0.0; widest.unwrap_or(0) * n_rows];
-        let mut root_sum = vec![0.0; stack.first.n_channels * n_rows];
+        let mut root_sum = vec![0.0; stack.first.n_channels() * n_rows];
         let mut scratch = ForwardScratch::new(&stack.first);
         let mut added_scratch = ForwardScratch::new(&stack.added);
         let unseen = self.encoder.unseen(rows);
@@ -159,7 +157,7 @@ impl FittedTrees {
     fn replace_unseen(
         &self,
         unseen: &[UnseenCell],
-        tree: &PackedWeights,
+        tree: &PackedWeights<L>,
         draw: usize,
         activations: &mut [f32],
     ) {
@@ -178,18 +176,18 @@ impl FittedTrees {
     /// Number of components or classes of a draw.
     fn n_filled(&self) -> usize {
         match self.spec.likelihood {
-            SoftLikelihood::Categorical => self.spec.stack.first.n_channels,
+            SoftLikelihood::Categorical => self.spec.stack.first.n_channels(),
             SoftLikelihood::Normal { .. } | SoftLikelihood::KnownNoise { .. } => {
                 self.n_components()
             }
         }
     }
 
-    pub(crate) fn header(&self) -> FittedHeader {
+    pub(crate) fn header(&self) -> FittedHeader<L> {
         let blocks = self.blocks.iter();
         FittedHeader {
             encoder: self.encoder.clone(),
-            stack: self.spec.stack,
+            stack: self.spec.stack.clone(),
             likelihood: self.spec.likelihood,
             beta: self.spec.beta,
             blocks: blocks.map(|block| (block.n_weights, block.rank)).collect(),
@@ -211,7 +209,7 @@ impl FittedTrees {
     /// # Errors
     /// When header, array and schema are inconsistent.
     pub(crate) fn restore(
-        header: FittedHeader,
+        header: FittedHeader<L>,
         record: &Record,
         schema: &Schema,
         name: &str,
@@ -254,7 +252,7 @@ impl FittedTrees {
     }
 }
 
-impl FittedHeader {
+impl<L: StoredLayout> FittedHeader<L> {
     /// Returns an error if a number is out of range.
     fn check_ranges(&self) -> Result<()> {
         range::check("beta", self.beta, &BETAS)?;
@@ -271,22 +269,21 @@ impl FittedHeader {
     /// Array length of each block; `None` if the header is inconsistent in itself or with the
     /// schema.
     fn sizes(&self, schema: &Schema) -> Option<Vec<usize>> {
-        let AdditiveLayout { first, added, .. } = self.stack;
+        let AdditiveLayout { first, added, .. } = &self.stack;
         let n_channels = match (schema.classes(), self.likelihood) {
             (Some(classes), _) => classes.len(),
-            (None, SoftLikelihood::KnownNoise { .. }) => first.n_channels.clamp(1, 2),
+            (None, SoftLikelihood::KnownNoise { .. }) => first.n_channels().clamp(1, 2),
             (None, _) => 2,
         };
-        let is_valid_tree = |layout: &Layout| {
-            layout.depth <= MAX_DEPTH
-                && layout.mixing_levels <= layout.depth
-                && layout.n_channels == n_channels
-                && layout.n_inputs == self.encoder.n_inputs()
+        let is_valid_tree = |layout: &L| {
+            layout.is_storable()
+                && layout.n_channels() == n_channels
+                && layout.n_inputs() == self.encoder.n_inputs()
         };
         let is_consistent = self.encoder.fits(schema)
-            && is_valid_tree(&first)
-            && is_valid_tree(&added)
-            && (self.stack.n_added == 0 || added.mixing_levels == 0)
+            && is_valid_tree(first)
+            && is_valid_tree(added)
+            && (self.stack.n_added == 0 || added.n_mixing_gates() == 0)
             && self.stack.n_added <= MAX_TREES
             && !self.stack.has_offset
             && (self.likelihood == SoftLikelihood::Categorical) == schema.classes().is_some();

@@ -4,6 +4,7 @@ use crate::numerics::logspace::log_mean_exp;
 use crate::numerics::real::LANES;
 use crate::soft::additive::AdditiveLayout;
 use crate::soft::kernel::SoftTreeSpec;
+use crate::soft::layout::TreeLayout;
 use crate::soft::tree::{Batch, Workspace, row_scores};
 use crate::stop::until_cancelled;
 use crate::variational::encoded_rows::EncodedRows;
@@ -14,7 +15,11 @@ const MIN_SCORE: f64 = -1e30;
 const SCORE_ROWS: usize = 256;
 
 /// Log-likelihood of each row under the mixture of the draws, in standard units.
-pub(crate) fn score_rows(spec: &SoftTreeSpec, draws: &[f32], rows: &EncodedRows) -> Vec<f64> {
+pub(crate) fn score_rows<L: TreeLayout>(
+    spec: &SoftTreeSpec<L>,
+    draws: &[f32],
+    rows: &EncodedRows,
+) -> Vec<f64> {
     let n_draws = draws.len() / spec.stack.n_weights();
     let mut gathered = Minibatch::new(SCORE_ROWS, &spec.stack);
     let mut workspace = Workspace::new(spec, SCORE_ROWS, n_draws);
@@ -47,7 +52,7 @@ pub(crate) struct Minibatch {
 }
 
 impl Minibatch {
-    pub(crate) fn new(max_rows: usize, stack: &AdditiveLayout) -> Self {
+    pub(crate) fn new<L: TreeLayout>(max_rows: usize, stack: &AdditiveLayout<L>) -> Self {
         let rows = max_rows.next_multiple_of(LANES);
         let (width, n_offset) = (stack.width(), stack.n_offset());
         Self {

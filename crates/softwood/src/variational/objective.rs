@@ -9,7 +9,7 @@ use crate::likelihood::soft::SoftLikelihood;
 use crate::numerics::normal::HALF_LN_TAU;
 use crate::numerics::real::{LANES, inverse_softplus};
 use crate::soft::kernel::SoftTreeSpec;
-use crate::soft::layout::TreeLayout;
+use crate::soft::layout::{Layout, TreeLayout};
 use crate::soft::tree::{Workspace, log_likelihood};
 use crate::variational::config::NoiseSpec;
 use crate::variational::encoded_rows::EncodedRows;
@@ -31,7 +31,7 @@ struct HomoscedasticNoise {
 
 impl HomoscedasticNoise {
     /// The prior of a run whose noise is constant, or whose warm-up has constant noise.
-    fn of(training_run: &TrainingRun<'_>) -> Option<Self> {
+    fn of<L: TreeLayout>(training_run: &TrainingRun<'_, L>) -> Option<Self> {
         match (training_run.config.noise, training_run.spec.likelihood) {
             (NoiseSpec::Constant { shape, scale }, _) => Some(Self {
                 shape,
@@ -57,9 +57,9 @@ impl HomoscedasticNoise {
 }
 
 /// A sum of soft trees with its training and validation rows.
-pub(crate) struct SoftTreeObjective<'a> {
+pub(crate) struct SoftTreeObjective<'a, L = Layout> {
     /// Its likelihood changes during training; that of the run is the one at the end.
-    spec: SoftTreeSpec,
+    spec: SoftTreeSpec<L>,
     final_likelihood: SoftLikelihood,
     train: &'a EncodedRows,
     validation: Option<&'a EncodedRows>,
@@ -75,9 +75,9 @@ pub(crate) struct SoftTreeObjective<'a> {
     workspace: Workspace<f32>,
 }
 
-impl<'a> SoftTreeObjective<'a> {
-    pub(crate) fn new(training_run: &TrainingRun<'a>) -> Self {
-        let (mut spec, schedule) = (training_run.spec, &training_run.schedule);
+impl<'a, L: TreeLayout + Clone> SoftTreeObjective<'a, L> {
+    pub(crate) fn new(training_run: &TrainingRun<'a, L>) -> Self {
+        let (mut spec, schedule) = (training_run.spec.clone(), &training_run.schedule);
         let n_homoscedastic_epochs = training_run.n_homoscedastic_epochs();
         if n_homoscedastic_epochs > 0 {
             spec.likelihood = SoftLikelihood::KnownNoise { sd: 1.0 };
@@ -110,7 +110,7 @@ impl<'a> SoftTreeObjective<'a> {
             return;
         };
         self.spec.likelihood = self.final_likelihood;
-        let layout = self.spec.stack.first;
+        let layout = &self.spec.stack.first;
         let raw = inverse_softplus((sd - floor).max(MIN_RELEASED_SCALE)) as f32;
         let (means, log_sds) = posterior.values.split_at_mut(layout.n_weights());
         for leaf in 0..layout.n_leaves() {
@@ -123,8 +123,8 @@ impl<'a> SoftTreeObjective<'a> {
     }
 }
 
-impl Objective for SoftTreeObjective<'_> {
-    type State = SoftTreeSpec;
+impl<L: TreeLayout + Clone> Objective for SoftTreeObjective<'_, L> {
+    type State = SoftTreeSpec<L>;
 
     fn n_weights(&self) -> usize {
         self.spec.stack.n_weights()
@@ -156,8 +156,8 @@ impl Objective for SoftTreeObjective<'_> {
         })
     }
 
-    fn state(&self) -> SoftTreeSpec {
-        self.spec
+    fn state(&self) -> SoftTreeSpec<L> {
+        self.spec.clone()
     }
 
     fn start_epoch(&mut self, epoch: usize, posterior: &mut LowRank) {
@@ -203,7 +203,7 @@ impl Objective for SoftTreeObjective<'_> {
 }
 
 /// Ranges of the leaves of the scale channel of all trees, if the run does not train them.
-fn frozen_ranges(training_run: &TrainingRun<'_>) -> Vec<Range<usize>> {
+fn frozen_ranges<L: TreeLayout>(training_run: &TrainingRun<'_, L>) -> Vec<Range<usize>> {
     if !training_run.freezes_scale
         || !matches!(training_run.spec.likelihood, SoftLikelihood::Normal { .. })
     {

@@ -14,7 +14,7 @@ use crate::model::{CurvePoint, Model};
 use crate::observer::{Event, TakeSnapshot};
 use crate::rng::Key;
 use crate::soft::kernel::SoftTreeSpec;
-use crate::soft::layout::TreeLayout;
+use crate::soft::layout::{Layout, TreeLayout};
 use crate::stop::Stop;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::EncodedRows;
@@ -32,9 +32,9 @@ const MIN_WIDE: usize = 128;
 const WIDE_PATIENCE: usize = 4;
 
 /// A model, its training data and its initial posterior.
-pub(crate) struct TrainingRun<'a> {
+pub(crate) struct TrainingRun<'a, L = Layout> {
     pub(crate) config: &'a SoftTreeConfig,
-    pub(crate) spec: SoftTreeSpec,
+    pub(crate) spec: SoftTreeSpec<L>,
     pub(crate) train: &'a EncodedRows,
     pub(crate) validation: Option<&'a EncodedRows>,
     /// Initial posterior.
@@ -48,7 +48,7 @@ pub(crate) struct TrainingRun<'a> {
     pub(crate) redraw_offset: Option<&'a dyn Fn(usize) -> Vec<f32>>,
 }
 
-impl TrainingRun<'_> {
+impl<L: TreeLayout> TrainingRun<'_, L> {
     /// Number of initial epochs with one noise variance for all rows. A scale that depends on the
     /// inputs from the start would fit as noise what the mean has not learned yet, and so reduce
     /// the gradient of the mean. There is no warm-up for mixtures: their components need different
@@ -84,8 +84,8 @@ impl TrainingRun<'_> {
 
 /// A trained posterior.
 #[derive(Debug, Clone)]
-pub(crate) struct Trained {
-    pub(crate) spec: SoftTreeSpec,
+pub(crate) struct Trained<L = Layout> {
+    pub(crate) spec: SoftTreeSpec<L>,
     pub(crate) posterior: LowRank,
     /// Mean validation log-likelihood in standard units at the selected epoch; NaN without a
     /// validation set.
@@ -100,13 +100,13 @@ pub(crate) struct Trained {
 }
 
 /// A training run of soft trees after an epoch.
-pub(crate) type SoftTreeEpoch<'a> = EpochReport<'a, SoftTreeSpec>;
+pub(crate) type SoftTreeEpoch<'a, L = Layout> = EpochReport<'a, SoftTreeSpec<L>>;
 
 /// Callback after every epoch of a training run of soft trees.
-pub(crate) type OnSoftTreeEpoch<'a> = OnEpoch<'a, SoftTreeSpec>;
+pub(crate) type OnSoftTreeEpoch<'a, L = Layout> = OnEpoch<'a, SoftTreeSpec<L>>;
 
-impl From<TrainedPosterior<SoftTreeSpec>> for Trained {
-    fn from(trained: TrainedPosterior<SoftTreeSpec>) -> Self {
+impl<L> From<TrainedPosterior<SoftTreeSpec<L>>> for Trained<L> {
+    fn from(trained: TrainedPosterior<SoftTreeSpec<L>>) -> Self {
         let TrainedPosterior {
             posterior,
             state: spec,
@@ -131,11 +131,11 @@ impl From<TrainedPosterior<SoftTreeSpec>> for Trained {
 ///
 /// # Errors
 /// When `on_epoch` discards the run, or when the ELBO is not finite.
-pub(crate) fn train(
-    training_run: &TrainingRun<'_>,
+pub(crate) fn train<L: TreeLayout + Clone>(
+    training_run: &TrainingRun<'_, L>,
     key: Key,
-    on_epoch: OnSoftTreeEpoch<'_>,
-) -> Result<Trained> {
+    on_epoch: OnSoftTreeEpoch<'_, L>,
+) -> Result<Trained<L>> {
     let mut objective = SoftTreeObjective::new(training_run);
     let run = training_run.posterior_run();
     Ok(train_posterior(&mut objective, run, key, on_epoch)?.into())
@@ -183,11 +183,11 @@ impl<'a> RunPlace<'a> {
     }
 
     /// Reports an epoch to the observer of a fit. `assemble` makes a model of a trained posterior.
-    pub(crate) fn report(
+    pub(crate) fn report<L>(
         &self,
         run: &Run<'_>,
-        report: &SoftTreeEpoch<'_>,
-        assemble: Option<&dyn Fn(Trained) -> Box<dyn Model>>,
+        report: &SoftTreeEpoch<'_, L>,
+        assemble: Option<&dyn Fn(Trained<L>) -> Box<dyn Model>>,
     ) -> ControlFlow<Stop> {
         let evaluation = &report.evaluation;
         let done = self.at * self.n_epochs + report.epoch;
