@@ -362,6 +362,7 @@ mod tests {
             weight,
             answer: LeafValue::Number { mean, sd: 1.0 },
             split: None,
+            function: None,
         };
         let mut root = node(10.0, 2.0);
         root.split = Some(ExportSplit {

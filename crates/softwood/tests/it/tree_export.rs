@@ -10,6 +10,7 @@ fn number(weight: f64, mean: f64, sd: f64) -> ExportNode {
         weight,
         answer: LeafValue::Number { mean, sd },
         split: None,
+        function: None,
     }
 }
 
@@ -18,6 +19,7 @@ fn classes(weight: f64, probabilities: &[f64]) -> ExportNode {
         weight,
         answer: LeafValue::Classes(probabilities.to_vec()),
         split: None,
+        function: None,
     }
 }
 

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::explain::tree_export::{Condition, ExportSplit, LeafValue, LinearTerm, TreeExport};
+use crate::explain::tree_export::{
+    Condition, ExportSplit, LeafValue, LinearFunction, LinearTerm, TreeExport,
+};
 
 /// Significant digits of a threshold.
 const THRESHOLD_DIGITS: usize = 6;
@@ -39,6 +41,19 @@ pub(super) fn subject(split: &ExportSplit) -> Cow<'_, str> {
     match &split.question {
         Condition::Linear { terms, .. } => Cow::Owned(sum(terms)),
         _ => Cow::Borrowed(&split.column),
+    }
+}
+
+/// The function of a leaf: its intercept and its largest terms.
+pub(super) fn function(function: &LinearFunction) -> String {
+    let intercept = number(function.intercept, VALUE_DIGITS);
+    if function.terms.is_empty() {
+        return format!(", predicts {intercept}");
+    }
+    let sum = sum(&function.terms);
+    match sum.strip_prefix('-') {
+        Some(rest) => format!(", predicts {intercept} - {rest}"),
+        None => format!(", predicts {intercept} + {sum}"),
     }
 }
 
@@ -166,7 +181,7 @@ fn percent(share: f64) -> String {
 /// The number of rows of a node.
 pub(super) fn rows(weight: f64) -> String {
     let one = (weight - 1.0).abs() < 1e-9;
-    format!("{} row{}", number(weight, 6), if one { "" } else { "s" })
+    format!("{} row{}", number(weight, VALUE_DIGITS), if one { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::data::encoding::input::{EncodedInput, InputValue};
 use crate::data::schema::Schema;
+use crate::data::target::TargetUnits;
 use crate::explain::tree_export::Condition;
 use crate::explain::tree_export::nodes::NodeCondition;
 
@@ -19,6 +20,15 @@ pub struct LinearTerm {
     /// Magnitude of the weight times the standard deviation of the value over the training rows, as
     /// a share of the sum over all terms.
     pub share: f64,
+}
+
+/// A linear function of a row, in the units of the target.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LinearFunction {
+    /// Value if all terms are zero.
+    pub intercept: f64,
+    /// The terms, by decreasing share of the spread.
+    pub terms: Vec<LinearTerm>,
 }
 
 /// The value of a row in a term of a linear condition.
@@ -93,6 +103,33 @@ impl DescribedInputs<'_> {
         let total: f64 = spreads.iter().sum();
         let unit = if total > 0.0 { total } else { 1.0 };
         spreads.iter().map(|spread| spread / unit).collect()
+    }
+
+    /// The function `shift + scale (weights . inputs + bias)` in the units of the table.
+    pub(crate) fn function(
+        &self,
+        weights: &[f32],
+        bias: f32,
+        units: TargetUnits,
+    ) -> LinearFunction {
+        let exported = self.export(EncodedCondition {
+            weights,
+            threshold: -f64::from(bias),
+            steepness: None,
+        });
+        let (mut terms, threshold) = match exported.condition {
+            Condition::Linear {
+                terms, threshold, ..
+            } => (terms, threshold),
+            _ => (Vec::new(), 0.0),
+        };
+        for term in &mut terms {
+            term.weight = finite(term.weight * units.scale);
+        }
+        LinearFunction {
+            intercept: finite(units.shift - units.scale * threshold),
+            terms,
+        }
     }
 
     /// The condition in the units of the table; its column is the one with the largest share.

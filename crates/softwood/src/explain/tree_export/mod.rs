@@ -11,7 +11,7 @@ mod text;
 
 use serde::Serialize;
 
-pub use linear::{LinearTerm, TermValue};
+pub use linear::{LinearFunction, LinearTerm, TermValue};
 
 /// A tree; node 0 is the root, and children come after their parents.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -46,6 +46,9 @@ pub struct ExportNode {
     pub answer: LeafValue,
     /// The split of the node; `None` for a leaf.
     pub split: Option<ExportSplit>,
+    /// The linear function that a leaf predicts; `None` for a leaf that predicts a constant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<LinearFunction>,
 }
 
 /// The predicted value of a node.

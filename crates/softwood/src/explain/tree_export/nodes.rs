@@ -56,6 +56,7 @@ impl FittedNodes<'_> {
                 weight: tree.kind.weight(stats),
                 answer: self.value(stats),
                 split,
+                function: None,
             }
         });
         TreeExport {

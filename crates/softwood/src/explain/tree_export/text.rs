@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::explain::tree_export::TreeExport;
-use crate::explain::tree_export::format::{or_missing, rows, side, subject};
+use crate::explain::tree_export::format::{function, or_missing, rows, side, subject};
 
 /// Largest length of a list of categories; the others are counted.
 const MAX_LIST_CHARACTERS: usize = 60;
@@ -20,7 +20,12 @@ pub(super) fn write(export: &TreeExport) -> String {
             continue;
         };
         let answer = export.value_text(&node.answer, N_CLASSES);
-        let _ = writeln!(out, "{lead}{rule}: {answer}, {}", rows(node.weight));
+        let function = node.function.as_ref().map_or_else(String::new, function);
+        let _ = writeln!(
+            out,
+            "{lead}{rule}: {answer}, {}{function}",
+            rows(node.weight)
+        );
         let Some(split) = &node.split else { continue };
         for right in [true, false] {
             let child = split.children[usize::from(right)];
