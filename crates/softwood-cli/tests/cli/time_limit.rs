@@ -7,7 +7,16 @@ use crate::regression;
 fn a_fit_that_runs_out_of_time_writes_the_best_model_so_far() {
     let folder = Folder::new();
     folder.write("data.csv", regression(120));
-    for family in ["vst", "vsgbm", "sgb", "sglb", "forest", "tree", "ldt"] {
+    for family in [
+        "vst",
+        "vsgbm",
+        "sgb",
+        "sglb",
+        "forest",
+        "tree",
+        "ldt",
+        "soft-tree",
+    ] {
         let args = [
             "fit",
             "data.csv",

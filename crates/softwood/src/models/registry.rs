@@ -10,6 +10,7 @@ use crate::model::Model;
 use crate::models::boosting::{SgbParams, SglbParams};
 use crate::models::forest::ForestParams;
 use crate::models::ldt::LdtParams;
+use crate::models::soft_tree::SoftTreeParams;
 use crate::models::tree::TreeParams;
 use crate::models::vsgbm::VsgbmParams;
 use crate::models::vst::VstParams;
@@ -30,6 +31,7 @@ const PEERS: &[(&str, &str)] = &[
     ("lightgbm", "sgb"),
     ("xgboost", "sgb"),
     ("catboost", "sgb"),
+    ("sdt", "soft-tree"),
     ("soft_tree", "vst"),
     ("lda", "ldt"),
     ("linear_discriminant", "ldt"),
@@ -170,6 +172,8 @@ families! {
     Sglb(SglbParams): "Langevin boosting: boosted hard trees whose ensemble members are posterior samples",
     /// Random forest.
     Forest(ForestParams): "random forest: bagged hard trees; groups of trees act as ensemble members",
+    /// Incremental soft decision tree.
+    SoftTree(SoftTreeParams): "incremental soft tree: one soft tree that grows while the validation error falls",
     /// Classification or regression tree.
     Tree(TreeParams): "classification or regression tree: one hard tree, pruned by cross-validation",
     /// Linear discriminant tree.

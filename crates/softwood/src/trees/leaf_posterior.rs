@@ -10,8 +10,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::likelihood::normal::log_density_of_square;
 use crate::data::target::TargetUnits;
+use crate::likelihood::normal::log_density_of_square;
 use crate::numerics::gamma::gamma;
 use crate::numerics::normal::rough_quantile;
 use crate::predictive::block::Block;

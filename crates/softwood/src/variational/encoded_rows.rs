@@ -39,6 +39,26 @@ impl EncodedRows {
             .sum();
         sum / self.total_weight
     }
+
+    /// By how much the scores of the rows rise, in the mean. A row with a weight counts as that many
+    /// rows, but at least as one.
+    pub(crate) fn mean_gain(&self, before: &[f64], after: &[f64]) -> MeanGain {
+        let gains: Vec<f64> = after.iter().zip(before).map(|(a, b)| a - b).collect();
+        let mean = self.mean(&gains);
+        let squares: Vec<f64> = gains.iter().map(|gain| (gain - mean).powi(2)).collect();
+        let n_rows = self.total_weight.max(self.n_rows() as f64);
+        MeanGain {
+            mean,
+            standard_error: (self.mean(&squares) / n_rows).sqrt(),
+        }
+    }
+}
+
+/// Mean difference of two scores of the same rows, and its standard error.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct MeanGain {
+    pub(crate) mean: f64,
+    pub(crate) standard_error: f64,
 }
 
 /// Standardisation of the target and likelihood of the leaves; both are independent of the encoding

@@ -74,7 +74,7 @@ fn a_rare_target_value_leaves_a_model_that_can_be_read() {
 #[test]
 fn numbers_out_of_range_are_refused_by_name() {
     let data = with_target(&mixed(2, 60), "y");
-    let cases: [(_, _, f64, _); 18] = [
+    let cases: [(_, _, f64, _); 20] = [
         (Family::Sgb, "/law/floor", 3e3, "`law.floor`"),
         (Family::Sgb, "/law/floor", 0.0, "`law.floor`"),
         (Family::Sglb, "/law/floor", -1.0, "`law.floor`"),
@@ -100,6 +100,13 @@ fn numbers_out_of_range_are_refused_by_name() {
         (Family::Ldt, "/standard/scale", -1.0, "`standard.scale`"),
         (Family::Ldt, "/smoothing/factor", -1.0, "the leaves"),
         (Family::Ldt, "/encoder/numbers/0/sd", 0.0, "the encoder"),
+        (
+            Family::SoftTree,
+            "/summaries/0/leaves/0",
+            -1.0,
+            "`summaries`",
+        ),
+        (Family::SoftTree, "/trees/0/beta", 1e9, "`beta`"),
         (Family::Forest, "/noise/floor", 0.0, "the noise"),
         (Family::Forest, "/noise/tails/part", 1.5, "the noise"),
         (Family::Forest, "/n_members", 0.0, "members"),

@@ -70,6 +70,9 @@ fn quick(family: Family) -> Value {
     if family == Family::Forest {
         return json!({"n_estimators": 4, "n_members": 2});
     }
+    if family == Family::SoftTree {
+        return json!({"max_leaf_nodes": 3, "n_epochs": 2, "n_members": 3});
+    }
     json!({})
 }
 
@@ -270,7 +273,13 @@ fn no_part_of_the_metadata_can_make_reading_panic() {
 
 /// A regression and a classification model of families with different file contents.
 static MODELS: LazyLock<Vec<Record>> = LazyLock::new(|| {
-    let families = [Family::Vst, Family::Forest, Family::Tree, Family::Ldt];
+    let families = [
+        Family::Vst,
+        Family::Forest,
+        Family::Tree,
+        Family::Ldt,
+        Family::SoftTree,
+    ];
     let both = |family| [false, true].map(|classify| fitted(family, classify).record());
     families.into_iter().flat_map(both).collect()
 });

@@ -29,6 +29,7 @@ mod predictive;
 mod problems;
 mod protocols;
 mod saving;
+mod soft_tree;
 mod tree_export;
 mod trees;
 mod vsgbm;

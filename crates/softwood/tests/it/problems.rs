@@ -109,7 +109,7 @@ pub(crate) fn numbers(table: &Table, name: &str) -> Vec<f64> {
 /// Parameters for a fit of about a tenth of a second.
 pub(crate) fn quick(family: Family) -> Value {
     match family {
-        Family::Vst => json!({"n_epochs": 20, "n_members": 40}),
+        Family::Vst | Family::SoftTree => json!({"n_epochs": 20, "n_members": 40}),
         Family::Vsgbm => {
             json!({"n_epochs": 20, "n_estimators": 2, "max_depth": 2, "n_fits": 2, "n_members": 40})
         }

@@ -81,6 +81,10 @@ fn fits() -> Vec<(Family, &'static str, Value)> {
                                  "learning_rate": 0.3, "max_depth": 2});
     let forest = json!({"n_estimators": 4, "n_members": 2, "max_depth": 3});
     let tree = json!({"n_members": 3, "max_depth": 3});
+    let grown = |posterior: &str| {
+        json!({"max_leaf_nodes": 3, "min_gain": 0.0, "prune": false, "n_epochs": 2, "n_fits": 2,
+               "n_members": 3, "posterior": posterior})
+    };
     vec![
         (Family::Vst, "y", soft.clone()),
         (Family::Vst, "y", ranks),
@@ -100,6 +104,9 @@ fn fits() -> Vec<(Family, &'static str, Value)> {
         (Family::Tree, "three", tree.clone()),
         (Family::Ldt, "y", tree.clone()),
         (Family::Ldt, "three", tree),
+        (Family::SoftTree, "y", grown("variational")),
+        (Family::SoftTree, "y", grown("ensemble")),
+        (Family::SoftTree, "three", grown("variational")),
     ]
 }
 

@@ -1,0 +1,55 @@
+//! Export of the fitted tree: gates and linear leaves in the units of the table.
+
+use crate::explain::tree_export::TreeExport;
+use crate::explain::tree_export::linear::{DescribedInputs, EncodedCondition};
+use crate::explain::tree_export::nodes::FittedNodes;
+use crate::models::soft_tree::fitted::SoftTree;
+use crate::soft::layout::TreeLayout;
+use crate::trees::leaf_posterior::Smoothing;
+use crate::trees::training_set::cart_target;
+
+/// Smallest standard deviation of a leaf in the export.
+const FLOOR: f64 = 1e-9;
+
+impl SoftTree {
+    /// The first tree, with the posterior means of its weights.
+    pub(super) fn exported(&self) -> TreeExport {
+        let schema = &self.ensemble.schema;
+        let (fit, summary) = (&self.ensemble.fits[0], &self.summaries[0]);
+        let layout = &fit.spec.stack.first;
+        let kind = cart_target(schema);
+        let statistics = summary.nodes(kind, layout);
+        let nodes = FittedNodes {
+            schema,
+            statistics: &statistics,
+            units: self.ensemble.standard,
+            smoothing: &Smoothing::plain(kind, statistics.stats(0), FLOOR),
+        };
+        let inputs = fit.encoder.inputs(schema);
+        let inputs = DescribedInputs {
+            schema,
+            inputs: &inputs,
+            sd: &summary.input_sd,
+        };
+        let weights = fit.blocks[0].mean();
+        let n_inputs = layout.n_inputs();
+        let mut export = nodes.export(|gate| {
+            let gate = &weights[layout.gate(gate)];
+            inputs.export(EncodedCondition {
+                weights: &gate[..n_inputs],
+                threshold: -f64::from(gate[n_inputs]),
+                steepness: Some(fit.spec.beta),
+            })
+        });
+        if layout.is_linear() && schema.classes().is_none() {
+            let leaves = export.nodes.iter_mut().filter(|node| node.split.is_none());
+            for (leaf, node) in leaves.enumerate() {
+                let leaf = &weights[layout.leaf(0, leaf)];
+                let function =
+                    inputs.function(&leaf[..n_inputs], leaf[n_inputs], self.ensemble.standard);
+                node.function = Some(function);
+            }
+        }
+        export
+    }
+}

@@ -1,0 +1,166 @@
+//! Warm start: the tree structures of the fitted model stay, and their weights are trained further
+//! in a short run.
+
+use std::ops::ControlFlow;
+
+use serde_json::json;
+
+use crate::data::dataset::Dataset;
+use crate::error::Result;
+use crate::fit::{Run, check_fixed_params, check_same_schema};
+use crate::inference::lowrank_gaussian::LowRank;
+use crate::inference::schedule::TrainingSchedule;
+use crate::model::Model;
+use crate::models::soft_tree::fitted::SoftTree;
+use crate::models::soft_tree::params::SoftTreeParams;
+use crate::models::soft_tree::point_training::{
+    Penalty, PointRun, PointSchedule, train as train_point,
+};
+use crate::models::soft_tree::posterior::{FittedTree, point_posterior};
+use crate::models::soft_tree::train::assemble;
+use crate::rng::Key;
+use crate::soft::general_layout::GeneralLayout;
+use crate::soft::kernel::SoftTreeSpec;
+use crate::soft::layout::TreeLayout;
+use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
+use crate::variational::ensemble::FitPosterior;
+use crate::variational::streams::run as run_streams;
+use crate::variational::train::{RunPlace, Trained, TrainingRun, train};
+
+/// Length of the run of a warm start, as a fraction of a full run.
+const WARM_RUN: f64 = 0.1;
+/// Learning rate of that run, as a fraction of that of a full run.
+const WARM_RATE: f64 = 0.2;
+
+/// Parameters that a warm start cannot change.
+const FIXED: &[&str] = &[
+    "variant",
+    "leaf_model",
+    "posterior",
+    "n_fits",
+    "beta",
+    "rank",
+    "scaling",
+    "rotation",
+    "squares",
+    "max_categories",
+    "min_scale",
+];
+
+/// Continues training from a fitted model on deduplicated rows.
+///
+/// # Errors
+/// When the data or the parameters do not allow a warm start, or when training fails.
+pub(super) fn warm_start(
+    params: &SoftTreeParams,
+    fitted: &SoftTree,
+    data: &Dataset,
+    run: &Run<'_>,
+) -> Result<SoftTree> {
+    check_same_schema(fitted.schema(), data)?;
+    check_fixed_params(&json!(fitted.params), &json!(params), FIXED)?;
+    let trees = run.pool.map(fitted.ensemble.fits.len(), |at| {
+        let key = run.key.child(run_streams::FITS).child(at as u64);
+        continue_tree(params, fitted, at, data, run, key)
+    });
+    let trees = trees.into_iter().collect::<Result<Vec<_>>>()?;
+    let scale = target_scale(fitted, 0);
+    Ok(assemble(params, trees, &scale, data.schema(), run))
+}
+
+fn target_scale(fitted: &SoftTree, at: usize) -> TargetScale {
+    let fit = &fitted.ensemble.fits[at];
+    TargetScale {
+        standard: fitted.ensemble.standard,
+        likelihood: fit.spec.likelihood,
+        n_channels: fit.spec.stack.first.n_channels(),
+    }
+}
+
+/// Trains the weights of tree `at` further.
+fn continue_tree(
+    params: &SoftTreeParams,
+    fitted: &SoftTree,
+    at: usize,
+    data: &Dataset,
+    run: &Run<'_>,
+    key: Key,
+) -> Result<FittedTree> {
+    let fit = &fitted.ensemble.fits[at];
+    let scale = target_scale(fitted, at);
+    let split = EncodedSplit::encoded(data, run.held_out, scale, fit.encoder.clone());
+    let spec = fit.spec.clone();
+    let n_leaves = spec.stack.first.n_leaves();
+    let config = params.config(data.target(), n_leaves);
+    let mut schedule = config.schedule(data).part(WARM_RUN);
+    schedule.learning_rate *= WARM_RATE;
+    let posterior = |spec, block| FitPosterior {
+        encoder: fit.encoder.clone(),
+        spec,
+        blocks: vec![block],
+    };
+    if params.is_ensemble() {
+        let block = continue_point(&fit.blocks[0], &spec, &split, schedule, key)?;
+        let posterior = posterior(spec, block);
+        return Ok(FittedTree::new(posterior, &split.train, Vec::new(), false));
+    }
+    let training_run = TrainingRun {
+        config: &config,
+        spec,
+        train: &split.train,
+        validation: split.validation.as_ref(),
+        start: fit.blocks[0].clone(),
+        schedule,
+        is_warm_start: true,
+        freezes_scale: false,
+        redraw_offset: None,
+    };
+    let place = RunPlace {
+        at,
+        n_runs: fitted.ensemble.fits.len(),
+        member: Some(at),
+        ..RunPlace::new("fitting", schedule.n_epochs)
+    };
+    let fitted_tree = |trained: Trained<GeneralLayout>| {
+        let posterior = posterior(trained.spec, trained.posterior);
+        FittedTree::new(posterior, &split.train, trained.curve, trained.is_stopped)
+    };
+    let snapshot = |trained: Trained<GeneralLayout>| -> Box<dyn Model> {
+        let trees = vec![fitted_tree(trained)];
+        Box::new(assemble(params, trees, &scale, data.schema(), run))
+    };
+    let trained = train(&training_run, key, &mut |report| {
+        place.report(run, report, Some(&snapshot))
+    })?;
+    Ok(fitted_tree(trained))
+}
+
+/// Trains a point estimate further, with a penalty on changes.
+fn continue_point(
+    block: &LowRank,
+    spec: &SoftTreeSpec<GeneralLayout>,
+    split: &EncodedSplit,
+    schedule: TrainingSchedule,
+    key: Key,
+) -> Result<LowRank> {
+    let penalty: Vec<Penalty> = (block.mean().iter())
+        .map(|&mean| Penalty {
+            mean,
+            precision: 1.0,
+        })
+        .collect();
+    let run = PointRun {
+        spec,
+        train: &split.train,
+        validation: split.validation.as_ref(),
+        schedule: PointSchedule {
+            n_epochs: schedule.n_epochs,
+            batch_size: schedule.batch_size,
+            learning_rate: schedule.learning_rate,
+        },
+        penalty: &penalty,
+    };
+    let start = block.mean().to_vec();
+    let fit = train_point(&run, start, key, &mut |_| ControlFlow::Continue(()))?;
+    Ok(point_posterior(fit.weights))
+}
