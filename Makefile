@@ -11,7 +11,7 @@ RUST := --release --workspace --exclude softwood-py
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python audit bench bench-peers bench-quality docs docs-output venv python
+.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python audit bench bench-peers bench-quality bench-soft-trees docs docs-output venv python
 
 help:
 	@echo "make demo      fit a small model and draw its predictive distribution"
@@ -22,6 +22,7 @@ help:
 	@echo "make bench     benchmarks of the hot loops"
 	@echo "make bench-peers    compare speed with CatBoost and LightGBM, into docs/benchmarks.md"
 	@echo "make bench-quality  compare scores with CatBoost and the papers, into docs/benchmarks.md"
+	@echo "make bench-soft-trees  compare soft-tree, tree and ldt with their paper, into docs/experiments/soft-tree.md"
 	@echo "make docs-output    run README and guides again and renew the outputs and the picture that they show"
 	@echo "make docs      build the Rust documentation; broken links are errors"
 	@echo "make python    install the Python package, editable, in $(VENV)"
@@ -50,6 +51,8 @@ lint: lint-rust lint-python
 lint-rust: venv
 	cargo fmt --all --check
 	$(BIN)/python python/tools/check_dependencies.py
+	@if cargo deny --version > /dev/null 2>&1 && timeout 60 cargo deny fetch db > /dev/null 2>&1; then cargo deny check advisories; \
+	else echo "advisories: not checked, because cargo-deny or its database is not available (see make audit)"; fi
 	cargo clippy --release --workspace --all-targets -- -D warnings
 	cargo test $(RUST) --test it layers
 
@@ -71,6 +74,11 @@ bench-peers: python $(PEERS)/ready
 
 bench-quality: python $(PEERS)/ready
 	$(BIN)/python -m benches.quality --peers $(PEERS)
+
+# neural-trees is compared if $(PEERS) has it: `.venv-peers/bin/pip install neural-trees`
+bench-soft-trees: python
+	cargo build $(RUST)
+	$(BIN)/python -m benches.soft_trees --fresh --peers $(PEERS)/bin/python
 
 $(PEERS)/ready: python/benches/requirements.txt
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)

@@ -1,5 +1,5 @@
-//! Speed of variational soft trees, single or boosted: a training step relative to its matrix
-//! products alone, whole fits, and prediction.
+//! Speed of soft trees: a training step relative to its matrix products alone, whole fits, growing
+//! soft trees relative to hard trees, and prediction.
 //!
 //! Steps are timed by wall-clock time, the minimum of many short repeats, which is close to CPU
 //! time if a step fits into a time slice of the scheduler. Fits and predictions are timed by the
@@ -9,7 +9,7 @@
 
 use std::hint::black_box;
 
-use softwood::models::{LeafMixing, Rotation, Scaling, VstParams};
+use softwood::models::{LeafMixing, Rotation, Scaling, SoftTreeParams, TreeParams, VstParams};
 use softwood::{
     Column, Dataset, Distribution, Fit, Key, Pool, ProbeShape, ProbeTrees, Roles, Run, StepProbe,
     Table,
@@ -22,7 +22,12 @@ fn main() {
         .skip(1)
         .filter(|argument| !argument.starts_with('-'))
         .collect();
-    let parts: [(&str, fn()); 3] = [("steps", steps), ("fits", fits), ("prediction", prediction)];
+    let parts: [(&str, fn()); 4] = [
+        ("steps", steps),
+        ("fits", fits),
+        ("growth", growth),
+        ("prediction", prediction),
+    ];
     for (name, part) in parts {
         if named.is_empty() || named.iter().any(|argument| argument == name) {
             part();
@@ -87,6 +92,27 @@ fn fits() {
     }
 }
 
+fn growth() {
+    println!("default fits of a growing soft tree and of a hard tree, one thread");
+    println!(
+        "{:>6} {:>3} {:>10} {:>8} {:>6}",
+        "rows", "d", "soft-tree", "tree", "ratio"
+    );
+    for (n_rows, n_inputs) in [(1000, 8), (20_000, 9)] {
+        let data = friedman(n_rows, n_inputs);
+        let soft = min_seconds(cpu_seconds, 1, || {
+            black_box(fit(&SoftTreeParams::default(), &data));
+        });
+        let hard = min_seconds(cpu_seconds, 3, || {
+            black_box(fit(&TreeParams::default(), &data));
+        });
+        println!(
+            "{n_rows:>6} {n_inputs:>3} {soft:>8.2} s {hard:>6.2} s {:>6.1}",
+            soft / hard
+        );
+    }
+}
+
 fn prediction() {
     let data = friedman(10_000, 9);
     let params = VstParams {
@@ -119,7 +145,7 @@ fn prediction() {
     println!("three quantiles:              {quantiles:.3} s");
 }
 
-fn fit(params: &VstParams, data: &Dataset) -> softwood::models::Vst {
+fn fit<P: Fit>(params: &P, data: &Dataset) -> P::Fitted {
     let pool = Pool::new(1).expect("one thread needs no system call");
     let run = Run::new(Key::from_seed(0), &pool);
     params
