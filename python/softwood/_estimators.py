@@ -15,6 +15,8 @@ __all__ = [
     "SGBRegressor",
     "SGLBClassifier",
     "SGLBRegressor",
+    "SoftTreeClassifier",
+    "SoftTreeRegressor",
     "TreeClassifier",
     "TreeRegressor",
     "VSGBMClassifier",
@@ -1726,6 +1728,398 @@ class ForestClassifier(Classifier):
         self.max_features = max_features
         self.max_bins = max_bins
         self.n_members = n_members
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+class SoftTreeRegressor(Regressor):
+    """Incremental soft tree for regression.
+
+    Incremental soft tree: one soft tree that grows while the validation error falls.
+
+    A parameter that is None by default is set by the model, unless its description says otherwise.
+
+    Parameters
+    ----------
+    variant : {"extended", "paper", "released"}, default="extended"
+        Algorithm: `extended` (all weights of a split are trained together on minibatches, with the options below),
+        `paper` (as published: constant leaves, depth first, each split trained row by row with ten step sizes, kept
+        if the validation error falls) or `released` (the same with the settings of the authors' program).
+    growth : {"best-first", "depth-first"} or None, default=None
+        Order in which leaves are split: `best-first` (by expected gain) or `depth-first`; None: best-first, depth-
+        first for the published variants.
+    max_depth : int, default=16
+        Maximum depth of the tree. From 0 to 64.
+    max_leaf_nodes : int or None, default=None
+        Maximum number of leaves of the tree. Reduce it for a tree that is easier to read; None: 32, 256 for the
+        published variants. From 1 to 1024.
+    min_gain : float, default=1.0
+        Number of standard errors by which a split must raise the log-likelihood of the validation rows to be kept.
+        Larger values make smaller trees. The published variants have rules of their own. From 0 to 100.
+    leaf_model : {"constant", "linear"} or None, default=None
+        Leaf values: `constant`, or `linear` in the inputs; None: linear, constant for the published variants.
+    refine : bool or None, default=None
+        Whether all gates and leaves are trained together while the tree grows and after it; None: yes, no for the
+        published variants.
+    prune : bool or None, default=None
+        Whether splits are removed that do not raise the log-likelihood of the validation rows in the grown tree;
+        None: yes, no for the published variants.
+    posterior : {"variational", "ensemble"} or None, default=None
+        Uncertainty of the weights: `variational` (a Gaussian posterior over the weights of the grown tree) or
+        `ensemble` (trees that are grown on bootstrap samples); None: variational, ensemble for the published
+        variants.
+    n_fits : int or None, default=None
+        Number of trees. Several trees are grown on bootstrap samples, and their predictions are averaged; None: 1,
+        10 if `posterior` is `ensemble`. From 1 to 100.
+    beta : float, default=1.0
+        Inverse temperature of the gates. Larger values give sharper splits under the same prior on the weights.
+        From 0.01 to 100.
+    rank : int, default=5
+        Rank of the low-rank part of the posterior covariance, besides its diagonal (at most the number of weights).
+        0 means independent weights; larger values model more correlations and take longer. From 0 to 100000.
+    prior : {"ard", "group", "fixed"} or None, default=None
+        Prior variances of the weights: `ard` learns one per input and kind of weight and so shrinks irrelevant
+        inputs, `group` learns one per kind of weight, `fixed` uses `prior_scale` for all weights; None: `ard`, but
+        `group` for a classification with one or two leaves.
+    prior_scale : float, default=0.5
+        Prior standard deviation of the weights; the initial value if `prior` is `ard` or `group`. Smaller values
+        regularise more. From 0.001 to 100.
+    kl_weight : float, default=1.0
+        Weight of the KL term in the ELBO. 1 is the Bayesian posterior; smaller values fit the data more closely.
+        From 0 to 10.
+    learning_rate : float or None, default=None
+        Peak learning rate of Adam, which falls to zero by a cosine schedule. Reduce it if training diverges; None:
+        0.01 for regression, 0.02 for classification. From 1e-06 to 1.
+    batch_size : int or None, default=None
+        Number of rows per optimiser step; None: 64, 128 or 256, depending on the number of rows. From 1 to 1e+06.
+    n_epochs : int or None, default=None
+        Number of passes over the training rows in the training of the posterior; None: about 12000 optimiser steps,
+        but 40 to 1500 epochs. From 1 to 1e+06.
+    n_draws : int or None, default=None
+        Number of posterior draws per optimiser step, in antithetic pairs if more than one. More draws give
+        gradients with less variance and take longer; None: 4 below 3000 rows, else 2. From 1 to 64.
+    n_members : int, default=100
+        Number of posterior draws kept for prediction. More draws give smoother predictive distributions and slower
+        predictions. From 1 to 10000.
+    early_stopping : bool, default=True
+        Whether a training run keeps the epoch with the best validation score instead of the last one.
+    validation_fraction : float, default=0.2
+        Fraction of the training rows in the validation set, if no validation set is given. From 0.01 to 0.5.
+    scaling : {"standard", "quantile"} or None, default=None
+        Scaling of numeric inputs: `standard` (mean 0, standard deviation 1), or `quantile` (ranks mapped to a
+        standard Normal), which suits skewed columns; None: chosen on the validation set.
+    rotation : {"none", "pca", "both"} or None, default=None
+        Rotation of numeric inputs: `none`, `pca` (whitened principal components) or `both` (original and rotated
+        inputs). Rotation suits correlated columns; None: chosen on the validation set.
+    squares : bool or None, default=None
+        Whether squares of the numeric inputs are added as inputs, which suits quadratic effects; None: chosen on
+        the validation set.
+    max_categories : int, default=32
+        Maximum number of categories per column with an input of their own; rarer categories share one input. From 1
+        to 10000.
+    min_scale : float or None, default=None
+        Lower bound on the predicted noise standard deviation, in units of the standard deviation of the target.
+        Increase it if predictions are overconfident; None: 0.001, or half the step of a target with few distinct
+        values. From 0 to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
+        any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
+        command line.
+    n_jobs : int or None, default=None
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the training table had names.
+    training_ : dict
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
+
+    Notes
+    -----
+    Use it if the model should be small and readable and the target varies smoothly: a soft tree with a few linear
+    leaves is often as accurate as a hard tree with hundreds.
+
+    Use `VSTRegressor` for better predictions at a longer fit, `SGBRegressor` or `SGLBRegressor` for large tables and
+    many sharp steps, and `TreeRegressor` for splits on single columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import SoftTreeRegressor
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.sin(6 * X[:, 0])
+    >>> model = SoftTreeRegressor(max_leaf_nodes=2, n_epochs=5, random_state=0).fit(X, y)
+    >>> model.predict_dist(X).interval(0.9).shape
+    (40, 2)
+    """
+
+    _family = "soft-tree"
+
+    def __init__(
+        self,
+        *,
+        variant: Literal["extended", "paper", "released"] = "extended",
+        growth: Literal["best-first", "depth-first"] | None = None,
+        max_depth: int = 16,
+        max_leaf_nodes: int | None = None,
+        min_gain: float = 1.0,
+        leaf_model: Literal["constant", "linear"] | None = None,
+        refine: bool | None = None,
+        prune: bool | None = None,
+        posterior: Literal["variational", "ensemble"] | None = None,
+        n_fits: int | None = None,
+        beta: float = 1.0,
+        rank: int = 5,
+        prior: Literal["ard", "group", "fixed"] | None = None,
+        prior_scale: float = 0.5,
+        kl_weight: float = 1.0,
+        learning_rate: float | None = None,
+        batch_size: int | None = None,
+        n_epochs: int | None = None,
+        n_draws: int | None = None,
+        n_members: int = 100,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.2,
+        scaling: Literal["standard", "quantile"] | None = None,
+        rotation: Literal["none", "pca", "both"] | None = None,
+        squares: bool | None = None,
+        max_categories: int = 32,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.variant = variant
+        self.growth = growth
+        self.max_depth = max_depth
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_gain = min_gain
+        self.leaf_model = leaf_model
+        self.refine = refine
+        self.prune = prune
+        self.posterior = posterior
+        self.n_fits = n_fits
+        self.beta = beta
+        self.rank = rank
+        self.prior = prior
+        self.prior_scale = prior_scale
+        self.kl_weight = kl_weight
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.n_epochs = n_epochs
+        self.n_draws = n_draws
+        self.n_members = n_members
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.scaling = scaling
+        self.rotation = rotation
+        self.squares = squares
+        self.max_categories = max_categories
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+class SoftTreeClassifier(Classifier):
+    """Incremental soft tree for classification.
+
+    Incremental soft tree: one soft tree that grows while the validation error falls.
+
+    A parameter that is None by default is set by the model, unless its description says otherwise.
+
+    Parameters
+    ----------
+    variant : {"extended", "paper", "released"}, default="extended"
+        Algorithm: `extended` (all weights of a split are trained together on minibatches, with the options below),
+        `paper` (as published: constant leaves, depth first, each split trained row by row with ten step sizes, kept
+        if the validation error falls) or `released` (the same with the settings of the authors' program).
+    growth : {"best-first", "depth-first"} or None, default=None
+        Order in which leaves are split: `best-first` (by expected gain) or `depth-first`; None: best-first, depth-
+        first for the published variants.
+    max_depth : int, default=16
+        Maximum depth of the tree. From 0 to 64.
+    max_leaf_nodes : int or None, default=None
+        Maximum number of leaves of the tree. Reduce it for a tree that is easier to read; None: 32, 256 for the
+        published variants. From 1 to 1024.
+    min_gain : float, default=1.0
+        Number of standard errors by which a split must raise the log-likelihood of the validation rows to be kept.
+        Larger values make smaller trees. The published variants have rules of their own. From 0 to 100.
+    leaf_model : {"constant", "linear"} or None, default=None
+        Leaf values: `constant`, or `linear` in the inputs; None: linear, constant for the published variants.
+    refine : bool or None, default=None
+        Whether all gates and leaves are trained together while the tree grows and after it; None: yes, no for the
+        published variants.
+    prune : bool or None, default=None
+        Whether splits are removed that do not raise the log-likelihood of the validation rows in the grown tree;
+        None: yes, no for the published variants.
+    posterior : {"variational", "ensemble"} or None, default=None
+        Uncertainty of the weights: `variational` (a Gaussian posterior over the weights of the grown tree) or
+        `ensemble` (trees that are grown on bootstrap samples); None: variational, ensemble for the published
+        variants.
+    n_fits : int or None, default=None
+        Number of trees. Several trees are grown on bootstrap samples, and their predictions are averaged; None: 1,
+        10 if `posterior` is `ensemble`. From 1 to 100.
+    beta : float, default=1.0
+        Inverse temperature of the gates. Larger values give sharper splits under the same prior on the weights.
+        From 0.01 to 100.
+    rank : int, default=5
+        Rank of the low-rank part of the posterior covariance, besides its diagonal (at most the number of weights).
+        0 means independent weights; larger values model more correlations and take longer. From 0 to 100000.
+    prior : {"ard", "group", "fixed"} or None, default=None
+        Prior variances of the weights: `ard` learns one per input and kind of weight and so shrinks irrelevant
+        inputs, `group` learns one per kind of weight, `fixed` uses `prior_scale` for all weights; None: `ard`, but
+        `group` for a classification with one or two leaves.
+    prior_scale : float, default=0.5
+        Prior standard deviation of the weights; the initial value if `prior` is `ard` or `group`. Smaller values
+        regularise more. From 0.001 to 100.
+    kl_weight : float, default=1.0
+        Weight of the KL term in the ELBO. 1 is the Bayesian posterior; smaller values fit the data more closely.
+        From 0 to 10.
+    learning_rate : float or None, default=None
+        Peak learning rate of Adam, which falls to zero by a cosine schedule. Reduce it if training diverges; None:
+        0.01 for regression, 0.02 for classification. From 1e-06 to 1.
+    batch_size : int or None, default=None
+        Number of rows per optimiser step; None: 64, 128 or 256, depending on the number of rows. From 1 to 1e+06.
+    n_epochs : int or None, default=None
+        Number of passes over the training rows in the training of the posterior; None: about 12000 optimiser steps,
+        but 40 to 1500 epochs. From 1 to 1e+06.
+    n_draws : int or None, default=None
+        Number of posterior draws per optimiser step, in antithetic pairs if more than one. More draws give
+        gradients with less variance and take longer; None: 4 below 3000 rows, else 2. From 1 to 64.
+    n_members : int, default=100
+        Number of posterior draws kept for prediction. More draws give smoother predictive distributions and slower
+        predictions. From 1 to 10000.
+    early_stopping : bool, default=True
+        Whether a training run keeps the epoch with the best validation score instead of the last one.
+    validation_fraction : float, default=0.2
+        Fraction of the training rows in the validation set, if no validation set is given. From 0.01 to 0.5.
+    scaling : {"standard", "quantile"} or None, default=None
+        Scaling of numeric inputs: `standard` (mean 0, standard deviation 1), or `quantile` (ranks mapped to a
+        standard Normal), which suits skewed columns; None: chosen on the validation set.
+    rotation : {"none", "pca", "both"} or None, default=None
+        Rotation of numeric inputs: `none`, `pca` (whitened principal components) or `both` (original and rotated
+        inputs). Rotation suits correlated columns; None: chosen on the validation set.
+    squares : bool or None, default=None
+        Whether squares of the numeric inputs are added as inputs, which suits quadratic effects; None: chosen on
+        the validation set.
+    max_categories : int, default=32
+        Maximum number of categories per column with an input of their own; rarer categories share one input. From 1
+        to 10000.
+    min_scale : float or None, default=None
+        Lower bound on the predicted noise standard deviation, in units of the standard deviation of the target.
+        Increase it if predictions are overconfident; None: 0.001, or half the step of a target with few distinct
+        values. From 0 to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
+        any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
+        command line.
+    n_jobs : int or None, default=None
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the training table had names.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, in the order of the probabilities.
+    training_ : dict
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
+
+    Notes
+    -----
+    Use it if the model should be small and readable and the target varies smoothly: a soft tree with a few linear
+    leaves is often as accurate as a hard tree with hundreds.
+
+    Use `VSTClassifier` for better predictions at a longer fit, `SGBClassifier` or `SGLBClassifier` for large tables and
+    many sharp steps, and `TreeClassifier` for splits on single columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import SoftTreeClassifier
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.where(X[:, 0] > 0.5, "high", "low")
+    >>> model = SoftTreeClassifier(max_leaf_nodes=2, n_epochs=5, random_state=0).fit(X, y)
+    >>> model.classes_.tolist()
+    ['high', 'low']
+    """
+
+    _family = "soft-tree"
+
+    def __init__(
+        self,
+        *,
+        variant: Literal["extended", "paper", "released"] = "extended",
+        growth: Literal["best-first", "depth-first"] | None = None,
+        max_depth: int = 16,
+        max_leaf_nodes: int | None = None,
+        min_gain: float = 1.0,
+        leaf_model: Literal["constant", "linear"] | None = None,
+        refine: bool | None = None,
+        prune: bool | None = None,
+        posterior: Literal["variational", "ensemble"] | None = None,
+        n_fits: int | None = None,
+        beta: float = 1.0,
+        rank: int = 5,
+        prior: Literal["ard", "group", "fixed"] | None = None,
+        prior_scale: float = 0.5,
+        kl_weight: float = 1.0,
+        learning_rate: float | None = None,
+        batch_size: int | None = None,
+        n_epochs: int | None = None,
+        n_draws: int | None = None,
+        n_members: int = 100,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.2,
+        scaling: Literal["standard", "quantile"] | None = None,
+        rotation: Literal["none", "pca", "both"] | None = None,
+        squares: bool | None = None,
+        max_categories: int = 32,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.variant = variant
+        self.growth = growth
+        self.max_depth = max_depth
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_gain = min_gain
+        self.leaf_model = leaf_model
+        self.refine = refine
+        self.prune = prune
+        self.posterior = posterior
+        self.n_fits = n_fits
+        self.beta = beta
+        self.rank = rank
+        self.prior = prior
+        self.prior_scale = prior_scale
+        self.kl_weight = kl_weight
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.n_epochs = n_epochs
+        self.n_draws = n_draws
+        self.n_members = n_members
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.scaling = scaling
+        self.rotation = rotation
+        self.squares = squares
+        self.max_categories = max_categories
         self.min_scale = min_scale
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -134,20 +134,25 @@ def resumable(request, quick_of):
     return REGISTRY[request.param, "regression"](**quick_of(request.param))
 
 
+def length(model):
+    """Name the parameter that sets how long a model is trained."""
+    return "n_estimators" if "n_estimators" in model.get_params() else "n_epochs"
+
+
 def test_resume_has_callbacks_and_time_limit(resumable, regression):
     X, y = regression
     model = resumable.fit(X, y)
-    events, predictions = [], summary(model, X)
+    events, predictions, name = [], summary(model, X), length(model)
     with pytest.raises(LookupError, match="on purpose"):
-        model.resume(X, y, n_estimators=7, callbacks=[fail])
-    assert model.n_estimators != 7
+        model.resume(X, y, **{name: 7}, callbacks=[fail])
+    assert model.get_params()[name] != 7
     np.testing.assert_array_equal(summary(model, X), predictions)
-    model.resume(X, y, n_estimators=7, callbacks=[events.append])
+    model.resume(X, y, **{name: 7}, callbacks=[events.append])
     assert events
-    assert model.n_estimators == 7
+    assert model.get_params()[name] == 7
     assert (summary(model, X) != predictions).any()
     with pytest.warns(UserWarning, match="time_limit=1e-09 stopped"):
-        model.resume(X, y, n_estimators=30, time_limit=1e-9)
+        model.resume(X, y, **{name: 30}, time_limit=1e-9)
     assert model.training_["is_stopped"]
     assert np.isfinite(summary(model, X)).all()
 
@@ -157,7 +162,7 @@ def test_a_stopped_model_can_be_trained_further(resumable, regression):
     with pytest.warns(UserWarning, match="stopped"):
         model = resumable.fit(X, y, callbacks=[lambda event: True])
     stopped = summary(model, X)
-    model.resume(X, y, n_estimators=10)
+    model.resume(X, y, **{length(model): 10})
     assert not model.training_["is_stopped"]
     assert (summary(model, X) != stopped).any()
 
