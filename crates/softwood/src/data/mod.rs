@@ -3,6 +3,7 @@
 
 mod append;
 pub(crate) mod binning;
+pub(crate) mod bootstrap;
 pub(crate) mod categories;
 pub(crate) mod column;
 pub(crate) mod dataset;

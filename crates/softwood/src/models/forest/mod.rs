@@ -1,6 +1,5 @@
 //! Random forest. `forest.md` describes the model; the parameter type includes it.
 
-mod bootstrap;
 mod fitted;
 mod noise_calibration;
 mod params;

@@ -3,11 +3,11 @@
 
 use std::ops::{ControlFlow, Range};
 
+use crate::data::bootstrap::bootstrap_weights;
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Run};
 use crate::model::Training;
-use crate::models::forest::bootstrap::bootstrap_weights;
 use crate::models::forest::fitted::{Forest, ForestTree};
 use crate::models::forest::noise_calibration::{ForestNoise, OutOfBagClass, Residual};
 use crate::models::forest::params::ForestParams;

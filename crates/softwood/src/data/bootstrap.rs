@@ -15,7 +15,7 @@ const MAX_POISSON_MEAN: f64 = 30.0;
 /// Bootstrap weight of each row for one tree; 0 for an out-of-bag row. If the mean weight of the
 /// rows is below one, weights are scaled to a mean of one for the draw and scaled back, so that the
 /// sample does not become empty.
-pub(super) fn bootstrap_weights(weight: &[f32], key: Key) -> Vec<f32> {
+pub(crate) fn bootstrap_weights(weight: &[f32], key: Key) -> Vec<f32> {
     let total: f64 = weight.iter().map(|&weight| f64::from(weight)).sum();
     let unit = (total / weight.len() as f64).min(1.0);
     let mut rng = key.rng();
