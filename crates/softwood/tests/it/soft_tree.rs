@@ -213,3 +213,42 @@ fn members_disagree_more_where_there_is_no_data() {
     };
     assert!(knowledge(3.0) > 3.0 * knowledge(0.2));
 }
+
+#[test]
+fn a_constant_weight_grows_the_same_published_tree() {
+    let table = sinusoid(6, 200);
+    let columns = table.columns().iter().cloned();
+    let weight = Column::numeric("w", vec![1000.0; 200]);
+    let weighted = Table::new(columns.chain([weight]).collect()).unwrap();
+    let roles = Roles {
+        target: "y".to_owned(),
+        weight: Some("w".to_owned()),
+        ..Roles::default()
+    };
+    let weighted = Dataset::from_table(&weighted, &roles).unwrap();
+    let params = json!({"variant": "released", "max_leaf_nodes": 8});
+    let n_nodes = |data: &Dataset| fit(Family::SoftTree, &params, data, 0).n_nodes().unwrap();
+    let plain = n_nodes(&dataset(&table));
+    assert!(plain > 3.0);
+    assert!((n_nodes(&weighted) - plain).abs() < 0.5);
+}
+
+/// Few distinct rows that stand for many: bootstrap samples hardly differ.
+#[test]
+fn trees_of_an_ensemble_agree_on_rows_that_are_repeated() {
+    let n = 4000;
+    let x: Vec<f64> = (0..n).map(|row| f64::from(row % 5)).collect();
+    let y = (0..n).map(|row| f64::from(row % 5) + f64::from(row / 5 % 3) / 10.0);
+    let y: Vec<f64> = y.collect();
+    let table = Table::new(vec![Column::numeric("x", x), Column::numeric("y", y)]).unwrap();
+    let params = json!({"posterior": "ensemble"});
+    let model = fit(Family::SoftTree, &params, &dataset(&table), 0);
+    let rows = Table::new(vec![Column::numeric("x", vec![0.0, 2.0, 4.0])]).unwrap();
+    let pool = Pool::new(1).unwrap();
+    let distribution = Distribution::new(&*model, &rows, &pool).unwrap();
+    let knowledge = distribution.uncertainty().unwrap().knowledge;
+    assert!(
+        knowledge.iter().all(|&variance| variance < 0.01),
+        "{knowledge:?}"
+    );
+}

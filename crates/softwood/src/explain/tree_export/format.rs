@@ -181,7 +181,11 @@ fn percent(share: f64) -> String {
 /// The number of rows of a node.
 pub(super) fn rows(weight: f64) -> String {
     let one = (weight - 1.0).abs() < 1e-9;
-    format!("{} row{}", number(weight, VALUE_DIGITS), if one { "" } else { "s" })
+    format!(
+        "{} row{}",
+        number(weight, VALUE_DIGITS),
+        if one { "" } else { "s" }
+    )
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::explain::tree_export::TreeExport;
 use crate::explain::tree_export::linear::{DescribedInputs, EncodedCondition};
 use crate::explain::tree_export::nodes::FittedNodes;
 use crate::models::soft_tree::fitted::SoftTree;
+use crate::soft::general_layout::GeneralLayout;
 use crate::soft::layout::TreeLayout;
 use crate::trees::leaf_posterior::Smoothing;
 use crate::trees::training_set::cart_target;
@@ -43,7 +44,7 @@ impl SoftTree {
         });
         if layout.is_linear() && schema.classes().is_none() {
             let leaves = export.nodes.iter_mut().filter(|node| node.split.is_none());
-            for (leaf, node) in leaves.enumerate() {
+            for (leaf, node) in leaves_in_order(layout).into_iter().zip(leaves) {
                 let leaf = &weights[layout.leaf(0, leaf)];
                 let function =
                     inputs.function(&leaf[..n_inputs], leaf[n_inputs], self.ensemble.standard);
@@ -52,4 +53,19 @@ impl SoftTree {
         }
         export
     }
+}
+
+/// The leaves of a tree from left to right.
+fn leaves_in_order(layout: &GeneralLayout) -> Vec<usize> {
+    let n_gates = layout.n_gates();
+    let mut leaves = Vec::with_capacity(layout.n_leaves());
+    let mut stack = vec![0];
+    while let Some(node) = stack.pop() {
+        if node < n_gates {
+            stack.extend(layout.children(node).iter().rev());
+        } else {
+            leaves.push(node - n_gates);
+        }
+    }
+    leaves
 }

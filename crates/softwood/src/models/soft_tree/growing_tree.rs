@@ -265,17 +265,34 @@ impl GrowingTree {
             ..evaluate(&layout, &self.weights(&layout), rows)
         }
     }
+
+    /// Output of the root on these rows: rows x channels.
+    pub(super) fn root_output(&self, rows: &EncodedRows) -> Vec<f32> {
+        let layout = self.layout();
+        evaluate_nodes(&layout, &self.weights(&layout), rows, false).root
+    }
 }
 
 /// Output and reach of the leaves of a tree on these rows; leaves have their number in the layout.
 pub(super) fn evaluate(layout: &GeneralLayout, weights: &[f32], rows: &EncodedRows) -> TreeOutput {
+    evaluate_nodes(layout, weights, rows, true)
+}
+
+/// Output of the root and, unless `keeps_leaves` is false, reach and channels of the leaves.
+fn evaluate_nodes(
+    layout: &GeneralLayout,
+    weights: &[f32],
+    rows: &EncodedRows,
+    keeps_leaves: bool,
+) -> TreeOutput {
     let (n_rows, n_channels) = (rows.n_rows(), layout.n_channels());
     let n_leaves = layout.n_leaves();
+    let n_kept = if keeps_leaves { n_leaves * n_rows } else { 0 };
     let mut out = TreeOutput {
         root: vec![0.0; n_rows * n_channels],
         leaves: (0..n_leaves).collect(),
-        reach: vec![0.0; n_leaves * n_rows],
-        channels: vec![0.0; n_leaves * n_rows * n_channels],
+        reach: vec![0.0; n_kept],
+        channels: vec![0.0; n_kept * n_channels],
         n_channels,
     };
     let width = layout.width();
@@ -335,10 +352,15 @@ impl TreeOutput {
         }
         for leaf in 0..n_leaves {
             let reach = reach[n_gates + leaf];
-            self.reach[leaf * n_rows + row] = reach;
+            if let Some(kept) = self.reach.get_mut(leaf * n_rows + row) {
+                *kept = reach;
+            }
             for channel in 0..n_channels {
                 let own = value(n_gates + channel * n_leaves + leaf);
-                self.channels[(leaf * n_rows + row) * n_channels + channel] = own;
+                let at = (leaf * n_rows + row) * n_channels + channel;
+                if let Some(kept) = self.channels.get_mut(at) {
+                    *kept = own;
+                }
                 self.root[row * n_channels + channel] += reach * own;
             }
         }

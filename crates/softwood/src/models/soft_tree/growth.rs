@@ -112,9 +112,6 @@ impl<'a> TreeGrowth<'a> {
     /// # Errors
     /// As [`TreeGrowth::finish`].
     pub(super) fn polish(mut self, grown: Grown) -> Result<Grown> {
-        if !(self.options.refines || self.options.prunes) {
-            return Ok(grown);
-        }
         self.tree = grown.tree;
         self.is_stopped = grown.is_stopped;
         self.complete(0)
@@ -129,7 +126,9 @@ impl<'a> TreeGrowth<'a> {
         if self.options.prunes && self.prune()? && refines {
             self.refine(N_FINAL_STEPS, n_rounds + 2)?;
         }
-        let likelihood = self.rows.likelihood(&self.tree.evaluate(self.rows.train));
+        let likelihood = self
+            .rows
+            .likelihood(&self.tree.root_output(self.rows.train));
         let row_scores = self.rows.scores(&self.tree, likelihood);
         Ok(Grown {
             row_scores,
@@ -148,7 +147,7 @@ impl<'a> TreeGrowth<'a> {
         let rows = self.rows;
         let train_output = self.tree.evaluate(rows.train);
         let validation_output = rows.validation.map(|rows| self.tree.evaluate(rows));
-        let likelihood = rows.likelihood(&train_output);
+        let likelihood = rows.likelihood(&train_output.root);
         let before = rows.scores(&self.tree, likelihood);
         let trained = {
             let frozen = FrozenTree {
@@ -189,6 +188,10 @@ impl<'a> TreeGrowth<'a> {
             if self.n_leaves() == self.options.max_leaves {
                 break;
             }
+            if self.tree.children(split.leaf).is_some() {
+                // another split of this leaf was better
+                continue;
+            }
             let mut larger = self.tree.clone();
             let n_weights = split.weights.gate.len() + split.weights.leaves[0].len();
             let children = larger.split(split.leaf, split.weights);
@@ -228,31 +231,39 @@ impl<'a> TreeGrowth<'a> {
 
     /// The leaves to split next, with the hard splits that their gates begin as.
     fn next_splits(&self, frozen: &FrozenTree<'_>) -> NextSplits {
-        let residuals = self.rows.residuals(frozen.train);
-        let search = |leaf: usize| frozen.hard_split(&self.sorted, &residuals, leaf);
+        let residuals = self.rows.residuals(&frozen.train.root);
+        let search = |leaf: usize| frozen.hard_splits(&self.sorted, &residuals, leaf);
         if !self.options.best_first {
             let leaf = *self.open.last().expect("there is an open leaf");
-            let split = search(leaf);
+            let splits = search(leaf).into_iter().take(SPLITS_AT_ONCE);
             return NextSplits {
                 tried: vec![leaf],
-                splits: split.map(|split| (leaf, split)).into_iter().collect(),
+                splits: splits.map(|split| (leaf, split)).collect(),
             };
         }
         let found = self
             .run
             .pool
             .map(self.open.len(), |at| search(self.open[at]));
-        let mut tried = Vec::new();
-        let mut splits = Vec::new();
-        for (&leaf, split) in self.open.iter().zip(found) {
-            match split {
-                Some(split) => splits.push((leaf, split)),
-                None => tried.push(leaf),
-            }
+        // the best split of each leaf first, then the second best, and so on: where few leaves are
+        // open, splits on several inputs are tried
+        let mut splits: Vec<(usize, usize, HardSplit)> = Vec::new();
+        for (&leaf, found) in self.open.iter().zip(found) {
+            let ranked = found.into_iter().enumerate();
+            splits.extend(ranked.map(|(rank, split)| (rank, leaf, split)));
         }
-        splits.sort_by(|a, b| b.1.gain.total_cmp(&a.1.gain).then(a.0.cmp(&b.0)));
+        splits.sort_by(|a, b| {
+            let by_gain = b.2.gain.total_cmp(&a.2.gain);
+            a.0.cmp(&b.0).then(by_gain).then(a.1.cmp(&b.1))
+        });
+        let has_split = |leaf: usize| splits.iter().any(|split| split.1 == leaf);
+        let mut tried: Vec<usize> = (self.open.iter().copied())
+            .filter(|&leaf| !has_split(leaf))
+            .collect();
         splits.truncate(SPLITS_AT_ONCE);
-        tried.extend(splits.iter().map(|(leaf, _)| leaf));
+        tried.extend(splits.iter().map(|split| split.1));
+        let splits = splits.into_iter().map(|(_, leaf, split)| (leaf, split));
+        let splits = splits.collect();
         NextSplits { tried, splits }
     }
 
@@ -260,7 +271,7 @@ impl<'a> TreeGrowth<'a> {
     fn refine(&mut self, n_steps: usize, round: usize) -> Result<()> {
         let rows = self.rows;
         let layout = self.tree.layout();
-        let likelihood = rows.likelihood(&self.tree.evaluate(rows.train));
+        let likelihood = rows.likelihood(&self.tree.root_output(rows.train));
         let penalty = rows.penalty(&layout, &rows.root_leaf());
         let start = self.tree.weights(&layout);
         let spec = whole_tree(layout, likelihood);
@@ -291,8 +302,9 @@ impl<'a> TreeGrowth<'a> {
         if self.rows.validation.is_none() {
             return Ok(false);
         }
-        let train_output = self.tree.evaluate(self.rows.train);
-        let likelihood = self.rows.likelihood(&train_output);
+        let likelihood = self
+            .rows
+            .likelihood(&self.tree.root_output(self.rows.train));
         let mut scores = self.rows.scores(&self.tree, likelihood);
         let mut is_pruned = false;
         for gate in self.tree.gates().into_iter().rev() {
@@ -305,7 +317,8 @@ impl<'a> TreeGrowth<'a> {
             }
             let output = self.tree.evaluate(self.rows.train);
             let mut smaller = self.tree.clone();
-            smaller.cut(gate, merged(&self.tree, &output, [left, right]));
+            let weights = &self.rows.train.weight;
+            smaller.cut(gate, merged(&self.tree, &output, weights, [left, right]));
             let without = self.rows.scores(&smaller, likelihood);
             if !self.pays(&without, &scores, 0) {
                 self.tree = smaller;
@@ -335,10 +348,17 @@ struct NextSplits {
 }
 
 /// The leaf in place of two leaves: their average by reach.
-fn merged(tree: &GrowingTree, output: &TreeOutput, leaves: [usize; 2]) -> Vec<f32> {
+fn merged(
+    tree: &GrowingTree,
+    output: &TreeOutput,
+    weights: &[f32],
+    leaves: [usize; 2],
+) -> Vec<f32> {
     let totals = leaves.map(|leaf| {
-        let reach = output.reach(leaf).iter();
-        reach.map(|&reach| f64::from(reach)).sum::<f64>()
+        let pairs = output.reach(leaf).iter().zip(weights);
+        pairs
+            .map(|(&reach, &weight)| f64::from(reach) * f64::from(weight))
+            .sum::<f64>()
     });
     let share = totals[1] / (totals[0] + totals[1]).max(f64::MIN_POSITIVE);
     let [left, right] = leaves.map(|leaf| tree.leaf_values(leaf));

@@ -1,7 +1,7 @@
 //! The rows that a soft tree grows on, and scores of a tree on them.
 
 use crate::likelihood::soft::SoftLikelihood;
-use crate::models::soft_tree::growing_tree::{GrowingTree, TreeOutput};
+use crate::models::soft_tree::growing_tree::GrowingTree;
 use crate::models::soft_tree::point_training::Penalty;
 use crate::numerics::logspace::softmax_rows;
 use crate::numerics::ridge::RidgeSystem;
@@ -58,6 +58,10 @@ impl<'a> GrowthRows<'a> {
             }
             return values;
         }
+        if !self.shape.is_linear {
+            let target: Vec<f64> = self.train.target.iter().map(|&y| f64::from(y)).collect();
+            return vec![self.train.mean(&target) as f32];
+        }
         let n_rows = self.train.n_rows();
         let step = n_rows.div_ceil(MAX_RIDGE_ROWS).max(1);
         let (mut inputs, mut targets) = (Vec::new(), Vec::new());
@@ -86,15 +90,15 @@ impl<'a> GrowthRows<'a> {
         logs.iter().map(|log| log - mean).collect()
     }
 
-    /// Residuals of the training rows: rows x channels.
-    pub(super) fn residuals(&self, output: &TreeOutput) -> Vec<f64> {
+    /// Residuals of the training rows, rows x channels, from the output of the root.
+    pub(super) fn residuals(&self, root: &[f32]) -> Vec<f64> {
         let n_channels = self.shape.n_channels;
         if !self.is_classification {
-            let pairs = self.train.target.iter().zip(&output.root);
+            let pairs = self.train.target.iter().zip(root);
             return pairs.map(|(&y, &f)| f64::from(y) - f64::from(f)).collect();
         }
-        let mut probabilities = vec![0.0; output.root.len()];
-        softmax_rows(&output.root, n_channels, &mut probabilities);
+        let mut probabilities = vec![0.0; root.len()];
+        softmax_rows(root, n_channels, &mut probabilities);
         let mut residuals: Vec<f64> = probabilities.iter().map(|&p| -f64::from(p)).collect();
         for (row, &class) in self.train.target.iter().enumerate() {
             residuals[row * n_channels + class as usize] += 1.0;
@@ -104,11 +108,11 @@ impl<'a> GrowthRows<'a> {
 
     /// The likelihood of the growing tree: a Normal whose standard deviation is that of the
     /// residuals of the training rows, or categorical.
-    pub(super) fn likelihood(&self, output: &TreeOutput) -> SoftLikelihood {
+    pub(super) fn likelihood(&self, root: &[f32]) -> SoftLikelihood {
         if self.is_classification {
             return SoftLikelihood::Categorical;
         }
-        let squares: Vec<f64> = self.residuals(output).iter().map(|r| r * r).collect();
+        let squares: Vec<f64> = self.residuals(root).iter().map(|r| r * r).collect();
         let sd = self.train.mean(&squares).sqrt().max(MIN_NOISE);
         SoftLikelihood::KnownNoise { sd }
     }

@@ -79,40 +79,59 @@ impl SortedInputs {
 
     /// The best split with enough weight on either side; `None` if no split explains anything.
     pub(super) fn best(&self, search: &SplitSearch<'_>) -> Option<HardSplit> {
-        let n_rows = self.rows.len();
+        self.best_by_input(search).into_iter().next()
+    }
+
+    /// The best split on each input that explains anything, the largest gain first.
+    pub(super) fn best_by_input(&self, search: &SplitSearch<'_>) -> Vec<HardSplit> {
+        let n_rows = self.rows.len().max(1);
+        let inputs = self.order.chunks_exact(n_rows).enumerate();
+        let splits = until_cancelled(inputs)
+            .filter_map(|(input, order)| self.best_on_input(search, input, order));
+        let mut splits: Vec<HardSplit> = splits.collect();
+        splits.sort_by(|a, b| b.gain.total_cmp(&a.gain).then(a.input.cmp(&b.input)));
+        splits
+    }
+
+    /// The best split on one input, whose rows are in this order.
+    fn best_on_input(
+        &self,
+        search: &SplitSearch<'_>,
+        input: usize,
+        order: &[u32],
+    ) -> Option<HardSplit> {
         let n_outputs = search.outputs.len() / search.weights.len().max(1);
-        let scale = search.weights.len() as f64 / n_rows.max(1) as f64;
+        let scale = search.weights.len() as f64 / order.len().max(1) as f64;
+        let min_weight = search.min_weight / scale;
+        let value = |row: u32| search.inputs[row as usize * self.width + input];
+        let mut total = Sums::new(n_outputs);
+        for &row in order {
+            total.add(search, row as usize, f64::from(value(row)));
+        }
+        let whole = total.explained(search.is_linear);
+        let mut best_gain = MIN_GAIN * total.squares.max(f64::MIN_POSITIVE);
         let mut best: Option<HardSplit> = None;
-        for (input, order) in until_cancelled(self.order.chunks_exact(n_rows.max(1)).enumerate()) {
-            let value = |row: u32| search.inputs[row as usize * self.width + input];
-            let mut total = Sums::new(n_outputs);
-            for &row in order {
-                total.add(search, row as usize, f64::from(value(row)));
+        let mut left = Sums::new(n_outputs);
+        for pair in order.windows(2) {
+            let below = value(pair[0]);
+            left.add(search, pair[0] as usize, f64::from(below));
+            let above = value(pair[1]);
+            let right_weight = total.weight - left.weight;
+            if below >= above || left.weight < min_weight || right_weight < min_weight {
+                continue;
             }
-            let whole = total.explained(search.is_linear);
-            let floor = MIN_GAIN * total.squares.max(f64::MIN_POSITIVE);
-            let mut left = Sums::new(n_outputs);
-            for pair in order.windows(2) {
-                let below = value(pair[0]);
-                left.add(search, pair[0] as usize, f64::from(below));
-                let above = value(pair[1]);
-                let right_weight = total.weight - left.weight;
-                let min_weight = search.min_weight / scale;
-                if below >= above || left.weight < min_weight || right_weight < min_weight {
-                    continue;
-                }
-                let explained = left.explained(search.is_linear)
-                    + left.explained_by_rest(&total, search.is_linear);
-                let gain = (explained - whole) * scale;
-                if gain > floor.max(best.as_ref().map_or(0.0, |best| best.gain)) {
-                    let right = total.minus(&left);
-                    best = Some(HardSplit {
-                        input,
-                        threshold: 0.5 * (below + above),
-                        gain,
-                        sides: [left.fit(search.is_linear), right.fit(search.is_linear)],
-                    });
-                }
+            let explained =
+                left.explained(search.is_linear) + left.explained_by_rest(&total, search.is_linear);
+            let gain = (explained - whole) * scale;
+            if gain > best_gain {
+                let right = total.minus(&left);
+                best_gain = gain;
+                best = Some(HardSplit {
+                    input,
+                    threshold: 0.5 * (below + above),
+                    gain,
+                    sides: [left.fit(search.is_linear), right.fit(search.is_linear)],
+                });
             }
         }
         best

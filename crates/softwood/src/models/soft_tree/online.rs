@@ -95,10 +95,11 @@ impl LeafRows<'_> {
         };
         let mut rate = FIRST_STEP / f64::from(1_u32 << restart);
         let mut delta = vec![0.0; self.n_channels];
+        let visits = self.visits();
         for epoch in until_cancelled(0..N_EPOCHS) {
             let mut rng = key.child(epoch as u64).rng();
-            for row in cycle(&mut rng, self.rows.n_rows()) {
-                self.update(row, rate, &mut split, &mut step, &mut delta);
+            for visit in cycle(&mut rng, visits.len()) {
+                self.update(visits[visit], rate, &mut split, &mut step, &mut delta);
                 rate *= STEP_DECAY;
             }
         }
@@ -112,6 +113,22 @@ impl LeafRows<'_> {
             gate: narrow(&split.gate),
             leaves: [narrow(left), narrow(right)],
         })
+    }
+
+    /// The rows of an epoch: as many as there are rows, in proportion to their weights. Rows of equal
+    /// weight are visited once each. A step in proportion to the weight would diverge.
+    fn visits(&self) -> Vec<usize> {
+        let n_rows = self.rows.n_rows();
+        let stride = self.rows.total_weight / n_rows as f64;
+        let mut visits = Vec::with_capacity(n_rows);
+        let mut cumulative = 0.0;
+        for (row, &weight) in self.rows.weight.iter().enumerate() {
+            cumulative += f64::from(weight);
+            while visits.len() < n_rows && (visits.len() as f64 + 0.5) * stride <= cumulative {
+                visits.push(row);
+            }
+        }
+        visits
     }
 
     /// One step of gradient descent on a row.
@@ -137,7 +154,7 @@ impl LeafRows<'_> {
             *delta = f64::from(offset[1 + channel]) + reach * blended;
         }
         self.subtract_target(row, delta);
-        let scale = rate * f64::from(self.rows.weight[row]) * reach;
+        let scale = rate * reach;
         let difference: f64 = (delta.iter().zip(left_leaf.iter().zip(right_leaf)))
             .map(|(delta, (left, right))| delta * (right - left))
             .sum();
@@ -200,6 +217,28 @@ mod tests {
         } else {
             0.5 * (outputs[0] - f64::from(target[0])).powi(2)
         }
+    }
+
+    #[test]
+    fn rows_are_visited_in_proportion_to_their_weights() {
+        let visits = |weight: Vec<f32>| {
+            let rows = EncodedRows {
+                inputs: Arc::new(vec![1.0; weight.len()]),
+                target: vec![0.0; weight.len()],
+                total_weight: weight.iter().map(|&weight| f64::from(weight)).sum(),
+                weight,
+                offset: Vec::new(),
+            };
+            LeafRows {
+                rows: &rows,
+                width: 1,
+                n_channels: 1,
+                is_classification: false,
+            }
+            .visits()
+        };
+        assert_eq!(visits(vec![1000.0; 4]), [0, 1, 2, 3]);
+        assert_eq!(visits(vec![2.0, 0.0, 1.0, 1.0]), [0, 0, 2, 3]);
     }
 
     #[test]

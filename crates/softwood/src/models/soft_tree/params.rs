@@ -79,11 +79,11 @@ params! {
         /// in the grown tree; auto: yes, no for the published variants.
         prune: Option<bool> = None;
         /// Uncertainty of the weights: `variational` (a Gaussian posterior over the weights of the
-        /// grown tree) or `ensemble` (trees that are grown on bootstrap samples); auto:
-        /// variational, ensemble for the published variants.
+        /// grown tree) or `ensemble` (trees that are grown on bootstrap samples, each a member);
+        /// auto: variational, one point estimate for the published variants.
         posterior: Option<WeightPosterior> = None;
         /// Number of trees. Several trees are grown on bootstrap samples, and their predictions are
-        /// averaged; auto: 1, 10 if `posterior` is `ensemble`.
+        /// averaged; auto: 10 if `posterior` is given as `ensemble`, else 1.
         n_fits: Option<usize> = None, [1, 100];
         use soft_posterior;
         /// Prior variances of the weights: `ard` learns one per input and kind of weight and so

@@ -1,8 +1,6 @@
 //! From a grown tree to a fitted one: leaf-wise noise, then the posterior over all weights or a
 //! point estimate.
 
-use std::ops::ControlFlow;
-
 use crate::error::Result;
 use crate::inference::lowrank_gaussian::LowRank;
 use crate::likelihood::soft::SoftLikelihood;
@@ -16,6 +14,7 @@ use crate::models::soft_tree::streams;
 use crate::models::soft_tree::summary::TreeSummary;
 use crate::models::soft_tree::train::SoftTreeFit;
 use crate::numerics::real::inverse_softplus;
+use crate::observer::Event;
 use crate::rng::Key;
 use crate::soft::general_layout::{GeneralLayout, LeafShape};
 use crate::soft::kernel::SoftTreeSpec;
@@ -130,7 +129,7 @@ impl SoftTreeFit<'_> {
         let layout = GeneralLayout::new(children.collect(), 0, shape);
         let mut with_noise = vec![0.0; layout.n_weights()];
         with_noise[..weights.len()].copy_from_slice(&weights);
-        let squares: Vec<f64> = rows.residuals(&output).iter().map(|r| r * r).collect();
+        let squares: Vec<f64> = rows.residuals(&output.root).iter().map(|r| r * r).collect();
         let overall = rows.train.mean(&squares);
         for (at, leaf) in grown.leaves().into_iter().enumerate() {
             let (mut sum, mut total) = (NOISE_SHRINKAGE * overall, NOISE_SHRINKAGE);
@@ -243,7 +242,7 @@ impl SoftTreeFit<'_> {
     /// once more, with the noise of the leaves.
     ///
     /// # Errors
-    /// When the work is cancelled.
+    /// When the observer discards the fit or the work is cancelled.
     pub(super) fn point_fit(
         &self,
         split: &EncodedSplit,
@@ -257,6 +256,7 @@ impl SoftTreeFit<'_> {
         root.resize(layout.n_channels() * layout.leaf_width(), 0.0);
         let penalty = rows.penalty(&layout, &root);
         let spec = whole_tree(layout, self.scale.likelihood);
+        let mut is_stopped = grown.is_stopped;
         if self.params.growth_options().refines {
             let run = PointRun {
                 spec: &spec,
@@ -266,19 +266,22 @@ impl SoftTreeFit<'_> {
                 penalty: &penalty,
             };
             let key = key.child(streams::fit::POINT_TRAINING);
-            weights = train_point(&run, weights, key, &mut |_| ControlFlow::Continue(()))?.weights;
+            let n_epochs = run.schedule.n_epochs;
+            let fit = train_point(&run, weights, key, &mut |epoch| {
+                self.run.observer.on_event(&Event {
+                    epoch: Some(epoch),
+                    ..Event::new("fitting", epoch, n_epochs)
+                })
+            })?;
+            weights = fit.weights;
+            is_stopped = fit.is_stopped;
         }
         let posterior = FitPosterior {
             encoder: split.encoder.clone(),
             spec,
             blocks: vec![point_posterior(weights)],
         };
-        Ok(FittedTree::new(
-            posterior,
-            train,
-            Vec::new(),
-            grown.is_stopped,
-        ))
+        Ok(FittedTree::new(posterior, train, Vec::new(), is_stopped))
     }
 }
 

@@ -20,6 +20,9 @@ use crate::variational::encoded_rows::EncodedRows;
 const GATE_NOISE: f32 = 0.005;
 /// Membership weight up to which a leaf has no hard split and its gate begins at random.
 const MIN_MEMBERSHIP: f64 = 1.0;
+/// Largest squared error that counts: a target far outside of the training range would hide the
+/// errors of all other rows.
+const MAX_SQUARE: f64 = 1e12;
 /// Pseudo-rows of the class frequencies of a leaf.
 const CLASS_SHRINKAGE: f64 = 1.0;
 
@@ -70,7 +73,7 @@ impl PublishedGrowth<'_> {
                 ControlFlow::Continue(()) => {}
             }
         }
-        let likelihood = rows.likelihood(&tree.evaluate(rows.train));
+        let likelihood = rows.likelihood(&tree.root_output(rows.train));
         Ok(Grown {
             row_scores: rows.scores(&tree, likelihood),
             tree,
@@ -204,9 +207,9 @@ impl PublishedGrowth<'_> {
 
     /// Mean squared error, or rate of wrong classes.
     fn error(&self, tree: &GrowingTree, rows: &EncodedRows) -> f64 {
-        let output = tree.evaluate(rows);
+        let root = tree.root_output(rows);
         let n_channels = self.rows.shape.n_channels;
-        let outputs = output.root.chunks_exact(n_channels);
+        let outputs = root.chunks_exact(n_channels);
         let errors: Vec<f64> = outputs
             .zip(&rows.target)
             .map(|(outputs, &target)| {
@@ -217,7 +220,7 @@ impl PublishedGrowth<'_> {
                     });
                     f64::from(u8::from(is_wrong))
                 } else {
-                    f64::from(outputs[0] - target).powi(2)
+                    f64::from(outputs[0] - target).powi(2).min(MAX_SQUARE)
                 }
             })
             .collect();

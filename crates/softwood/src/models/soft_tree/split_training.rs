@@ -47,18 +47,19 @@ pub(super) struct TrainedSplit {
 }
 
 impl FrozenTree<'_> {
-    /// The best hard split of a leaf on the residuals of the tree, by soft membership.
-    pub(super) fn hard_split(
+    /// The best hard split of a leaf on each input, for the residuals of the tree by soft
+    /// membership; the largest gain first.
+    pub(super) fn hard_splits(
         &self,
         sorted: &SortedInputs,
         residuals: &[f64],
         leaf: usize,
-    ) -> Option<HardSplit> {
+    ) -> Vec<HardSplit> {
         let GrowthRows { train, shape, .. } = self.rows;
         let weights: Vec<f64> = (self.train.reach(leaf).iter().zip(&train.weight))
             .map(|(&reach, &weight)| f64::from(reach) * f64::from(weight))
             .collect();
-        sorted.best(&SplitSearch {
+        sorted.best_by_input(&SplitSearch {
             inputs: &train.inputs,
             weights: &weights,
             outputs: residuals,

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::data::bootstrap::bootstrap_weights;
 use crate::data::dataset::Dataset;
 use crate::data::encoding::Encoding;
 use crate::data::schema::Schema;
@@ -22,7 +23,7 @@ use crate::models::soft_tree::published::PublishedGrowth;
 use crate::models::soft_tree::streams;
 use crate::models::soft_tree::warm_start::warm_start;
 use crate::params::Checked;
-use crate::rng::{Key, below};
+use crate::rng::Key;
 use crate::soft::general_layout::LeafShape;
 use crate::soft::layout::TreeLayout;
 use crate::stop;
@@ -166,19 +167,21 @@ impl SoftTreeFit<'_> {
         key: Key,
     ) -> Result<Grown> {
         let rows = self.growth_rows(split, train);
-        let growth = TreeGrowth::new(rows, options, self.run, key);
-        match PublishedSettings::of(self.params.variant) {
-            None => growth.finish(),
-            Some(settings) => {
-                let published = PublishedGrowth {
-                    rows,
-                    settings,
-                    options,
-                    run: self.run,
-                    key,
-                };
-                growth.polish(published.finish()?)
-            }
+        let Some(settings) = PublishedSettings::of(self.params.variant) else {
+            return TreeGrowth::new(rows, options, self.run, key).finish();
+        };
+        let published = PublishedGrowth {
+            rows,
+            settings,
+            options,
+            run: self.run,
+            key,
+        };
+        let grown = published.finish()?;
+        if options.refines || options.prunes {
+            TreeGrowth::new(rows, options, self.run, key).polish(grown)
+        } else {
+            Ok(grown)
         }
     }
 
@@ -202,21 +205,16 @@ impl SoftTreeFit<'_> {
     }
 }
 
-/// Rows drawn with replacement; equal draws are one row with a larger weight.
+/// A bootstrap sample of the rows: those that are drawn, with their bootstrap weights.
 fn bootstrap(rows: &EncodedRows, width: usize, key: Key) -> EncodedRows {
-    let n_rows = rows.n_rows();
-    let mut counts = vec![0_u32; n_rows];
-    let mut rng = key.rng();
-    for _ in 0..n_rows {
-        counts[below(&mut rng, n_rows)] += 1;
-    }
-    let drawn: Vec<usize> = (0..n_rows).filter(|&row| counts[row] > 0).collect();
+    let weights = bootstrap_weights(&rows.weight, key);
+    let drawn: Vec<usize> = (0..rows.n_rows())
+        .filter(|&row| weights[row] > 0.0)
+        .collect();
     let inputs = drawn
         .iter()
         .flat_map(|&row| &rows.inputs[row * width..(row + 1) * width]);
-    let weight: Vec<f32> = (drawn.iter())
-        .map(|&row| rows.weight[row] * counts[row] as f32)
-        .collect();
+    let weight: Vec<f32> = drawn.iter().map(|&row| weights[row]).collect();
     EncodedRows {
         inputs: Arc::new(inputs.copied().collect()),
         target: drawn.iter().map(|&row| rows.target[row]).collect(),

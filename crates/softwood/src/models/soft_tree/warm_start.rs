@@ -1,8 +1,6 @@
 //! Warm start: the tree structures of the fitted model stay, and their weights are trained further
 //! in a short run.
 
-use std::ops::ControlFlow;
-
 use serde_json::json;
 
 use crate::data::dataset::Dataset;
@@ -18,6 +16,7 @@ use crate::models::soft_tree::point_training::{
 };
 use crate::models::soft_tree::posterior::{FittedTree, point_posterior};
 use crate::models::soft_tree::train::assemble;
+use crate::observer::Event;
 use crate::rng::Key;
 use crate::soft::general_layout::GeneralLayout;
 use crate::soft::kernel::SoftTreeSpec;
@@ -35,6 +34,12 @@ const WARM_RATE: f64 = 0.2;
 /// Parameters that a warm start cannot change.
 const FIXED: &[&str] = &[
     "variant",
+    "growth",
+    "max_depth",
+    "max_leaf_nodes",
+    "min_gain",
+    "refine",
+    "prune",
     "leaf_model",
     "posterior",
     "n_fits",
@@ -100,9 +105,15 @@ fn continue_tree(
         blocks: vec![block],
     };
     if params.is_ensemble() {
-        let block = continue_point(&fit.blocks[0], &spec, &split, schedule, key)?;
+        let (block, is_stopped) =
+            continue_point(&fit.blocks[0], &spec, &split, schedule, run, key)?;
         let posterior = posterior(spec, block);
-        return Ok(FittedTree::new(posterior, &split.train, Vec::new(), false));
+        return Ok(FittedTree::new(
+            posterior,
+            &split.train,
+            Vec::new(),
+            is_stopped,
+        ));
     }
     let training_run = TrainingRun {
         config: &config,
@@ -135,20 +146,23 @@ fn continue_tree(
     Ok(fitted_tree(trained))
 }
 
-/// Trains a point estimate further, with a penalty on changes.
+/// Trains a point estimate further, with a penalty on changes; also tells whether the observer
+/// stopped the run.
 fn continue_point(
     block: &LowRank,
     spec: &SoftTreeSpec<GeneralLayout>,
     split: &EncodedSplit,
     schedule: TrainingSchedule,
+    run: &Run<'_>,
     key: Key,
-) -> Result<LowRank> {
+) -> Result<(LowRank, bool)> {
     let penalty: Vec<Penalty> = (block.mean().iter())
         .map(|&mean| Penalty {
             mean,
             precision: 1.0,
         })
         .collect();
+    let observer = run.observer;
     let run = PointRun {
         spec,
         train: &split.train,
@@ -161,6 +175,12 @@ fn continue_point(
         penalty: &penalty,
     };
     let start = block.mean().to_vec();
-    let fit = train_point(&run, start, key, &mut |_| ControlFlow::Continue(()))?;
-    Ok(point_posterior(fit.weights))
+    let n_epochs = schedule.n_epochs;
+    let fit = train_point(&run, start, key, &mut |epoch| {
+        observer.on_event(&Event {
+            epoch: Some(epoch),
+            ..Event::new("fitting", epoch, n_epochs)
+        })
+    })?;
+    Ok((point_posterior(fit.weights), fit.is_stopped))
 }
