@@ -1768,11 +1768,11 @@ class SoftTreeRegressor(Regressor):
         None: yes, no for the published variants.
     posterior : {"variational", "ensemble"} or None, default=None
         Uncertainty of the weights: `variational` (a Gaussian posterior over the weights of the grown tree) or
-        `ensemble` (trees that are grown on bootstrap samples); None: variational, ensemble for the published
-        variants.
+        `ensemble` (trees that are grown on bootstrap samples, each a member); None: variational, one point estimate
+        for the published variants.
     n_fits : int or None, default=None
-        Number of trees. Several trees are grown on bootstrap samples, and their predictions are averaged; None: 1,
-        10 if `posterior` is `ensemble`. From 1 to 100.
+        Number of trees. Several trees are grown on bootstrap samples, and their predictions are averaged; None: 10
+        if `posterior` is given as `ensemble`, else 1. From 1 to 100.
     beta : float, default=1.0
         Inverse temperature of the gates. Larger values give sharper splits under the same prior on the weights.
         From 0.01 to 100.
@@ -1963,11 +1963,11 @@ class SoftTreeClassifier(Classifier):
         None: yes, no for the published variants.
     posterior : {"variational", "ensemble"} or None, default=None
         Uncertainty of the weights: `variational` (a Gaussian posterior over the weights of the grown tree) or
-        `ensemble` (trees that are grown on bootstrap samples); None: variational, ensemble for the published
-        variants.
+        `ensemble` (trees that are grown on bootstrap samples, each a member); None: variational, one point estimate
+        for the published variants.
     n_fits : int or None, default=None
-        Number of trees. Several trees are grown on bootstrap samples, and their predictions are averaged; None: 1,
-        10 if `posterior` is `ensemble`. From 1 to 100.
+        Number of trees. Several trees are grown on bootstrap samples, and their predictions are averaged; None: 10
+        if `posterior` is given as `ensemble`, else 1. From 1 to 100.
     beta : float, default=1.0
         Inverse temperature of the gates. Larger values give sharper splits under the same prior on the weights.
         From 0.01 to 100.
