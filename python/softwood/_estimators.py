@@ -1847,8 +1847,9 @@ class SoftTreeRegressor(Regressor):
     Use it if the model should be small and readable and the target varies smoothly: a soft tree with a few linear
     leaves is often as accurate as a hard tree with hundreds.
 
-    Use `VSTRegressor` for better predictions at a longer fit, `SGBRegressor` or `SGLBRegressor` for large tables and
-    many sharp steps, and `TreeRegressor` for splits on single columns.
+    Use `VSTRegressor` if a longer fit is acceptable: it compares many shapes and averages several fits. Use
+    `SGBRegressor` or `SGLBRegressor` for large tables and many sharp steps, and `TreeRegressor` for splits on single
+    columns.
 
     Examples
     --------
@@ -2044,8 +2045,9 @@ class SoftTreeClassifier(Classifier):
     Use it if the model should be small and readable and the target varies smoothly: a soft tree with a few linear
     leaves is often as accurate as a hard tree with hundreds.
 
-    Use `VSTClassifier` for better predictions at a longer fit, `SGBClassifier` or `SGLBClassifier` for large tables and
-    many sharp steps, and `TreeClassifier` for splits on single columns.
+    Use `VSTClassifier` if a longer fit is acceptable: it compares many shapes and averages several fits. Use
+    `SGBClassifier` or `SGLBClassifier` for large tables and many sharp steps, and `TreeClassifier` for splits on single
+    columns.
 
     Examples
     --------

@@ -107,7 +107,8 @@ pub(crate) fn on_features(data: &Dataset, date_columns: &[String]) -> Vec<String
 /// Why a categorical column is probably not meant as one, if so.
 fn suspicion(levels: &[String], n_rows: usize) -> Option<String> {
     if !levels.is_empty() && levels.iter().all(|level| is_date(level)) {
-        let what = "contains dates as text, each treated as a category; declare the column numeric (--numeric) if all are written as 2024-01-31";
+        let what = "contains dates as text, each treated as a category; declare the column numeric \
+            (--numeric) if all are written as 2024-01-31";
         return Some(what.to_owned());
     }
     let has_many_levels = n_rows >= MIN_ROWS && 2 * levels.len() > n_rows;

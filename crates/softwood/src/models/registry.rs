@@ -177,7 +177,8 @@ families! {
     /// Classification or regression tree.
     Tree(TreeParams): "classification or regression tree: one hard tree, pruned by cross-validation",
     /// Linear discriminant tree.
-    Ldt(LdtParams): "linear discriminant tree: one hard tree whose splits are linear in all columns, pruned on validation rows",
+    Ldt(LdtParams): "linear discriminant tree: one hard tree whose splits are linear in all columns, \
+        pruned on validation rows",
 }
 
 impl Family {

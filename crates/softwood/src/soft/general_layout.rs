@@ -66,10 +66,7 @@ impl GeneralLayout {
     /// When a node does not have exactly one parent, when a gate does not follow its parent, or
     /// when a gate that mixes has a parent that blends.
     pub(crate) fn new(children: Vec<[usize; 2]>, n_mixing_gates: usize, leaf: LeafShape) -> Self {
-        match Self::try_new(children, n_mixing_gates, leaf) {
-            Ok(layout) => layout,
-            Err(problem) => panic!("{problem}"),
-        }
+        Self::try_new(children, n_mixing_gates, leaf).expect("the children of the gates are a tree")
     }
 
     /// [`GeneralLayout::new`] with an error instead of a panic.

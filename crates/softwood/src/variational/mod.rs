@@ -1,5 +1,5 @@
 //! Soft trees with a Gaussian posterior over their weights, fitted by maximising the ELBO: the part
-//! that the families `vst` and `vsgbm` share.
+//! that the families `vst`, `vsgbm` and `soft-tree` share.
 
 pub(crate) mod candidate;
 pub(crate) mod config;

@@ -1,4 +1,4 @@
-//! Parameter values that the families `vst` and `vsgbm` share.
+//! Parameter values that the families of soft trees share.
 
 use crate::params::choices;
 

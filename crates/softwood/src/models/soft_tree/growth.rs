@@ -57,7 +57,7 @@ pub(super) struct TreeGrowth<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Grown {
     pub(super) tree: GrowingTree,
-    /// Log-likelihood of each row that judges the tree.
+    /// Log-likelihood of each row that scores the tree.
     pub(super) row_scores: Vec<f64>,
     pub(super) is_stopped: bool,
 }
@@ -111,7 +111,7 @@ impl<'a> TreeGrowth<'a> {
     ///
     /// # Errors
     /// As [`TreeGrowth::finish`].
-    pub(super) fn polish(mut self, grown: Grown) -> Result<Grown> {
+    pub(super) fn refine_and_prune(mut self, grown: Grown) -> Result<Grown> {
         self.tree = grown.tree;
         self.is_stopped = grown.is_stopped;
         self.complete(0)
@@ -180,8 +180,8 @@ impl<'a> TreeGrowth<'a> {
         mut before: Vec<f64>,
         likelihood: SoftLikelihood,
     ) -> bool {
-        let judges = self.rows.judges();
-        let mean = |split: &TrainedSplit| judges.mean(&split.row_scores);
+        let scoring_rows = self.rows.scoring_rows();
+        let mean = |split: &TrainedSplit| scoring_rows.mean(&split.row_scores);
         trained.sort_by(|a, b| mean(b).total_cmp(&mean(a)).then(a.leaf.cmp(&b.leaf)));
         let mut is_larger = false;
         for split in trained {
@@ -217,13 +217,13 @@ impl<'a> TreeGrowth<'a> {
     /// `min_gain` standard errors of the mean difference on validation rows, by the Bayesian
     /// information criterion on training rows.
     fn pays(&self, before: &[f64], after: &[f64], n_weights: usize) -> bool {
-        let judges = self.rows.judges();
+        let scoring_rows = self.rows.scoring_rows();
         let MeanGain {
             mean,
             standard_error,
-        } = judges.mean_gain(before, after);
+        } = scoring_rows.mean_gain(before, after);
         if self.rows.validation.is_none() {
-            let total = judges.total_weight;
+            let total = scoring_rows.total_weight;
             return mean * total > 0.5 * n_weights as f64 * total.max(2.0).ln();
         }
         mean > 0.0 && mean > self.options.min_gain * standard_error

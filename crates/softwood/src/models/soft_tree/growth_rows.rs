@@ -37,8 +37,8 @@ pub(super) struct GrowthRows<'a> {
 }
 
 impl<'a> GrowthRows<'a> {
-    /// The rows that judge a tree: the validation rows, or the training rows without them.
-    pub(super) fn judges(&self) -> &'a EncodedRows {
+    /// The rows that score a tree: the validation rows, or the training rows without them.
+    pub(super) fn scoring_rows(&self) -> &'a EncodedRows {
         self.validation.unwrap_or(self.train)
     }
 
@@ -117,12 +117,12 @@ impl<'a> GrowthRows<'a> {
         SoftLikelihood::KnownNoise { sd }
     }
 
-    /// Log-likelihood of each row that judges the tree.
+    /// Log-likelihood of each row that scores the tree.
     pub(super) fn scores(&self, tree: &GrowingTree, likelihood: SoftLikelihood) -> Vec<f64> {
         let layout = tree.layout();
         let weights = tree.weights(&layout);
         let spec = whole_tree(layout, likelihood);
-        score_rows(&spec, &weights, self.judges())
+        score_rows(&spec, &weights, self.scoring_rows())
     }
 
     /// Prior of the weights of a subtree below a leaf with these values: gates around zero, leaves

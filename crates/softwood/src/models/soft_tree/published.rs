@@ -44,7 +44,7 @@ impl PublishedGrowth<'_> {
         let rows = self.rows;
         let sorted = SortedInputs::new(rows.train, rows.width());
         let mut tree = GrowingTree::of_leaf(rows.shape, rows.root_leaf());
-        let mut error = self.error(&tree, rows.judges());
+        let mut error = self.error(&tree, rows.scoring_rows());
         let mut open = vec![0];
         let (mut n_leaves, mut n_tried) = (1, 0_u64);
         let mut is_stopped = false;
@@ -108,12 +108,12 @@ impl PublishedGrowth<'_> {
             let weights = leaf_rows.train(&start, restart, key.child(restart as u64))?;
             let mut larger = tree.clone();
             let children = larger.split(leaf, weights);
-            let judges = if self.settings.chosen_on_validation {
-                rows.judges()
+            let scoring_rows = if self.settings.chosen_on_validation {
+                rows.scoring_rows()
             } else {
                 rows.train
             };
-            let error = self.error(&larger, judges);
+            let error = self.error(&larger, scoring_rows);
             error.is_finite().then_some((larger, children, error))
         });
         stop::check()?;
@@ -122,7 +122,7 @@ impl PublishedGrowth<'_> {
             .flatten()
             .reduce(|best, next| if next.2 < best.2 { next } else { best });
         Ok(best.map(|(larger, children, _)| {
-            let error = self.error(&larger, rows.judges());
+            let error = self.error(&larger, rows.scoring_rows());
             (larger, children, error)
         }))
     }

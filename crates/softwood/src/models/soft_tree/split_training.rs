@@ -42,7 +42,7 @@ pub(super) struct FrozenTree<'a> {
 pub(super) struct TrainedSplit {
     pub(super) leaf: usize,
     pub(super) weights: SplitWeights,
-    /// Log-likelihood of each row that judges the tree, with this split.
+    /// Log-likelihood of each row that scores the tree, with this split.
     pub(super) row_scores: Vec<f64>,
 }
 

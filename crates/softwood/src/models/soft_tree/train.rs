@@ -179,7 +179,7 @@ impl SoftTreeFit<'_> {
         };
         let grown = published.finish()?;
         if options.refines || options.prunes {
-            TreeGrowth::new(rows, options, self.run, key).polish(grown)
+            TreeGrowth::new(rows, options, self.run, key).refine_and_prune(grown)
         } else {
             Ok(grown)
         }
