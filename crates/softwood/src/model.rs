@@ -10,7 +10,7 @@ use crate::data::schema::Schema;
 use crate::data::table::{Rows, Table};
 use crate::distribution::Distribution;
 use crate::error::{Error, Result};
-use crate::explain::tree_export::TreeExport;
+use crate::explain::tree_export::{StructurePosterior, TreeExport};
 use crate::predictive::block::{Block, Head};
 use crate::store::range;
 use crate::store::record::Record;
@@ -200,6 +200,10 @@ pub trait Model: Any + AsModel + Debug + Send + Sync {
     }
     /// The tree, for a model that is a single hard tree; `None` otherwise.
     fn tree_export(&self) -> Option<TreeExport> {
+        None
+    }
+    /// The posterior over the structure of the tree, for families that have one; `None` otherwise.
+    fn structure(&self) -> Option<StructurePosterior> {
         None
     }
     /// Number of nodes, internal ones and leaves, of a model that is a single tree; `None` otherwise.

@@ -7,6 +7,6 @@ pub use permutation_importance::{
     ColumnImportance, Estimate, Importances, PermutationOptions, importances,
 };
 pub use tree_export::{
-    Condition, ExportNode, ExportSplit, LeafValue, LinearFunction, LinearTerm, TermValue,
-    TreeExport,
+    Condition, ExportNode, ExportSplit, LeafValue, LinearFunction, LinearTerm, NodeProbability,
+    StructurePosterior, TermValue, TreeExport,
 };

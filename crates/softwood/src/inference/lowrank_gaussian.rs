@@ -9,6 +9,11 @@
 //! - `dKL/dmu = mu/gamma`, `dKL/dln sd = sd^2 (1 + |U|^2)/gamma - 1`, `dKL/dU = sd^2 U/gamma - U A`
 //!
 //! A draw is `mu + sd (eps + U z)`; draws come in antithetic pairs `(eps, z)`, `(-eps, -z)`.
+//!
+//! The weights may form independent blocks: each block then has a `z` and an `M` of its own, and the
+//! KL divergence is a sum over the blocks, which a model may weigh.
+
+use std::ops::Range;
 
 use multiversion::multiversion;
 
@@ -34,6 +39,8 @@ pub(crate) struct LowRank {
     pub(crate) rank: usize,
     /// Variational parameters: means, logarithms of `sd`, then the columns of U.
     pub(crate) values: Vec<f32>,
+    /// Ends of the independent blocks of weights; empty if all weights are one block.
+    pub(crate) block_ends: Vec<usize>,
 }
 
 /// Weights that are accepted from a file. With inputs of at most 1000 standard deviations and
@@ -68,7 +75,63 @@ impl LowRank {
             n_weights,
             rank,
             values,
+            block_ends: Vec::new(),
         }
+    }
+
+    /// This posterior with independent blocks that end at these weights; the last one ends at
+    /// `n_weights`.
+    pub(crate) fn with_blocks(self, block_ends: Vec<usize>) -> Self {
+        debug_assert!(block_ends.is_sorted() && block_ends.last() == Some(&self.n_weights));
+        Self { block_ends, ..self }
+    }
+
+    /// One posterior over the weights of several posteriors. They share the columns of the low-rank
+    /// part from then on, unless the result is given blocks.
+    pub(crate) fn concatenated(blocks: &[Self]) -> Self {
+        let rank = blocks.iter().map(|block| block.rank).max().unwrap_or(0);
+        let n_weights = blocks.iter().map(|block| block.n_weights).sum();
+        let mut values = Vec::with_capacity(n_weights * (rank + 2));
+        for block in blocks {
+            values.extend_from_slice(block.mean());
+        }
+        for block in blocks {
+            values.extend_from_slice(block.log_sd());
+        }
+        for column in 0..rank {
+            for block in blocks {
+                let n = block.n_weights;
+                match block.factors().get(column * n..(column + 1) * n) {
+                    Some(factor) => values.extend_from_slice(factor),
+                    None => values.extend(std::iter::repeat_n(0.0, n)),
+                }
+            }
+        }
+        Self {
+            n_weights,
+            rank,
+            values,
+            block_ends: Vec::new(),
+        }
+    }
+
+    /// Number of independent blocks.
+    pub(crate) fn n_blocks(&self) -> usize {
+        self.block_ends.len().max(1)
+    }
+
+    /// Range of the weights of each block.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = Range<usize>> {
+        let single = self.block_ends.is_empty().then_some(self.n_weights);
+        let mut start = 0;
+        single
+            .into_iter()
+            .chain(self.block_ends.iter().copied())
+            .map(move |end| {
+                let block = start..end;
+                start = end;
+                block
+            })
     }
 
     pub(crate) fn mean(&self) -> &[f32] {
@@ -84,13 +147,13 @@ impl LowRank {
         &self.values[2 * self.n_weights..]
     }
 
-    /// Writes `M = I + U'U`, rank x rank.
-    fn capacitance(&self, m: &mut [f64]) {
+    /// Writes `M = I + U'U` of a block, rank x rank.
+    fn capacitance(&self, block: &Range<usize>, m: &mut [f64]) {
         let (n, k) = (self.n_weights, self.rank);
-        let factors = self.factors();
+        let column = |j: usize| &self.factors()[j * n + block.start..j * n + block.end];
         for i in 0..k {
             for j in 0..=i {
-                let sum = dot(&factors[i * n..(i + 1) * n], &factors[j * n..(j + 1) * n]);
+                let sum = dot(column(i), column(j));
                 m[i * k + j] = sum + f64::from(u8::from(i == j));
                 m[j * k + i] = m[i * k + j];
             }
@@ -104,19 +167,27 @@ impl LowRank {
 
     /// KL divergence from the prior `N(0, diag(1/precision))`.
     pub(crate) fn kl(&self, precision: &[f32]) -> f64 {
+        self.block_kls(precision).iter().sum()
+    }
+
+    /// KL divergence of each block from the prior `N(0, diag(1/precision))`.
+    pub(crate) fn block_kls(&self, precision: &[f32]) -> Vec<f64> {
         let mut m = vec![0.0; self.rank * self.rank];
-        self.capacitance(&mut m);
-        let positive = cholesky::factor(&mut m, self.rank);
-        debug_assert!(positive, "I + U'U is positive definite");
         let mut moments = vec![0.0; self.n_weights];
         self.second_moments(&mut moments);
-        let sum: f64 = (0..self.n_weights)
-            .map(|i| {
-                let p = f64::from(precision[i]);
-                f64::from(moments[i]) * p - 2.0 * f64::from(self.log_sd()[i]) - p.ln() - 1.0
-            })
-            .sum();
-        0.5 * (sum - cholesky::ln_det(&m, self.rank))
+        let kl = |block: Range<usize>| {
+            self.capacitance(&block, &mut m);
+            let positive = cholesky::factor(&mut m, self.rank);
+            debug_assert!(positive, "I + U'U is positive definite");
+            let sum: f64 = block
+                .map(|i| {
+                    let p = f64::from(precision[i]);
+                    f64::from(moments[i]) * p - 2.0 * f64::from(self.log_sd()[i]) - p.ln() - 1.0
+                })
+                .sum();
+            0.5 * (sum - cholesky::ln_det(&m, self.rank))
+        };
+        self.blocks().map(kl).collect()
     }
 
     /// The covariance matrix, `n_weights x n_weights`.
@@ -126,10 +197,12 @@ impl LowRank {
         for i in 0..n {
             out[i * n + i] = 1.0;
         }
-        for column in self.factors().chunks_exact(n.max(1)) {
-            for i in 0..n {
-                for j in 0..n {
-                    out[i * n + j] += f64::from(column[i]) * f64::from(column[j]);
+        for block in self.blocks() {
+            for column in self.factors().chunks_exact(n.max(1)) {
+                for i in block.clone() {
+                    for j in block.clone() {
+                        out[i * n + j] += f64::from(column[i]) * f64::from(column[j]);
+                    }
                 }
             }
         }
@@ -163,7 +236,9 @@ pub(crate) struct Sampler {
     n_weights: usize,
     rank: usize,
     n_draws: usize,
-    /// Standard Normal numbers of each antithetic pair: `eps`, then `z`.
+    /// Number of Normal numbers of an antithetic pair: `eps`, then the `z` of each block.
+    n_noise: usize,
+    /// Standard Normal numbers of each antithetic pair.
     noise: Vec<f32>,
     sd: Vec<f32>,
     /// `M` and its inverse, rank x rank.
@@ -179,11 +254,13 @@ pub(crate) struct Sampler {
 impl Sampler {
     pub(crate) fn new(posterior: &LowRank, n_draws: usize) -> Self {
         let (n, k) = (posterior.n_weights, posterior.rank);
+        let n_noise = n + k * posterior.n_blocks();
         Self {
             n_weights: n,
             rank: k,
             n_draws,
-            noise: vec![0.0; n_draws.div_ceil(2) * (n + k)],
+            n_noise,
+            noise: vec![0.0; n_draws.div_ceil(2) * n_noise],
             sd: vec![0.0; n],
             capacitance: vec![0.0; k * k],
             wide_inverse: vec![0.0; k * k],
@@ -200,7 +277,7 @@ impl Sampler {
         }
         exp_sd(posterior.log_sd(), &mut self.sd);
         let n = self.n_weights;
-        let pairs = self.noise.chunks_exact((n + self.rank).max(1));
+        let pairs = self.noise.chunks_exact(self.n_noise.max(1));
         for (pair, noise) in until_cancelled(pairs.enumerate()) {
             let draws = &mut self.draws[2 * pair * n..];
             let (plus, minus) = draws.split_at_mut(n);
@@ -214,34 +291,34 @@ impl Sampler {
     }
 
     /// Fills `gradient` from the gradients of the draws' log-likelihoods, which have the layout of
-    /// `draws`.
+    /// `draws`. `kl_weights` has a factor of the KL term of each block; without any, all are 1.
     pub(crate) fn loss_gradient(
         &mut self,
         posterior: &LowRank,
         draw_gradients: &[f32],
         precision: &[f32],
+        kl_weights: &[f32],
         scale: LossScale,
     ) {
         let k = self.rank;
-        posterior.capacitance(&mut self.capacitance);
-        let positive = cholesky::factor(&mut self.capacitance, k);
-        debug_assert!(positive, "I + U'U is positive definite");
-        cholesky::inverse(&self.capacitance, k, &mut self.wide_inverse);
-        for (narrow, &wide) in self.inverse.iter_mut().zip(&self.wide_inverse) {
-            *narrow = wide as f32;
-        }
-        kl_gradient(
-            posterior,
-            &KlParts {
+        for (at, block) in posterior.blocks().enumerate() {
+            posterior.capacitance(&block, &mut self.capacitance);
+            let positive = cholesky::factor(&mut self.capacitance, k);
+            debug_assert!(positive, "I + U'U is positive definite");
+            cholesky::inverse(&self.capacitance, k, &mut self.wide_inverse);
+            for (narrow, &wide) in self.inverse.iter_mut().zip(&self.wide_inverse) {
+                *narrow = wide as f32;
+            }
+            let parts = KlParts {
                 sd: &self.sd,
                 precision,
                 inverse: &self.inverse,
-            },
-            scale.kl,
-            &mut self.gradient,
-        );
+            };
+            let kl = scale.kl * kl_weights.get(at).copied().unwrap_or(1.0);
+            kl_gradient(posterior, &block, &parts, kl, &mut self.gradient);
+        }
         let n = self.n_weights;
-        for (pair, noise) in self.noise.chunks_exact((n + k).max(1)).enumerate() {
+        for (pair, noise) in self.noise.chunks_exact(self.n_noise.max(1)).enumerate() {
             let draw_gradients = &draw_gradients[2 * pair * n..];
             let minus = if 2 * pair + 1 < self.n_draws {
                 &draw_gradients[n..2 * n]
@@ -304,9 +381,14 @@ fn draw_pair(posterior: &LowRank, sd: &[f32], noise: &[f32], plus: &mut [f32], m
     let n = posterior.n_weights;
     let (eps, z) = noise.split_at(n);
     plus.copy_from_slice(eps);
-    for (column, &z) in posterior.factors().chunks_exact(n.max(1)).zip(z) {
-        for (value, &u) in plus.iter_mut().zip(column) {
-            *value = u.mul_add(z, *value);
+    for (block, z) in posterior
+        .blocks()
+        .zip(z.chunks_exact(posterior.rank.max(1)))
+    {
+        for (column, &z) in posterior.factors().chunks_exact(n.max(1)).zip(z) {
+            for (value, &u) in plus[block.clone()].iter_mut().zip(&column[block.clone()]) {
+                *value = u.mul_add(z, *value);
+            }
         }
     }
     for (((minus, &plus), &mean), &sd) in minus
@@ -332,18 +414,28 @@ struct KlParts<'a> {
 /// Number of weights per block of the loops over columns; a block fits in the first-level cache.
 const CACHE_BLOCK: usize = 512;
 
-/// Writes `kl * dKL` to `out`, which has the layout of `LowRank::values`.
+/// Writes `kl * dKL` of a block to `out`, which has the layout of `LowRank::values`.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
-fn kl_gradient(posterior: &LowRank, parts: &KlParts<'_>, kl: f32, out: &mut [f32]) {
+fn kl_gradient(
+    posterior: &LowRank,
+    block: &Range<usize>,
+    parts: &KlParts<'_>,
+    kl: f32,
+    out: &mut [f32],
+) {
     let (n, k) = (posterior.n_weights, posterior.rank);
     let (d_mean, scales) = out.split_at_mut(n);
     let (d_log_sd, d_factors) = scales.split_at_mut(n);
-    for ((out, &mean), &p) in d_mean.iter_mut().zip(posterior.mean()).zip(parts.precision) {
+    for ((out, &mean), &p) in d_mean[block.clone()]
+        .iter_mut()
+        .zip(&posterior.mean()[block.clone()])
+        .zip(&parts.precision[block.clone()])
+    {
         *out = kl * mean * p;
     }
     let mut variance_ratio = [0.0_f32; CACHE_BLOCK];
-    for start in (0..n).step_by(CACHE_BLOCK) {
-        let end = (start + CACHE_BLOCK).min(n);
+    for start in block.clone().step_by(CACHE_BLOCK) {
+        let end = (start + CACHE_BLOCK).min(block.end);
         let variance_ratio = &mut variance_ratio[..end - start];
         for ((variance_ratio, &sd), &p) in variance_ratio
             .iter_mut()
@@ -401,26 +493,30 @@ fn add_pair_gradient(posterior: &LowRank, pair: &DrawPair<'_>, likelihood: f32, 
     let minus = if is_pair { &pair.minus[..n] } else { pair.plus };
     let minus_weight = f32::from(u8::from(is_pair));
     let mut d_unit = [0.0_f32; CACHE_BLOCK];
-    for start in (0..n).step_by(CACHE_BLOCK) {
-        let end = (start + CACHE_BLOCK).min(n);
-        let d_unit = &mut d_unit[..end - start];
-        for (at, d_unit) in (start..end).zip(d_unit.iter_mut()) {
-            d_mean[at] -= likelihood * minus[at].mul_add(minus_weight, pair.plus[at]);
-            *d_unit = likelihood * pair.sd[at] * minus[at].mul_add(-minus_weight, pair.plus[at]);
-            d_log_sd[at] -= *d_unit * eps[at];
-        }
-        for (j, &z) in z.iter().enumerate() {
-            let u = &posterior.factors()[j * n + start..j * n + end];
-            let column = &mut d_factors[j * n + start..j * n + end];
-            let d_log_sd = &mut d_log_sd[start..end];
-            for (((out, &u), &d_unit), d_log_sd) in column
-                .iter_mut()
-                .zip(u)
-                .zip(d_unit.iter())
-                .zip(d_log_sd.iter_mut())
-            {
-                *out = (-d_unit).mul_add(z, *out);
-                *d_log_sd = (-d_unit * z).mul_add(u, *d_log_sd);
+    for (at_block, block) in posterior.blocks().enumerate() {
+        let z = &z[at_block * posterior.rank..(at_block + 1) * posterior.rank];
+        for start in block.clone().step_by(CACHE_BLOCK) {
+            let end = (start + CACHE_BLOCK).min(block.end);
+            let d_unit = &mut d_unit[..end - start];
+            for (at, d_unit) in (start..end).zip(d_unit.iter_mut()) {
+                d_mean[at] -= likelihood * minus[at].mul_add(minus_weight, pair.plus[at]);
+                *d_unit =
+                    likelihood * pair.sd[at] * minus[at].mul_add(-minus_weight, pair.plus[at]);
+                d_log_sd[at] -= *d_unit * eps[at];
+            }
+            for (j, &z) in z.iter().enumerate() {
+                let u = &posterior.factors()[j * n + start..j * n + end];
+                let column = &mut d_factors[j * n + start..j * n + end];
+                let d_log_sd = &mut d_log_sd[start..end];
+                for (((out, &u), &d_unit), d_log_sd) in column
+                    .iter_mut()
+                    .zip(u)
+                    .zip(d_unit.iter())
+                    .zip(d_log_sd.iter_mut())
+                {
+                    *out = (-d_unit).mul_add(z, *out);
+                    *d_log_sd = (-d_unit * z).mul_add(u, *d_log_sd);
+                }
             }
         }
     }
@@ -467,6 +563,7 @@ mod tests {
                 n_weights: n,
                 rank: k,
                 values,
+                block_ends: Vec::new(),
             },
             precision,
         )
@@ -479,6 +576,7 @@ mod tests {
             n_weights: 2,
             rank: 1,
             values,
+            block_ends: Vec::new(),
         };
         let precision = [1.0 / 0.64; 2];
         close(&[posterior.kl(&precision)], &[1.414_533_008_4], 1e-6);
@@ -488,6 +586,7 @@ mod tests {
             &posterior,
             &[0.0; 2],
             &precision,
+            &[],
             LossScale {
                 likelihood: 1.0,
                 kl: 1.0,
@@ -524,6 +623,7 @@ mod tests {
             &posterior,
             &vec![0.0; 2 * n],
             &precision,
+            &[],
             LossScale {
                 likelihood: 1.0,
                 kl: 1.0,
@@ -572,6 +672,7 @@ mod tests {
                 &posterior,
                 &draw_gradients,
                 &precision,
+                &[],
                 LossScale {
                     likelihood: 1.0,
                     kl: 0.0,
@@ -585,6 +686,73 @@ mod tests {
         }
     }
 
+    /// The posterior of one block of [`example`].
+    fn block_of(posterior: &LowRank, block: Range<usize>) -> LowRank {
+        let columns = posterior.values.chunks_exact(posterior.n_weights);
+        LowRank {
+            n_weights: block.len(),
+            rank: posterior.rank,
+            values: columns
+                .flat_map(|column| &column[block.clone()])
+                .copied()
+                .collect(),
+            block_ends: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn blocks_are_independent_and_their_kl_terms_are_weighed() {
+        let (posterior, precision) = example();
+        let posterior = posterior.with_blocks(vec![10, 11, 37]);
+        let kl_weights = [0.5, 2.0, 1.25];
+        let scale = LossScale {
+            likelihood: 1.0,
+            kl: 1.0,
+        };
+        let n = posterior.n_weights;
+        let mut sampler = Sampler::new(&posterior, 2);
+        sampler.draw(&posterior, &mut Gaussian::new(Key::from_seed(0)));
+        let zeros = vec![0.0; 2 * n];
+        sampler.loss_gradient(&posterior, &zeros, &precision, &kl_weights, scale);
+        let kls = posterior.block_kls(&precision);
+        for (at, block) in posterior.blocks().enumerate() {
+            let alone = block_of(&posterior, block.clone());
+            let precision = &precision[block.clone()];
+            close(&[kls[at]], &[alone.kl(precision)], 1e-6);
+            let mut alone_sampler = Sampler::new(&alone, 2);
+            alone_sampler.draw(&alone, &mut Gaussian::new(Key::from_seed(0)));
+            alone_sampler.loss_gradient(&alone, &zeros, precision, &kl_weights[at..], scale);
+            let columns = sampler.gradient.chunks_exact(n);
+            let found: Vec<f32> = columns
+                .flat_map(|column| &column[block.clone()])
+                .copied()
+                .collect();
+            close(&wide(&found), &wide(&alone_sampler.gradient), 1e-5);
+        }
+        let covariance = posterior.covariance();
+        assert!(covariance[9 * n + 10].abs() <= 0.0 && covariance[8 * n + 9].abs() > 0.0);
+        // draws of the two blocks are uncorrelated, draws within a block are not
+        let mut sums = [0.0_f64; 2];
+        let mut gaussian = Gaussian::new(Key::from_seed(7));
+        let n_draws = 40_000;
+        for _ in 0..n_draws {
+            sampler.draw(&posterior, &mut gaussian);
+            let unit = |at: usize| {
+                f64::from(sampler.draws[at] - posterior.values[at]) / covariance[at * n + at].sqrt()
+            };
+            sums[0] += unit(9) * unit(10);
+            sums[1] += unit(8) * unit(9);
+        }
+        let expected =
+            covariance[8 * n + 9] / (covariance[8 * n + 8] * covariance[9 * n + 9]).sqrt();
+        // six standard errors of a correlation: 6 / sqrt(40,000)
+        close(
+            &sums.map(|sum| sum / f64::from(n_draws)),
+            &[0.0, expected],
+            0.03,
+        );
+    }
+
     #[test]
     fn draws_have_the_covariance_of_the_posterior() {
         let values = [1.0, -1.0, 0.5_f32.ln(), 0.2_f32.ln(), 1.2, -1.5].to_vec();
@@ -592,6 +760,7 @@ mod tests {
             n_weights: 2,
             rank: 1,
             values,
+            block_ends: Vec::new(),
         };
         let mut gaussian = Gaussian::new(Key::from_seed(4));
         let mut sampler = Sampler::new(&posterior, 1);

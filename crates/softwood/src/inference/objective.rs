@@ -59,6 +59,11 @@ pub(crate) trait Objective {
         posterior.kl(precision)
     }
 
+    /// Writes the factor of the KL divergence of each block of the posterior, for a model whose KL
+    /// divergence is such a sum; all factors are 1 by default. They also weigh the second moments
+    /// from which the prior is learned.
+    fn block_weights(&self, _weights: &mut [f32]) {}
+
     /// Parameters that are optimised besides those of the posterior.
     fn parameters(&mut self) -> &mut [f32] {
         &mut []
@@ -66,7 +71,8 @@ pub(crate) trait Objective {
 
     /// Completes the gradient of the loss with respect to `LowRank::values` after
     /// [`Objective::log_likelihood`]. `gradient` holds the likelihood term and the gradient of
-    /// `posterior.kl`; a model that overrides [`Objective::kl`] adds the difference.
+    /// `posterior.kl` with the factors of [`Objective::block_weights`]; a model that overrides
+    /// [`Objective::kl`] in another way adds the difference.
     fn complete_gradient(
         &self,
         _posterior: &LowRank,

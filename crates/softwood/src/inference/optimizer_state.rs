@@ -4,7 +4,7 @@
 use crate::inference::adam::Adam;
 use crate::inference::lowrank_gaussian::{LossScale, LowRank, Sampler, draw_block};
 use crate::inference::objective::{Objective, ValidationScores};
-use crate::inference::prior::WeightPrior;
+use crate::inference::prior::{WeightPrior, WeightedMoments};
 use crate::inference::schedule;
 use crate::inference::train::{EpochEvaluation, PosteriorRun, streams};
 use crate::numerics::gaussian::Gaussian;
@@ -25,6 +25,8 @@ pub(crate) struct OptimizerState {
     precision: Vec<f32>,
     /// Buffer for `E[theta^2]`.
     moments: Vec<f32>,
+    /// Factor of the KL divergence of each block of the posterior.
+    block_weights: Vec<f32>,
     gaussian: Gaussian,
     /// Log-likelihood gradients of the draws.
     draw_gradients: Vec<f32>,
@@ -57,6 +59,7 @@ impl OptimizerState {
             precision: vec![prior.initial_precision(); n_weights],
             prior,
             moments: vec![0.0; n_weights],
+            block_weights: vec![1.0; posterior.n_blocks()],
             gaussian: Gaussian::new(key.child(streams::STEP_DRAWS)),
             draw_gradients: vec![0.0; schedule.n_draws * n_weights],
             parameter_gradient: vec![0.0; n_parameters],
@@ -83,12 +86,18 @@ impl OptimizerState {
         rows: &[usize],
         learning_rate: f32,
     ) -> f64 {
+        objective.block_weights(&mut self.block_weights);
         if let Some(groups) = &self.prior.groups
             && self.learns_prior
             && self.n_steps.is_multiple_of(PRIOR_UPDATE_INTERVAL)
         {
             self.posterior.second_moments(&mut self.moments);
-            groups.learn(&self.moments, &mut self.precision);
+            let moments = WeightedMoments {
+                moments: &self.moments,
+                block_ends: &self.posterior.block_ends,
+                block_weights: &self.block_weights,
+            };
+            groups.learn(&moments, &mut self.precision);
         }
         self.n_steps += 1;
         self.sampler.draw(&self.posterior, &mut self.gaussian);
@@ -102,8 +111,13 @@ impl OptimizerState {
             kl: (self.kl_annealing * self.kl_weight / total) as f32,
         };
         let (posterior, precision) = (&self.posterior, &self.precision);
-        self.sampler
-            .loss_gradient(posterior, &self.draw_gradients, precision, scale);
+        self.sampler.loss_gradient(
+            posterior,
+            &self.draw_gradients,
+            precision,
+            &self.block_weights,
+            scale,
+        );
         objective.complete_gradient(posterior, precision, scale, &mut self.sampler.gradient);
         objective.parameter_gradient(posterior, precision, scale, &mut self.parameter_gradient);
         self.adam.step(

@@ -1,7 +1,8 @@
 //! Prior variances that are learned in closed form during training (empirical Bayes).
 //!
 //! The variance of a group `g` that maximises the ELBO, shrunk towards the initial scale `tau_0`,
-//! is `tau_g^2 = (sum_{i in g} E[theta_i^2] + 2 tau_0^2) / (n_g + 2)`.
+//! is `tau_g^2 = (sum_{i in g} c_i E[theta_i^2] + 2 tau_0^2) / (sum_{i in g} c_i + 2)`, where `c_i`
+//! is the factor of the KL divergence of the block of weight `i` (1 for most models).
 
 /// Number of pseudo-weights by which a group is shrunk towards the initial scale.
 const PRIOR_STRENGTH: f64 = 2.0;
@@ -22,13 +23,23 @@ impl WeightPrior {
     }
 }
 
+/// `E[theta^2]` of every weight, with the factors of the blocks of a posterior.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WeightedMoments<'a> {
+    pub(crate) moments: &'a [f32],
+    /// Ends of the blocks; empty if all weights are one block.
+    pub(crate) block_ends: &'a [usize],
+    /// One factor per block.
+    pub(crate) block_weights: &'a [f32],
+}
+
 /// Groups of weights that share a prior variance.
 #[derive(Debug, Clone)]
 pub(crate) struct Groups {
     /// Group of each weight.
     of_weight: Vec<u32>,
-    /// Number of weights in each group.
-    sizes: Vec<f64>,
+    /// Number of groups.
+    count: usize,
     initial_scale: f64,
 }
 
@@ -36,29 +47,32 @@ impl Groups {
     /// `of_weight` has the group of each weight; `initial_scale` is the initial prior scale.
     pub(crate) fn new(of_weight: Vec<u32>, initial_scale: f64) -> Self {
         let n_groups = of_weight.iter().max().map_or(0, |&last| last as usize + 1);
-        let mut sizes = vec![0.0; n_groups];
-        for &group in &of_weight {
-            sizes[group as usize] += 1.0;
-        }
         Self {
             of_weight,
-            sizes,
+            count: n_groups,
             initial_scale,
         }
     }
 
     /// Sets the prior precision of every weight to its closed-form maximiser given `E[theta^2]`.
-    pub(crate) fn learn(&self, second_moments: &[f32], precision: &mut [f32]) {
-        let mut sums =
-            vec![PRIOR_STRENGTH * self.initial_scale * self.initial_scale; self.sizes.len()];
-        for (&group, &moment) in self.of_weight.iter().zip(second_moments) {
-            sums[group as usize] += f64::from(moment);
+    pub(crate) fn learn(&self, moments: &WeightedMoments<'_>, precision: &mut [f32]) {
+        let initial = PRIOR_STRENGTH * self.initial_scale * self.initial_scale;
+        let mut sums = vec![initial; self.count];
+        let mut sizes = vec![PRIOR_STRENGTH; self.count];
+        let mut start = 0;
+        let ends = moments.block_ends.iter().copied();
+        let last = moments.moments.len();
+        for (end, &factor) in ends.chain([last]).zip(moments.block_weights) {
+            let factor = f64::from(factor);
+            let block = self.of_weight[start..end].iter();
+            for (&group, &moment) in block.zip(&moments.moments[start..end]) {
+                sums[group as usize] += factor * f64::from(moment);
+                sizes[group as usize] += factor;
+            }
+            start = end;
         }
-        let precisions: Vec<f32> = sums
-            .iter()
-            .zip(&self.sizes)
-            .map(|(sum, size)| ((size + PRIOR_STRENGTH) / sum) as f32)
-            .collect();
+        let pairs = sums.iter().zip(&sizes);
+        let precisions: Vec<f32> = pairs.map(|(sum, size)| (size / sum) as f32).collect();
         for (&group, precision) in self.of_weight.iter().zip(precision) {
             *precision = precisions[group as usize];
         }
@@ -75,8 +89,21 @@ mod tests {
     fn groups_share_their_closed_form() {
         let groups = Groups::new(vec![0, 1, 0], 0.5);
         let mut precision = [0.0; 3];
-        groups.learn(&[1.0, 4.0, 2.0], &mut precision);
+        let moments = WeightedMoments {
+            moments: &[1.0, 4.0, 2.0],
+            block_ends: &[],
+            block_weights: &[1.0],
+        };
+        groups.learn(&moments, &mut precision);
         let expected = [4.0 / 3.5, 3.0 / 4.5, 4.0 / 3.5];
+        close(&precision.map(f64::from), &expected, 1e-6);
+        let weighted = WeightedMoments {
+            block_ends: &[2, 3],
+            block_weights: &[1.0, 0.5],
+            ..moments
+        };
+        groups.learn(&weighted, &mut precision);
+        let expected = [3.5 / 2.5, 3.0 / 4.5, 3.5 / 2.5];
         close(&precision.map(f64::from), &expected, 1e-6);
     }
 
@@ -88,6 +115,7 @@ mod tests {
             n_weights: 2,
             rank: 1,
             values,
+            block_ends: Vec::new(),
         };
         let mut moments = [0.0; 2];
         posterior.second_moments(&mut moments);

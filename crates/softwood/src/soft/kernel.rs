@@ -50,9 +50,11 @@ pub(crate) struct Scratch<T> {
     gradient: Vec<Lanes<T>>,
     /// Responsibilities and their subtree sums, by node.
     responsibilities: Vec<Lanes<T>>,
-    /// Largest log joint density of a component, and sum of the densities relative to it. They are
-    /// fields because the compiler does not vectorise a loop that carries them in a local array.
-    max_joint: Lanes<T>,
+    /// Entry `c` is the largest log joint density of the first `c` components. Not one value that is
+    /// updated in place, because the compiler makes a masked store of that, which is slow.
+    max_joint: Vec<Lanes<T>>,
+    /// Sum of the densities relative to the largest. A field because the compiler does not vectorise
+    /// a loop that carries it in a local array.
     sum: Lanes<T>,
 }
 
@@ -89,7 +91,7 @@ impl<T: Real> Scratch<T> {
             root_sum: zeros(first.n_channels()),
             gradient: zeros(first.n_components() * first.n_channels()),
             responsibilities: zeros(first.n_nodes()),
-            max_joint: Lanes::of(T::ZERO),
+            max_joint: zeros(first.n_components() + 1),
             sum: Lanes::of(T::ZERO),
         }
     }
@@ -354,7 +356,7 @@ fn components<T: Real, L: TreeLayout>(
 ) -> Lanes<T> {
     let layout = &spec.stack.first;
     let (n_components, n_channels) = (layout.n_components(), layout.n_channels());
-    scratch.max_joint = Lanes::of(T::of(-1e30));
+    scratch.max_joint[0] = Lanes::of(T::of(-1e30));
     for component in 0..n_components {
         let node = layout.component_root(component);
         let z = &scratch.first.blended[node * n_channels..(node + 1) * n_channels];
@@ -362,17 +364,18 @@ fn components<T: Real, L: TreeLayout>(
         let density = spec.likelihood.log_density(z, target, gradient);
         let joint = both(density, scratch.first.reach[node], |f, reach| f + reach);
         scratch.responsibilities[node] = joint;
-        scratch.max_joint = both(scratch.max_joint, joint, Real::largest);
+        scratch.max_joint[component + 1] = both(scratch.max_joint[component], joint, Real::largest);
     }
     if n_components == 1 {
         let scores = scratch.responsibilities[0];
         scratch.responsibilities[0] = *weight;
         return scores;
     }
+    let max_joint = scratch.max_joint[n_components];
     scratch.sum = Lanes::of(T::ZERO);
     for component in 0..n_components {
         let node = layout.component_root(component);
-        let relative = both(scratch.responsibilities[node], scratch.max_joint, |a, b| {
+        let relative = both(scratch.responsibilities[node], max_joint, |a, b| {
             (a - b).exp()
         });
         scratch.responsibilities[node] = relative;
@@ -387,7 +390,7 @@ fn components<T: Real, L: TreeLayout>(
             |responsibility, factor| responsibility * factor,
         );
     }
-    both(scratch.max_joint, scratch.sum, |max, sum| max + sum.ln())
+    both(max_joint, scratch.sum, |max, sum| max + sum.ln())
 }
 
 /// Gradients of the gates above the mixing level, which choose a component.

@@ -14,4 +14,6 @@ pub(crate) mod general_layout;
 pub(crate) mod kernel;
 pub(crate) mod layout;
 pub(crate) mod packed;
+pub(crate) mod stopping_tree;
+pub(crate) mod stopping_weights;
 pub(crate) mod tree;

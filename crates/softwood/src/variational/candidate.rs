@@ -178,6 +178,9 @@ pub(crate) fn shapes(
             .filter(|shape| has_enough_rows(shape.depth))
             .collect(),
     };
+    if config.depth.is_none() {
+        shapes.retain(|shape| shape.depth <= config.max_depth);
+    }
     if shapes.is_empty() {
         shapes.push(shape(1, fixed_levels(1).unwrap_or(0).min(1)));
     }

@@ -13,6 +13,8 @@ use crate::variational::options::{Leaf, LeafMixing, Prior};
 #[derive(Debug, Clone)]
 pub(crate) struct SoftTreeConfig {
     pub(crate) depth: Option<usize>,
+    /// Largest depth of the candidates, if `depth` is not given.
+    pub(crate) max_depth: usize,
     pub(crate) leaf: Option<Leaf>,
     pub(crate) leaf_mixing: Option<LeafMixing>,
     pub(crate) mixing_levels: Option<usize>,

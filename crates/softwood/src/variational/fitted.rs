@@ -83,6 +83,18 @@ impl<L: StoredLayout> FittedTrees<L> {
         key: Key,
     ) -> Self {
         let weights = draw_weights(&blocks, n_draws, key);
+        Self::of_draws(encoder, spec, blocks, &weights, key)
+    }
+
+    /// A fit with these drawn weights, one draw after the other. `key` draws the substitutes of
+    /// unseen categories.
+    pub(crate) fn of_draws(
+        encoder: Encoder,
+        spec: SoftTreeSpec<L>,
+        blocks: Vec<LowRank>,
+        weights: &[f32],
+        key: Key,
+    ) -> Self {
         let n_weights = spec.stack.n_weights();
         let draws = spec.stack.ranges().map(|(layout, range)| {
             let draws = weights.chunks_exact(n_weights);
@@ -222,7 +234,7 @@ impl<L: StoredLayout> FittedTrees<L> {
             ))
         };
         let sizes = header.sizes(schema).ok_or_else(inconsistent)?;
-        header.check_ranges()?;
+        check_likelihood(header.likelihood, header.beta)?;
         let values = record.f32s(name, sizes.iter().sum())?;
         let mut remaining = values;
         let mut blocks = Vec::with_capacity(sizes.len());
@@ -232,6 +244,7 @@ impl<L: StoredLayout> FittedTrees<L> {
                 n_weights,
                 rank,
                 values: values.to_vec(),
+                block_ends: Vec::new(),
             };
             if !block.is_in_range() {
                 return Err(Error::Format(format!(
@@ -252,20 +265,24 @@ impl<L: StoredLayout> FittedTrees<L> {
     }
 }
 
-impl<L: StoredLayout> FittedHeader<L> {
-    /// Returns an error if a number is out of range.
-    fn check_ranges(&self) -> Result<()> {
-        range::check("beta", self.beta, &BETAS)?;
-        match self.likelihood {
-            // a floor of zero is a parameter that users may set
-            SoftLikelihood::Normal { floor: 0.0 } | SoftLikelihood::Categorical => Ok(()),
-            SoftLikelihood::Normal { floor } => range::check("law.floor", floor, &range::FLOORS),
-            SoftLikelihood::KnownNoise { sd } => {
-                range::check("law.sd", sd, &range::STANDARD_DEVIATIONS)
-            }
+/// Returns an error if a number of a likelihood, or the inverse temperature of the gates, is out of
+/// range.
+///
+/// # Errors
+/// The message names the number.
+pub(crate) fn check_likelihood(likelihood: SoftLikelihood, beta: f64) -> Result<()> {
+    range::check("beta", beta, &BETAS)?;
+    match likelihood {
+        // a floor of zero is a parameter that users may set
+        SoftLikelihood::Normal { floor: 0.0 } | SoftLikelihood::Categorical => Ok(()),
+        SoftLikelihood::Normal { floor } => range::check("law.floor", floor, &range::FLOORS),
+        SoftLikelihood::KnownNoise { sd } => {
+            range::check("law.sd", sd, &range::STANDARD_DEVIATIONS)
         }
     }
+}
 
+impl<L: StoredLayout> FittedHeader<L> {
     /// Array length of each block; `None` if the header is inconsistent in itself or with the
     /// schema.
     fn sizes(&self, schema: &Schema) -> Option<Vec<usize>> {

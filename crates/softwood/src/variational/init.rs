@@ -43,6 +43,11 @@ pub(crate) struct WeightInitializer<'a> {
 impl WeightInitializer<'_> {
     /// Weights of a tree with this layout, the means of its initial posterior.
     pub(crate) fn weights(&self, layout: &Layout, key: Key) -> Vec<f32> {
+        self.weights_and_splits(layout, key).0
+    }
+
+    /// Weights of a tree with this layout, and whether the hard tree splits at each gate.
+    pub(crate) fn weights_and_splits(&self, layout: &Layout, key: Key) -> (Vec<f32>, Vec<bool>) {
         let mut subset = InitRows::draw(self.train, layout, key.child(streams::ROWS));
         let outputs = match self.residuals {
             Some(residuals) => subset.take(residuals, self.train.n_rows()),
@@ -79,7 +84,7 @@ impl WeightInitializer<'_> {
                 normal_leaves(&subset, &hard_tree, layout, scale_floor, &mut out);
             }
         }
-        out
+        (out, hard_tree.splits.iter().map(Option::is_some).collect())
     }
 }
 

@@ -52,6 +52,18 @@ pub(crate) struct Minibatch {
 }
 
 impl Minibatch {
+    /// A placeholder without buffers.
+    pub(crate) fn empty() -> Self {
+        Self {
+            inputs: Vec::new(),
+            target: Vec::new(),
+            weight: Vec::new(),
+            offset: Vec::new(),
+            width: 0,
+            n_offset: 0,
+        }
+    }
+
     pub(crate) fn new<L: TreeLayout>(max_rows: usize, stack: &AdditiveLayout<L>) -> Self {
         let rows = max_rows.next_multiple_of(LANES);
         let (width, n_offset) = (stack.width(), stack.n_offset());

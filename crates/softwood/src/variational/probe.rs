@@ -75,6 +75,7 @@ impl ProbeShape {
     fn config(&self) -> SoftTreeConfig {
         SoftTreeConfig {
             depth: Some(self.depth),
+            max_depth: usize::MAX,
             leaf: None,
             leaf_mixing: None,
             mixing_levels: None,

@@ -26,6 +26,37 @@ use crate::variational::train::{
     OnSoftTreeEpoch, RunPlace, SoftTreeEpoch, Trained, TrainingRun, train,
 };
 
+/// The result of training a candidate.
+pub(crate) trait SelectionRun: Clone + Send + Sync {
+    /// Mean validation log-likelihood in standard units; NaN without a validation set.
+    fn validation_score(&self) -> f64;
+
+    /// Log-likelihood of each validation row.
+    fn row_scores(&self) -> &[f64];
+
+    /// Whether the observer stopped the run.
+    fn is_stopped(&self) -> bool;
+}
+
+impl SelectionRun for Trained {
+    fn validation_score(&self) -> f64 {
+        self.validation_score
+    }
+
+    fn row_scores(&self) -> &[f64] {
+        &self.row_scores
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+}
+
+/// Trains a candidate on encoded rows, and reports its epochs at a place of the fit.
+pub(crate) type TrainCandidate<'a, T> = &'a (
+        dyn Fn(&EncodedSplit, &Candidate, TrainingSchedule, Key, &RunPlace<'_>) -> Result<T> + Sync
+    );
+
 /// Maximum distance from the best validation score of a candidate that is averaged with the best. A
 /// useless fit among four would cost ln(4/3) = 0.29 nats.
 const MAX_SCORE_GAP: f64 = 0.1;
@@ -127,16 +158,16 @@ pub(crate) fn train_candidate(
 
 /// A candidate and its training run in the last round, if there was one that did not diverge.
 #[derive(Debug, Clone)]
-pub(crate) struct RankedCandidate {
+pub(crate) struct RankedCandidate<T = Trained> {
     pub(crate) candidate: Candidate,
-    pub(crate) short_run: Option<Trained>,
+    pub(crate) short_run: Option<T>,
 }
 
 /// The result of model selection.
 #[derive(Debug)]
-pub(crate) struct Selection {
+pub(crate) struct Selection<T = Trained> {
     /// The candidates near the best one, best first.
-    pub(crate) ranking: Vec<RankedCandidate>,
+    pub(crate) ranking: Vec<RankedCandidate<T>>,
     /// All trials.
     pub(crate) trials: Vec<Trial>,
     /// Whether the observer stopped the selection and keeps the best candidates. They all have a
@@ -144,7 +175,7 @@ pub(crate) struct Selection {
     pub(crate) is_stopped: bool,
 }
 
-impl RankedCandidate {
+impl<T: SelectionRun> RankedCandidate<T> {
     fn new(candidate: Candidate) -> Self {
         Self {
             candidate,
@@ -158,7 +189,7 @@ impl RankedCandidate {
 
     /// Validation score of the short run; negative infinity without one.
     fn validation_score(&self) -> f64 {
-        let score = self.short_run.as_ref().map(|run| run.validation_score);
+        let score = self.short_run.as_ref().map(T::validation_score);
         score
             .filter(|score| !score.is_nan())
             .unwrap_or(f64::NEG_INFINITY)
@@ -166,9 +197,9 @@ impl RankedCandidate {
 
     /// The better of a full run and the short one: on few rows, a shorter run may generalise
     /// better.
-    pub(crate) fn better(&self, full: Trained) -> Trained {
+    pub(crate) fn better(&self, full: T) -> T {
         match &self.short_run {
-            Some(short) if short.validation_score > full.validation_score => short.clone(),
+            Some(short) if short.validation_score() > full.validation_score() => short.clone(),
             _ => full,
         }
     }
@@ -179,6 +210,20 @@ impl RankedCandidate {
 /// # Errors
 /// When the observer discards the fit, or stops it before a candidate has converged.
 pub(crate) fn select(context: &SelectionContext<'_>) -> Result<Selection> {
+    select_by(context, &|split, candidate, schedule, key, place| {
+        let on_epoch = &mut |report: &SoftTreeEpoch<'_>| place.report(context.run, report, None);
+        train_candidate(context, split, candidate, schedule, key, on_epoch)
+    })
+}
+
+/// Selects the candidates near the best one, whose training is given.
+///
+/// # Errors
+/// As [`select`].
+pub(crate) fn select_by<T: SelectionRun>(
+    context: &SelectionContext<'_>,
+    train: TrainCandidate<'_, T>,
+) -> Result<Selection<T>> {
     let config = context.config;
     let encoding = plain_encoding(config);
     let mut shapes = shapes(config, context.n_rows, context.validation.is_some());
@@ -189,7 +234,7 @@ pub(crate) fn select(context: &SelectionContext<'_>) -> Result<Selection> {
             shape.layout(&split).n_weights()
         });
     }
-    let mut candidates: Vec<RankedCandidate> = shapes
+    let mut candidates: Vec<RankedCandidate<T>> = shapes
         .into_iter()
         .map(|shape| RankedCandidate::new(Candidate { shape, encoding }))
         .collect();
@@ -203,7 +248,7 @@ pub(crate) fn select(context: &SelectionContext<'_>) -> Result<Selection> {
     }
     let mut is_stopped = false;
     if candidates.len() > 1 {
-        (candidates, is_stopped) = rank(context, candidates, SHAPE_ROUND, &mut trials)?;
+        (candidates, is_stopped) = rank(context, candidates, train, SHAPE_ROUND, &mut trials)?;
         if config.prefers_blend {
             candidates = blends_first(candidates);
         }
@@ -215,7 +260,7 @@ pub(crate) fn select(context: &SelectionContext<'_>) -> Result<Selection> {
         let others = encodings.into_iter();
         candidates
             .extend(others.map(|encoding| RankedCandidate::new(Candidate { encoding, ..best })));
-        (candidates, is_stopped) = rank(context, candidates, ENCODING_ROUND, &mut trials)?;
+        (candidates, is_stopped) = rank(context, candidates, train, ENCODING_ROUND, &mut trials)?;
         candidates = near_best(candidates);
         if config.prefers_blend && candidates.iter().any(RankedCandidate::is_blend) {
             candidates.retain(RankedCandidate::is_blend);
@@ -236,9 +281,9 @@ pub(crate) fn select(context: &SelectionContext<'_>) -> Result<Selection> {
 }
 
 /// The blends near the best candidate, then all others; both in the order of their scores.
-fn blends_first(candidates: Vec<RankedCandidate>) -> Vec<RankedCandidate> {
+fn blends_first<T: SelectionRun>(candidates: Vec<RankedCandidate<T>>) -> Vec<RankedCandidate<T>> {
     let near = near_best(candidates.clone());
-    let is_near_blend = |ranked: &RankedCandidate| {
+    let is_near_blend = |ranked: &RankedCandidate<T>| {
         let candidate = &ranked.candidate;
         ranked.is_blend() && near.iter().any(|near| near.candidate == *candidate)
     };
@@ -248,12 +293,12 @@ fn blends_first(candidates: Vec<RankedCandidate>) -> Vec<RankedCandidate> {
 }
 
 /// The candidates whose validation scores are near those of the first one.
-fn near_best(mut candidates: Vec<RankedCandidate>) -> Vec<RankedCandidate> {
+fn near_best<T: SelectionRun>(mut candidates: Vec<RankedCandidate<T>>) -> Vec<RankedCandidate<T>> {
     let Some(best) = candidates.first().and_then(|first| first.short_run.clone()) else {
         return candidates;
     };
     candidates.retain(|ranked| {
-        (ranked.short_run.as_ref()).is_some_and(|run| is_near(&best.row_scores, &run.row_scores))
+        (ranked.short_run.as_ref()).is_some_and(|run| is_near(best.row_scores(), run.row_scores()))
     });
     candidates
 }
@@ -272,12 +317,13 @@ fn is_near(best: &[f64], scores: &[f64]) -> bool {
 
 /// Candidates after the training runs of a round, best first, and whether the observer stopped the
 /// round. A run that diverges or was not started comes last.
-fn rank(
+fn rank<T: SelectionRun>(
     context: &SelectionContext<'_>,
-    candidates: Vec<RankedCandidate>,
+    candidates: Vec<RankedCandidate<T>>,
+    train: TrainCandidate<'_, T>,
     round: SelectionRound,
     trials: &mut Vec<Trial>,
-) -> Result<(Vec<RankedCandidate>, bool)> {
+) -> Result<(Vec<RankedCandidate<T>>, bool)> {
     let n_candidates = candidates.len();
     let schedule = context.schedule.part(round.fraction);
     // all candidates of a round share their random numbers: differences are due to the candidates
@@ -295,9 +341,8 @@ fn rank(
             trial: Some(at),
             ..RunPlace::new(round.stage, schedule.n_epochs)
         };
-        let on_epoch = &mut |report: &SoftTreeEpoch<'_>| place.report(context.run, report, None);
-        let trained = train_candidate(context, &split, candidate, schedule, key, on_epoch)?;
-        is_stopped.fetch_or(trained.is_stopped, Ordering::Relaxed);
+        let trained = train(&split, candidate, schedule, key, &place)?;
+        is_stopped.fetch_or(trained.is_stopped(), Ordering::Relaxed);
         Ok(Some(trained))
     });
     let is_stopped = is_stopped.into_inner();
@@ -312,7 +357,7 @@ fn rank(
         if let Some(trained) = &short_run {
             trials.push(Trial {
                 what: candidate.describe(),
-                held_out: trained.validation_score,
+                held_out: trained.validation_score(),
             });
         }
         // the runs of a stopped round may be worse than those of the round before

@@ -141,7 +141,7 @@ pub(crate) fn train<L: TreeLayout + Clone>(
     Ok(train_posterior(&mut objective, run, key, on_epoch)?.into())
 }
 
-fn curve_point(evaluation: EpochEvaluation) -> CurvePoint {
+pub(crate) fn curve_point(evaluation: EpochEvaluation) -> CurvePoint {
     CurvePoint {
         epoch: evaluation.epoch,
         elbo: evaluation.elbo,
@@ -189,6 +189,21 @@ impl<'a> RunPlace<'a> {
         report: &SoftTreeEpoch<'_, L>,
         assemble: Option<&dyn Fn(Trained<L>) -> Box<dyn Model>>,
     ) -> ControlFlow<Stop> {
+        let Some((copy, assemble)) = report.copy_best.zip(assemble) else {
+            return self.report_epoch(run, report, None);
+        };
+        let snapshot: TakeSnapshot<'_> = &|| Ok(assemble(Trained::from(copy())));
+        self.report_epoch(run, report, Some(snapshot))
+    }
+
+    /// Reports an epoch of any training run to the observer of a fit, with a snapshot if there is
+    /// one.
+    pub(crate) fn report_epoch<S>(
+        &self,
+        run: &Run<'_>,
+        report: &EpochReport<'_, S>,
+        snapshot: Option<TakeSnapshot<'_>>,
+    ) -> ControlFlow<Stop> {
         let evaluation = &report.evaluation;
         let done = self.at * self.n_epochs + report.epoch;
         let event = Event {
@@ -200,11 +215,10 @@ impl<'a> RunPlace<'a> {
             held_out: evaluation.validation_score,
             ..Event::new(self.stage, done, self.n_runs * self.n_epochs)
         };
-        let Some((copy, assemble)) = report.copy_best.zip(assemble) else {
-            return run.observer.on_event(&event);
-        };
-        let snapshot: TakeSnapshot<'_> = &|| Ok(assemble(Trained::from(copy())));
-        run.observer.on_event(&event.with_snapshot(snapshot))
+        match snapshot {
+            Some(snapshot) => run.observer.on_event(&event.with_snapshot(snapshot)),
+            None => run.observer.on_event(&event),
+        }
     }
 }
 

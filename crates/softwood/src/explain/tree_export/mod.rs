@@ -4,6 +4,7 @@
 mod format;
 pub(crate) mod linear;
 pub(crate) mod nodes;
+mod structure;
 mod svg;
 mod svg_layout;
 mod svg_text;
@@ -12,6 +13,7 @@ mod text;
 use serde::Serialize;
 
 pub use linear::{LinearFunction, LinearTerm, TermValue};
+pub use structure::{NodeProbability, StructurePosterior};
 
 /// A tree; node 0 is the root, and children come after their parents.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -9,7 +9,6 @@ use crate::error::{Error, Result};
 use crate::explain::tree_export::TreeExport;
 use crate::model::{Model, Training};
 use crate::models::soft_tree::params::SoftTreeParams;
-use crate::models::soft_tree::summary::TreeSummary;
 use crate::params;
 use crate::predictive::block::{Block, Head};
 use crate::soft::general_layout::GeneralLayout;
@@ -17,6 +16,8 @@ use crate::soft::layout::TreeLayout;
 use crate::store::record::Record;
 use crate::trees::training_set::cart_target;
 use crate::variational::ensemble::{FittedEnsemble, StoredNames};
+use crate::variational::tree_export::ExportedTree;
+use crate::variational::tree_summary::TreeSummary;
 
 const STORED_NAMES: StoredNames = StoredNames {
     headers: "trees",
@@ -115,6 +116,18 @@ impl Model for SoftTree {
     }
 
     fn tree_export(&self) -> Option<TreeExport> {
-        (self.ensemble.fits.len() == 1).then(|| self.exported())
+        let [fit] = self.ensemble.fits.as_slice() else {
+            return None;
+        };
+        let tree = ExportedTree {
+            schema: &self.ensemble.schema,
+            encoder: &fit.encoder,
+            units: self.ensemble.standard,
+            layout: &fit.spec.stack.first,
+            weights: fit.blocks[0].mean(),
+            beta: fit.spec.beta,
+            summary: &self.summaries[0],
+        };
+        Some(tree.export())
     }
 }

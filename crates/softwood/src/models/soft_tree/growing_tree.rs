@@ -88,8 +88,9 @@ impl TreeOutput {
         self.root.len() / self.n_channels
     }
 
-    pub(super) fn n_leaves(&self) -> usize {
-        self.leaves.len()
+    /// Reach of every leaf for each row, in the order of the layout.
+    pub(super) fn reaches(&self) -> impl Iterator<Item = &[f32]> {
+        self.reach.chunks_exact(self.n_rows().max(1))
     }
 
     fn position(&self, leaf: usize) -> usize {

@@ -31,6 +31,7 @@ pub(super) fn without_idle_leaves(
         n_weights: weights.len(),
         rank,
         values: values.collect(),
+        block_ends: Vec::new(),
     };
     Some((smaller, posterior))
 }
@@ -134,6 +135,7 @@ mod tests {
             n_weights,
             rank: 1,
             values,
+            block_ends: Vec::new(),
         };
         let weights = |at: [f64; 4]| at.to_vec();
         let all = weights([5.0, 5.0, 5.0, 5.0]);

@@ -2,7 +2,6 @@
 //! documentation of [`SoftTreeParams`].
 
 mod encoding_choice;
-mod export;
 mod fitted;
 mod growing_tree;
 mod growth;
@@ -16,7 +15,6 @@ mod posterior;
 mod published;
 mod split_training;
 mod streams;
-mod summary;
 mod train;
 mod warm_start;
 

@@ -172,6 +172,7 @@ impl SoftTreeParams {
         with_groups!(self, [soft_posterior, soft_training, soft_inputs] => SoftTreeConfig {
             // the number of leaves is selected, which needs a validation set
             depth: None,
+            max_depth: usize::MAX,
             leaf: self.leaf_model,
             leaf_mixing: None,
             mixing_levels: None,

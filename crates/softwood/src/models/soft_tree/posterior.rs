@@ -11,7 +11,6 @@ use crate::models::soft_tree::growth_rows::{GrowthRows, whole_tree};
 use crate::models::soft_tree::idle_leaves::without_idle_leaves;
 use crate::models::soft_tree::point_training::{PointRun, PointSchedule, train as train_point};
 use crate::models::soft_tree::streams;
-use crate::models::soft_tree::summary::TreeSummary;
 use crate::models::soft_tree::train::SoftTreeFit;
 use crate::numerics::real::inverse_softplus;
 use crate::observer::Event;
@@ -23,6 +22,7 @@ use crate::trees::cart::CartTarget;
 use crate::variational::encoded_rows::{EncodedRows, EncodedSplit};
 use crate::variational::ensemble::FitPosterior;
 use crate::variational::train::{RunPlace, Trained, TrainingRun, train};
+use crate::variational::tree_summary::TreeSummary;
 
 /// Logarithm of the standard deviation of a weight that is a point estimate: far below the
 /// resolution of single precision.
@@ -58,7 +58,7 @@ impl FittedTree {
         let output = evaluate(layout, &weights, rows);
         let kind = cart_kind(&posterior.spec);
         Self {
-            summary: TreeSummary::new(kind, &output, rows),
+            summary: TreeSummary::new(kind, output.reaches(), rows),
             posterior,
             curve,
             is_stopped,
@@ -294,5 +294,6 @@ pub(super) fn point_posterior(weights: Vec<f32>) -> LowRank {
         n_weights,
         rank: 0,
         values,
+        block_ends: Vec::new(),
     }
 }

@@ -10,13 +10,13 @@ use crate::data::table::Rows;
 use crate::error::Result;
 use crate::likelihood::NoiseModel;
 use crate::model::{Model, Training};
-use crate::models::vsgbm::noise_calibration;
 use crate::models::vsgbm::params::VsgbmParams;
 use crate::params;
 use crate::predictive::block::{Block, Head};
 use crate::store::range;
 use crate::store::record::{Array, Record};
 use crate::variational::ensemble::{FittedEnsemble, StoredNames};
+use crate::variational::noise_calibration;
 
 const STORED_NAMES: StoredNames = StoredNames {
     headers: "fits",

@@ -3,7 +3,6 @@
 
 mod fitted;
 mod noise;
-mod noise_calibration;
 mod offset;
 mod params;
 mod stages;

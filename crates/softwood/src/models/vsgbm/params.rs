@@ -106,6 +106,7 @@ impl VsgbmParams {
         let is_constant = self.noise == NoiseModel::Constant;
         with_groups!(self, [soft_posterior, soft_prior, soft_training, soft_inputs] => SoftTreeConfig {
             depth: self.max_depth,
+            max_depth: usize::MAX,
             leaf: self.leaf_model,
             leaf_mixing: if is_constant {
                 Some(LeafMixing::Blend)

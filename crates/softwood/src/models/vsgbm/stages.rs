@@ -362,7 +362,7 @@ impl Stages<'_> {
             spec: model.spec,
             train: &self.split.train,
             validation: self.split.validation.as_ref(),
-            start: concatenate(&model.blocks),
+            start: LowRank::concatenated(&model.blocks),
             schedule,
             is_warm_start: true,
             freezes_scale: self.split.validation.is_none(),
@@ -392,33 +392,5 @@ fn shrink(layout: &Layout, factor: f64, posterior: &mut LowRank) {
     }
     for log_sd in &mut posterior.values[n + leaves.start..n + leaves.end] {
         *log_sd += factor.ln() as f32;
-    }
-}
-
-/// One posterior over the weights of several independent blocks. The blocks share the columns of
-/// the low-rank part from then on.
-fn concatenate(blocks: &[LowRank]) -> LowRank {
-    let rank = blocks.iter().map(|block| block.rank).max().unwrap_or(0);
-    let n_weights = blocks.iter().map(|block| block.n_weights).sum();
-    let mut values = Vec::with_capacity(n_weights * (rank + 2));
-    for block in blocks {
-        values.extend_from_slice(block.mean());
-    }
-    for block in blocks {
-        values.extend_from_slice(block.log_sd());
-    }
-    for column in 0..rank {
-        for block in blocks {
-            let n = block.n_weights;
-            match block.factors().get(column * n..(column + 1) * n) {
-                Some(factor) => values.extend_from_slice(factor),
-                None => values.extend(std::iter::repeat_n(0.0, n)),
-            }
-        }
-    }
-    LowRank {
-        n_weights,
-        rank,
-        values,
     }
 }

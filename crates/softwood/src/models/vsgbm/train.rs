@@ -12,7 +12,6 @@ use crate::likelihood::soft::SoftLikelihood;
 use crate::model::{Model, Training, Trial};
 use crate::models::vsgbm::fitted::{Vsgbm, has_constant_noise};
 use crate::models::vsgbm::noise;
-use crate::models::vsgbm::noise_calibration::{CalibrationRows, noise_factor};
 use crate::models::vsgbm::params::VsgbmParams;
 use crate::models::vsgbm::stages::{AdditiveModel, Stages};
 use crate::models::vsgbm::warm_start::warm_start;
@@ -24,6 +23,8 @@ use crate::variational::encoded_rows::EncodedSplit;
 use crate::variational::encoding_cache::EncodingCache;
 use crate::variational::ensemble::{FitDraws, FitPosterior, FittedEnsemble};
 use crate::variational::fit_rows::FitRows;
+use crate::variational::fitted::FittedTrees;
+use crate::variational::noise_calibration::{CalibrationRows, noise_factor};
 use crate::variational::selection::{RankedCandidate, Selection, SelectionContext, select};
 use crate::variational::streams;
 use crate::variational::train::{FitResult, Trained, converged, kept};
@@ -141,7 +142,13 @@ fn fit(params: &VsgbmParams, context: &SelectionContext<'_>, data: &Dataset) -> 
         standard: &model.ensemble.standard,
     };
     let key = run.key.child(streams::run::NOISE_CALIBRATION);
-    model.noise_factor = noise_factor(&model.ensemble.fits, &calibration_rows, key);
+    let fits = &model.ensemble.fits;
+    let redraw = |at: usize, n_draws, key| {
+        let fit: &FittedTrees = &fits[at];
+        let (encoder, blocks) = (fit.encoder.clone(), fit.blocks.clone());
+        FittedTrees::new(encoder, fit.spec, blocks, n_draws, key)
+    };
+    model.noise_factor = noise_factor(fits, &calibration_rows, redraw, key);
     Ok(model)
 }
 

@@ -46,6 +46,7 @@ impl From<&VstParams> for SoftTreeConfig {
     fn from(params: &VstParams) -> Self {
         with_groups!(params, [soft_posterior, soft_prior, soft_training, soft_inputs] => SoftTreeConfig {
             depth: params.max_depth,
+            max_depth: usize::MAX,
             leaf: params.leaf_model,
             leaf_mixing: params.leaf_mixing,
             mixing_levels: params.mixing_levels,

@@ -13,6 +13,7 @@ use crate::likelihood::soft::SoftLikelihood;
 use crate::numerics::logspace::log_sum_exp;
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
+use crate::soft::layout::StoredLayout;
 use crate::variational::fitted::FittedTrees;
 
 /// Maximum number of validation rows per fit.
@@ -30,17 +31,22 @@ const N_STEPS: usize = 12;
 const MIN_VARIANCE_FACTOR: f64 = 0.5;
 
 /// Rows by which the noise of an ensemble is calibrated.
-pub(super) struct CalibrationRows<'a> {
+pub(crate) struct CalibrationRows<'a> {
     /// Validation rows of each fit.
-    pub(super) validation: &'a [Option<Dataset>],
+    pub(crate) validation: &'a [Option<Dataset>],
     /// Factor of the row weights.
-    pub(super) row_weight: f64,
-    pub(super) standard: &'a TargetUnits,
+    pub(crate) row_weight: f64,
+    pub(crate) standard: &'a TargetUnits,
 }
 
 /// The factor of all standard deviations that maximises the validation likelihood of the single
-/// fits; 1 without validation rows.
-pub(super) fn noise_factor(fits: &[FittedTrees], rows: &CalibrationRows<'_>, key: Key) -> f64 {
+/// fits; 1 without validation rows. `redraw` makes a fit with this number of new posterior draws.
+pub(crate) fn noise_factor<L: StoredLayout>(
+    fits: &[FittedTrees<L>],
+    rows: &CalibrationRows<'_>,
+    redraw: impl Fn(usize, usize, Key) -> FittedTrees<L>,
+    key: Key,
+) -> f64 {
     let CalibrationRows {
         validation,
         row_weight,
@@ -54,7 +60,8 @@ pub(super) fn noise_factor(fits: &[FittedTrees], rows: &CalibrationRows<'_>, key
         let Target::Numeric(target) = rows.target() else {
             continue;
         };
-        let predictions = FitPredictions::new(fit, &rows, key.child(at as u64));
+        let redrawn = redraw(at, fit.n_draws().min(MAX_DRAWS), key.child(at as u64));
+        let predictions = FitPredictions::new(&redrawn, &rows);
         for (row, &y) in target.iter().enumerate() {
             let weight = row_weight * rows.weights().map_or(1.0, |weights| weights[row]);
             terms.push((weight, predictions.deviations(row, standard.apply(y))));
@@ -75,7 +82,7 @@ pub(super) fn noise_factor(fits: &[FittedTrees], rows: &CalibrationRows<'_>, key
 
 /// Multiplies the standard deviations of all members by the calibration factor and by the
 /// correction for averaging of each row.
-pub(super) fn apply(fits: &[FittedTrees], factor: f64, out: &mut Block) {
+pub(crate) fn apply<L: StoredLayout>(fits: &[FittedTrees<L>], factor: f64, out: &mut Block) {
     let mut factors = variance_factors(fits, out);
     for row_factor in &mut factors {
         *row_factor = factor * row_factor.sqrt();
@@ -101,7 +108,7 @@ fn scaled(sd: f64, factor: f64, likelihood: SoftLikelihood) -> f64 {
 }
 
 /// The factor `S / (S + 2 B)` of the noise variance of each row.
-fn variance_factors(fits: &[FittedTrees], out: &Block) -> Vec<f64> {
+fn variance_factors<L: StoredLayout>(fits: &[FittedTrees<L>], out: &Block) -> Vec<f64> {
     let n_fits = fits.len() as f64;
     let zeros = || vec![0.0; out.stride];
     let (mut sum, mut squares, mut noise) = (zeros(), zeros(), zeros());
@@ -190,19 +197,11 @@ struct ComponentDeviation {
 }
 
 impl FitPredictions {
-    fn new(fit: &FittedTrees, rows: &Dataset, key: Key) -> Self {
-        let n_draws = fit.n_draws().min(MAX_DRAWS);
-        let redrawn = FittedTrees::new(
-            fit.encoder.clone(),
-            fit.spec,
-            fit.blocks.clone(),
-            n_draws,
-            key,
-        );
+    fn new<L: StoredLayout>(fit: &FittedTrees<L>, rows: &Dataset) -> Self {
         let components = fit.n_components();
         let n_rows = rows.n_rows();
-        let mut block = Block::new(Head::Normal { components }, n_draws, n_rows);
-        redrawn.fill(&rows.features().rows(0..n_rows), 0, &mut block);
+        let mut block = Block::new(Head::Normal { components }, fit.n_draws(), n_rows);
+        fit.fill(&rows.features().rows(0..n_rows), 0, &mut block);
         Self {
             block,
             likelihood: fit.spec.likelihood,

@@ -3,7 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::models::soft_tree::growing_tree::TreeOutput;
 use crate::soft::general_layout::GeneralLayout;
 use crate::soft::layout::TreeLayout;
 use crate::trees::cart::CartTarget;
@@ -15,20 +14,25 @@ const MAX_STORED: f64 = 1e60;
 
 /// Statistics of the training rows of a tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct TreeSummary {
+pub(crate) struct TreeSummary {
     /// Statistics of the target in each leaf by soft membership, leaves x statistics of
     /// [`CartTarget`]; targets are in standard units.
     leaves: Vec<f64>,
     /// Standard deviation of each input.
-    pub(super) input_sd: Vec<f32>,
+    pub(crate) input_sd: Vec<f32>,
 }
 
 impl TreeSummary {
-    pub(super) fn new(kind: CartTarget, output: &TreeOutput, rows: &EncodedRows) -> Self {
-        let n_leaves = output.n_leaves();
-        let mut leaves = Vec::with_capacity(n_leaves * kind.n_stats());
-        for leaf in 0..n_leaves {
-            let reach = output.reach(leaf).iter().zip(&rows.weight);
+    /// A summary of these rows. `reach` has the probability that each row reaches a leaf, leaf by
+    /// leaf.
+    pub(crate) fn new<'a>(
+        kind: CartTarget,
+        reach: impl Iterator<Item = &'a [f32]>,
+        rows: &EncodedRows,
+    ) -> Self {
+        let mut leaves = Vec::new();
+        for reach in reach {
+            let reach = reach.iter().zip(&rows.weight);
             let weights = reach.map(|(&reach, &weight)| f64::from(reach) * f64::from(weight));
             leaves.extend(leaf_statistics(kind, weights.zip(&rows.target)));
         }
@@ -42,7 +46,7 @@ impl TreeSummary {
     }
 
     /// Whether a summary that was read from a file fits a tree.
-    pub(super) fn fits(&self, kind: CartTarget, layout: &GeneralLayout) -> bool {
+    pub(crate) fn fits(&self, kind: CartTarget, layout: &GeneralLayout) -> bool {
         let is_valid = |stats: &[f64]| match kind {
             CartTarget::Number => stats[0] >= 0.0 && stats[2] >= 0.0,
             CartTarget::Classes(_) => stats.iter().all(|&weight| weight >= 0.0),
@@ -58,13 +62,13 @@ impl TreeSummary {
     }
 
     /// Weight of the training rows in each leaf.
-    pub(super) fn leaf_weights(&self, kind: CartTarget) -> Vec<f64> {
+    pub(crate) fn leaf_weights(&self, kind: CartTarget) -> Vec<f64> {
         let leaves = self.leaves.chunks_exact(kind.n_stats());
         leaves.map(|stats| kind.weight(stats)).collect()
     }
 
     /// Statistics of all nodes.
-    pub(super) fn nodes(&self, kind: CartTarget, layout: &GeneralLayout) -> NodeStatistics {
+    pub(crate) fn nodes(&self, kind: CartTarget, layout: &GeneralLayout) -> NodeStatistics {
         let n_gates = layout.n_gates();
         let child = |child: usize| {
             if child < n_gates {
