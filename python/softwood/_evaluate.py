@@ -35,8 +35,9 @@ def score(model: Estimator, X: Any, y: ArrayLike) -> dict[str, float]:
     dict
         The scores that `softwood score` prints.
 
-        - Regression: `log_likelihood` (mean natural logarithm of the density), `rmse`, both also in units of the
-          standard deviation of the training target (`..._std`), `crps`, `coverage_50`, `coverage_90`, `coverage_95`
+        - Regression: `log_likelihood` (mean natural logarithm of the density), `rmse` (of the mean), both also in
+          units of the standard deviation of the training target (`..._std`), `mae` (of the median, which minimises
+          it), `crps`, `coverage_50`, `coverage_90`, `coverage_95`
           (fraction of targets inside the central interval).
         - Classification: `nll` (mean negative log-likelihood), `error` (misclassification rate), `auc`, `ece` (expected
           calibration error).

@@ -15,11 +15,12 @@ use crate::print::number::{duration, memory, percent, short, time};
 use crate::print::training;
 
 /// Metrics in the order in which they are printed; others follow in alphabetical order.
-const ORDER: [&str; 18] = [
+const ORDER: [&str; 19] = [
     "log_likelihood",
     "log_likelihood_std",
     "rmse",
     "rmse_std",
+    "mae",
     "crps",
     "coverage_50",
     "coverage_90",

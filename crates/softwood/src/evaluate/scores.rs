@@ -9,6 +9,7 @@ use crate::distribution::Distribution;
 use crate::error::{Error, Result};
 use crate::predictive::categorical::{entropies, most_probable, probabilities};
 use crate::predictive::moments::{MOMENTS, moments};
+use crate::predictive::quantile::quantiles;
 use crate::predictive::{crps, density};
 use crate::score::auroc::class_auroc;
 use crate::score::coverage::coverage;
@@ -34,7 +35,7 @@ impl Scores {
 
 /// Scores a prediction against the true targets.
 ///
-/// Regression: `log_likelihood`, `rmse`, `crps`, `coverage_50`, `coverage_90`, `coverage_95`,
+/// Regression: `log_likelihood`, `rmse` (of the mean), `mae` (of the median), `crps`, `coverage_50`, `coverage_90`, `coverage_95`,
 /// `prr_total`, `prr_knowledge`, and with the standard deviation `target_sd` of the training target
 /// also `log_likelihood_std` and `rmse_std` in units of it. Classification: `nll`, `error`, `auc`,
 /// `ece`, `prr_total`, `prr_knowledge`.
@@ -61,7 +62,7 @@ fn regression(
     y: &[f64],
     target_sd: Option<f64>,
 ) -> Result<Scores> {
-    const WIDTH: usize = MOMENTS + 3;
+    const WIDTH: usize = MOMENTS + 4;
     distribution.require_regression("scores of numbers")?;
     let answers = distribution.ask(WIDTH, |block, rows, out| {
         let y = &y[rows];
@@ -69,10 +70,11 @@ fn regression(
         let (first, rest) = parts.split_at_mut(y.len() * MOMENTS);
         moments(block, first);
         let mut rest = rest.chunks_exact_mut(y.len());
-        let mut next = || rest.next().expect("three columns follow the moments");
+        let mut next = || rest.next().expect("four columns follow the moments");
         density::log_density(block, y, next());
         density::cdf(block, y, next());
         crps::crps(block, y, next());
+        quantiles(block, &[0.5], next());
         for (row, out) in out.chunks_exact_mut(WIDTH).enumerate() {
             out[..MOMENTS].copy_from_slice(&parts[row * MOMENTS..][..MOMENTS]);
             for column in MOMENTS..WIDTH {
@@ -93,9 +95,16 @@ fn regression(
     let log_likelihood = mean_of(&column(MOMENTS).collect::<Vec<_>>());
     let rmse = mean_of(&errors).sqrt() * unit;
 
+    let medians = column(MOMENTS + 3).zip(y);
+    let distances: Vec<f64> = medians
+        .map(|(median, y)| (median / unit - y / unit).abs())
+        .collect();
+    let mae = mean_of(&distances) * unit;
+
     let mut scores = Scores::default();
     scores.set("log_likelihood", log_likelihood);
     scores.set("rmse", rmse);
+    scores.set("mae", mae);
     scores.set("crps", mean_of(&column(MOMENTS + 2).collect::<Vec<_>>()));
     for (name, level) in [
         ("coverage_50", 0.5),
