@@ -11,7 +11,7 @@ RUST := --release --workspace --exclude softwood-py
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python audit bench bench-peers bench-quality bench-soft-trees docs docs-output venv python
+.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python audit bench bench-peers bench-quality bench-soft-trees bench-vart docs docs-output venv python
 
 help:
 	@echo "make demo      fit a small model and draw its predictive distribution"
@@ -23,6 +23,7 @@ help:
 	@echo "make bench-peers    compare speed with CatBoost and LightGBM, into docs/benchmarks.md"
 	@echo "make bench-quality  compare scores with CatBoost and the papers, into docs/benchmarks.md"
 	@echo "make bench-soft-trees  compare soft-tree, tree and ldt with their paper, into docs/experiments/soft-tree.md"
+	@echo "make bench-vart  compare vart with its paper, vst and sglb, into docs/experiments/vart.md"
 	@echo "make docs-output    run README and guides again and renew the outputs and the picture that they show"
 	@echo "make docs      build the Rust documentation; broken links are errors"
 	@echo "make python    install the Python package, editable, in $(VENV)"
@@ -79,6 +80,9 @@ bench-quality: python $(PEERS)/ready
 bench-soft-trees: python
 	cargo build $(RUST)
 	$(BIN)/python -m benches.soft_trees --fresh --peers $(PEERS)/bin/python
+
+bench-vart: python
+	$(BIN)/python -m benches.vart --fresh --parts tables,large,leaves
 
 $(PEERS)/ready: python/benches/requirements.txt
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)

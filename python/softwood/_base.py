@@ -328,6 +328,24 @@ class Estimator(BaseEstimator):
         nodes: dict[str, Any] = json.loads(self._tree_export("json"))
         return nodes
 
+    def structure(self) -> dict[str, Any]:
+        """Return the posterior over the structure of the tree (only for `VaRTRegressor` and `VaRTClassifier`).
+
+        Returns
+        -------
+        dict
+            `depth` (probability of each depth, from 0 on), `n_leaves` (probability of each number of leaves, from 1
+            on), `n_fits` (number of fits that these are averages of), and `nodes`: for every node of the first fit
+            its number (1 for the root, 2 i and 2 i + 1 for the children of node i), `depth`, the probability that it
+            `exists`, and the probability that it `splits` if it exists.
+        """
+        check_is_fitted(self)
+        text = self._model.structure()
+        if text is None:
+            raise ValueError(f"a {type(self).__name__} has no posterior over the structure of one tree")
+        found: dict[str, Any] = json.loads(text)
+        return found
+
     def _tree_export(self, format: str) -> str:  # noqa: A002
         check_is_fitted(self)
         text = self._model.tree_export(format)

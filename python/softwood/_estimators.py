@@ -23,6 +23,8 @@ __all__ = [
     "VSGBMRegressor",
     "VSTClassifier",
     "VSTRegressor",
+    "VaRTClassifier",
+    "VaRTRegressor",
 ]
 
 
@@ -1729,6 +1731,474 @@ class ForestClassifier(Classifier):
         self.max_bins = max_bins
         self.n_members = n_members
         self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+class VaRTRegressor(Regressor):
+    """Variational regression tree for regression.
+
+    Variational regression tree: one soft tree with a posterior over its structure and all weights.
+
+    A parameter that is None by default is set by the model, unless its description says otherwise.
+
+    Parameters
+    ----------
+    max_depth : int, default=10
+        Maximum depth of the trees of the posterior. A deeper limit costs little: nodes that do not split carry no
+        cost. 0 is one leaf, a Bayesian linear regression. From 0 to 10.
+    start_depth : int or None, default=None
+        Depth of the tree that training begins with; structure moves then grow and prune it. Auto: chosen on the
+        validation set. From 0 to 10.
+    split_prior : float, default=0.95
+        Prior probability that the root splits. From 0.001 to 0.999.
+    split_power : float, default=1.0
+        How fast the prior probability of a split falls with the depth of the node: `split_prior / (1 +
+        depth)^split_power`. From 0 to 10.
+    leaf_model : {"constant", "linear"} or None, default=None
+        Leaf values: `constant`, or `linear` in the inputs. Linear leaves suit smooth functions and extrapolate
+        linearly; None: linear if `max_depth` or `leaf_mixing` is given, else chosen on the validation set.
+    scale_model : {"constant", "linear"} or None, default=None
+        Noise scale in a leaf: `constant`, or `linear` in the inputs (heteroskedastic leaves); None: as
+        `leaf_model`.
+    leaf_mixing : {"mixture", "blend", "hybrid"} or None, default=None
+        How leaves combine into one distribution: `mixture` (each leaf is a component, as in the paper), `blend`
+        (one distribution with averaged parameters) or `hybrid` (the top levels mix, the lower levels blend); None:
+        chosen on the validation set.
+    mixing_levels : int or None, default=None
+        Number of top levels of a hybrid tree that mix; None: half of `start_depth`, rounded up. From 0 to 10.
+    n_estimators : int, default=1
+        Number of trees whose sum is the model. Trees after the first are added one by one to what the others leave,
+        and all are trained together after each. From 1 to 50.
+    n_moves : int, default=1
+        Number of rounds of structure moves after training: busy leaves split, idle nodes are removed, and the new
+        tree is trained further. A round that does not raise the log-likelihood of the validation rows is undone.
+        From 0 to 20.
+    beta : float, default=1.0
+        Inverse temperature of the gates. Larger values give sharper splits under the same prior on the weights.
+        From 0.01 to 100.
+    rank : int, default=0
+        Rank of the low-rank part of the posterior covariance of each rule and each leaf. 0 means independent
+        weights, as in the paper; larger values model correlations within a node and take longer. From 0 to 1000.
+    initial_temperature : float, default=1.0
+        Temperature of the relaxed split indicators at the beginning of training. From 0.01 to 10.
+    temperature : float, default=0.1
+        Temperature of the relaxed split indicators after 70% of training. Predictions use hard indicators. From
+        0.01 to 10.
+    kl_estimate : {"closed-form", "single-draw"}, default="closed-form"
+        KL divergence in the objective: `closed-form`, or the paper's `single-draw` estimate, which has more
+        variance and needs `rank` = 0.
+    reduction : {"sum", "mean"}, default="sum"
+        Whether the objective has the `sum` of the log-likelihoods of the rows (with `kl_weight` 1 it is the ELBO)
+        or their `mean`.
+    prior : {"ard", "group", "fixed"}, default="ard"
+        Prior variances of the weights: `ard` learns one per input and kind of weight and so shrinks irrelevant
+        inputs, `group` learns one per kind of weight, `fixed` uses `prior_scale` for all weights.
+    prior_scale : float, default=0.5
+        Prior standard deviation of the weights; the initial value if `prior` is `ard` or `group`. Smaller values
+        regularise more. From 0.001 to 100.
+    kl_weight : float, default=1.0
+        Weight of the KL term in the ELBO. 1 is the Bayesian posterior; smaller values fit the data more closely.
+        From 0 to 10.
+    learning_rate : float or None, default=None
+        Peak learning rate of Adam, which falls to zero by a cosine schedule. Reduce it if training diverges; None:
+        0.01 for regression, 0.02 for classification. From 1e-06 to 1.
+    batch_size : int or None, default=None
+        Number of rows per optimiser step; None: 64, 128 or 256, depending on the number of rows. From 1 to 1e+06.
+    n_epochs : int or None, default=None
+        Number of passes over the training rows; None: about 12000 optimiser steps, but 40 to 1500 epochs. From 1 to
+        1e+06.
+    n_draws : int or None, default=None
+        Number of posterior draws per optimiser step, in antithetic pairs if more than one. More draws give
+        gradients with less variance and take longer; None: 4 below 3000 rows, else 2. From 1 to 64.
+    n_fits : int or None, default=None
+        Number of fits whose posteriors are averaged: of the candidates near the best on the validation set, in
+        turn, each with other validation rows. More fits predict better and take longer in proportion; None: 8 below
+        500 rows, else 4. From 1 to 100.
+    calibrate_noise : bool, default=True
+        Whether the noise scale is calibrated: by a factor from the validation rows, and by a correction for the
+        average of several fits.
+    n_members : int, default=100
+        Number of posterior draws kept for prediction. More draws give smoother predictive distributions and slower
+        predictions. From 1 to 10000.
+    early_stopping : bool, default=True
+        Whether a training run keeps the epoch with the best validation score instead of the last one.
+    validation_fraction : float, default=0.1
+        Fraction of the training rows in the validation set, if no validation set is given. From 0.01 to 0.5.
+    scaling : {"standard", "quantile"} or None, default=None
+        Scaling of numeric inputs: `standard` (mean 0, standard deviation 1), or `quantile` (ranks mapped to a
+        standard Normal), which suits skewed columns; None: chosen on the validation set.
+    rotation : {"none", "pca", "both"} or None, default=None
+        Rotation of numeric inputs: `none`, `pca` (whitened principal components) or `both` (original and rotated
+        inputs). Rotation suits correlated columns; None: chosen on the validation set.
+    squares : bool or None, default=None
+        Whether squares of the numeric inputs are added as inputs, which suits quadratic effects; None: chosen on
+        the validation set.
+    max_categories : int, default=32
+        Maximum number of categories per column with an input of their own; rarer categories share one input. From 1
+        to 10000.
+    min_scale : float or None, default=None
+        Lower bound on the predicted noise standard deviation, in units of the standard deviation of the target.
+        Increase it if predictions are overconfident; None: 0.001, or half the step of a target with few distinct
+        values. From 0 to 10.
+    noise_scale : float or None, default=None
+        Known standard deviation of the noise for regression, in the units of the target; None: learned. From 1e-12
+        to 1e+12.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
+        any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
+        command line.
+    n_jobs : int or None, default=None
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the training table had names.
+    training_ : dict
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
+
+    Notes
+    -----
+    Use it for tables of up to some tens of thousands of rows if one tree with an uncertain structure is wanted: every
+    node has a probability to split, so the fitted model says how deep the tree has to be. With linear leaves it suits
+    smooth functions, and knowledge (epistemic) uncertainty includes the uncertainty of the structure.
+
+    Use `VSTRegressor` for a tree of fixed structure, `VSGBMRegressor` if one soft tree is too coarse, `SGBRegressor` or
+    `SGLBRegressor` for large tables or many sharp steps, and `TreeRegressor` if the model has to be readable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import VaRTRegressor
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.sin(6 * X[:, 0])
+    >>> model = VaRTRegressor(max_depth=1, n_epochs=5, random_state=0).fit(X, y)
+    >>> model.predict_dist(X).interval(0.9).shape
+    (40, 2)
+    """
+
+    _family = "vart"
+    _former_names: ClassVar = {
+        "leaf": "leaf_model",
+    }
+
+    def __init__(
+        self,
+        *,
+        max_depth: int = 10,
+        start_depth: int | None = None,
+        split_prior: float = 0.95,
+        split_power: float = 1.0,
+        leaf_model: Literal["constant", "linear"] | None = None,
+        scale_model: Literal["constant", "linear"] | None = None,
+        leaf_mixing: Literal["mixture", "blend", "hybrid"] | None = None,
+        mixing_levels: int | None = None,
+        n_estimators: int = 1,
+        n_moves: int = 1,
+        beta: float = 1.0,
+        rank: int = 0,
+        initial_temperature: float = 1.0,
+        temperature: float = 0.1,
+        kl_estimate: Literal["closed-form", "single-draw"] = "closed-form",
+        reduction: Literal["sum", "mean"] = "sum",
+        prior: Literal["ard", "group", "fixed"] = "ard",
+        prior_scale: float = 0.5,
+        kl_weight: float = 1.0,
+        learning_rate: float | None = None,
+        batch_size: int | None = None,
+        n_epochs: int | None = None,
+        n_draws: int | None = None,
+        n_fits: int | None = None,
+        calibrate_noise: bool = True,
+        n_members: int = 100,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.1,
+        scaling: Literal["standard", "quantile"] | None = None,
+        rotation: Literal["none", "pca", "both"] | None = None,
+        squares: bool | None = None,
+        max_categories: int = 32,
+        min_scale: float | None = None,
+        noise_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_depth = max_depth
+        self.start_depth = start_depth
+        self.split_prior = split_prior
+        self.split_power = split_power
+        self.leaf_model = leaf_model
+        self.scale_model = scale_model
+        self.leaf_mixing = leaf_mixing
+        self.mixing_levels = mixing_levels
+        self.n_estimators = n_estimators
+        self.n_moves = n_moves
+        self.beta = beta
+        self.rank = rank
+        self.initial_temperature = initial_temperature
+        self.temperature = temperature
+        self.kl_estimate = kl_estimate
+        self.reduction = reduction
+        self.prior = prior
+        self.prior_scale = prior_scale
+        self.kl_weight = kl_weight
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.n_epochs = n_epochs
+        self.n_draws = n_draws
+        self.n_fits = n_fits
+        self.calibrate_noise = calibrate_noise
+        self.n_members = n_members
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.scaling = scaling
+        self.rotation = rotation
+        self.squares = squares
+        self.max_categories = max_categories
+        self.min_scale = min_scale
+        self.noise_scale = noise_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+class VaRTClassifier(Classifier):
+    """Variational regression tree for classification.
+
+    Variational regression tree: one soft tree with a posterior over its structure and all weights.
+
+    A parameter that is None by default is set by the model, unless its description says otherwise.
+
+    Parameters
+    ----------
+    max_depth : int, default=10
+        Maximum depth of the trees of the posterior. A deeper limit costs little: nodes that do not split carry no
+        cost. 0 is one leaf, a Bayesian linear regression. From 0 to 10.
+    start_depth : int or None, default=None
+        Depth of the tree that training begins with; structure moves then grow and prune it. Auto: chosen on the
+        validation set. From 0 to 10.
+    split_prior : float, default=0.95
+        Prior probability that the root splits. From 0.001 to 0.999.
+    split_power : float, default=1.0
+        How fast the prior probability of a split falls with the depth of the node: `split_prior / (1 +
+        depth)^split_power`. From 0 to 10.
+    leaf_model : {"constant", "linear"} or None, default=None
+        Leaf values: `constant`, or `linear` in the inputs. Linear leaves suit smooth functions and extrapolate
+        linearly; None: linear if `max_depth` or `leaf_mixing` is given, else chosen on the validation set.
+    scale_model : {"constant", "linear"} or None, default=None
+        Noise scale in a leaf: `constant`, or `linear` in the inputs (heteroskedastic leaves); None: as
+        `leaf_model`.
+    leaf_mixing : {"mixture", "blend", "hybrid"} or None, default=None
+        How leaves combine into one distribution: `mixture` (each leaf is a component, as in the paper), `blend`
+        (one distribution with averaged parameters) or `hybrid` (the top levels mix, the lower levels blend); None:
+        chosen on the validation set.
+    mixing_levels : int or None, default=None
+        Number of top levels of a hybrid tree that mix; None: half of `start_depth`, rounded up. From 0 to 10.
+    n_estimators : int, default=1
+        Number of trees whose sum is the model. Trees after the first are added one by one to what the others leave,
+        and all are trained together after each. From 1 to 50.
+    n_moves : int, default=1
+        Number of rounds of structure moves after training: busy leaves split, idle nodes are removed, and the new
+        tree is trained further. A round that does not raise the log-likelihood of the validation rows is undone.
+        From 0 to 20.
+    beta : float, default=1.0
+        Inverse temperature of the gates. Larger values give sharper splits under the same prior on the weights.
+        From 0.01 to 100.
+    rank : int, default=0
+        Rank of the low-rank part of the posterior covariance of each rule and each leaf. 0 means independent
+        weights, as in the paper; larger values model correlations within a node and take longer. From 0 to 1000.
+    initial_temperature : float, default=1.0
+        Temperature of the relaxed split indicators at the beginning of training. From 0.01 to 10.
+    temperature : float, default=0.1
+        Temperature of the relaxed split indicators after 70% of training. Predictions use hard indicators. From
+        0.01 to 10.
+    kl_estimate : {"closed-form", "single-draw"}, default="closed-form"
+        KL divergence in the objective: `closed-form`, or the paper's `single-draw` estimate, which has more
+        variance and needs `rank` = 0.
+    reduction : {"sum", "mean"}, default="sum"
+        Whether the objective has the `sum` of the log-likelihoods of the rows (with `kl_weight` 1 it is the ELBO)
+        or their `mean`.
+    prior : {"ard", "group", "fixed"}, default="ard"
+        Prior variances of the weights: `ard` learns one per input and kind of weight and so shrinks irrelevant
+        inputs, `group` learns one per kind of weight, `fixed` uses `prior_scale` for all weights.
+    prior_scale : float, default=0.5
+        Prior standard deviation of the weights; the initial value if `prior` is `ard` or `group`. Smaller values
+        regularise more. From 0.001 to 100.
+    kl_weight : float, default=1.0
+        Weight of the KL term in the ELBO. 1 is the Bayesian posterior; smaller values fit the data more closely.
+        From 0 to 10.
+    learning_rate : float or None, default=None
+        Peak learning rate of Adam, which falls to zero by a cosine schedule. Reduce it if training diverges; None:
+        0.01 for regression, 0.02 for classification. From 1e-06 to 1.
+    batch_size : int or None, default=None
+        Number of rows per optimiser step; None: 64, 128 or 256, depending on the number of rows. From 1 to 1e+06.
+    n_epochs : int or None, default=None
+        Number of passes over the training rows; None: about 12000 optimiser steps, but 40 to 1500 epochs. From 1 to
+        1e+06.
+    n_draws : int or None, default=None
+        Number of posterior draws per optimiser step, in antithetic pairs if more than one. More draws give
+        gradients with less variance and take longer; None: 4 below 3000 rows, else 2. From 1 to 64.
+    n_fits : int or None, default=None
+        Number of fits whose posteriors are averaged: of the candidates near the best on the validation set, in
+        turn, each with other validation rows. More fits predict better and take longer in proportion; None: 8 below
+        500 rows, else 4. From 1 to 100.
+    calibrate_noise : bool, default=True
+        Whether the noise scale is calibrated: by a factor from the validation rows, and by a correction for the
+        average of several fits.
+    n_members : int, default=100
+        Number of posterior draws kept for prediction. More draws give smoother predictive distributions and slower
+        predictions. From 1 to 10000.
+    early_stopping : bool, default=True
+        Whether a training run keeps the epoch with the best validation score instead of the last one.
+    validation_fraction : float, default=0.1
+        Fraction of the training rows in the validation set, if no validation set is given. From 0.01 to 0.5.
+    scaling : {"standard", "quantile"} or None, default=None
+        Scaling of numeric inputs: `standard` (mean 0, standard deviation 1), or `quantile` (ranks mapped to a
+        standard Normal), which suits skewed columns; None: chosen on the validation set.
+    rotation : {"none", "pca", "both"} or None, default=None
+        Rotation of numeric inputs: `none`, `pca` (whitened principal components) or `both` (original and rotated
+        inputs). Rotation suits correlated columns; None: chosen on the validation set.
+    squares : bool or None, default=None
+        Whether squares of the numeric inputs are added as inputs, which suits quadratic effects; None: chosen on
+        the validation set.
+    max_categories : int, default=32
+        Maximum number of categories per column with an input of their own; rarer categories share one input. From 1
+        to 10000.
+    min_scale : float or None, default=None
+        Lower bound on the predicted noise standard deviation, in units of the standard deviation of the target.
+        Increase it if predictions are overconfident; None: 0.001, or half the step of a target with few distinct
+        values. From 0 to 10.
+    noise_scale : float or None, default=None
+        Known standard deviation of the noise for regression, in the units of the target; None: learned. From 1e-12
+        to 1e+12.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
+        any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
+        command line.
+    n_jobs : int or None, default=None
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the training table had names.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, in the order of the probabilities.
+    training_ : dict
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
+
+    Notes
+    -----
+    Use it for tables of up to some tens of thousands of rows if one tree with an uncertain structure is wanted: every
+    node has a probability to split, so the fitted model says how deep the tree has to be. With linear leaves it suits
+    smooth functions, and knowledge (epistemic) uncertainty includes the uncertainty of the structure.
+
+    Use `VSTClassifier` for a tree of fixed structure, `VSGBMClassifier` if one soft tree is too coarse, `SGBClassifier`
+    or `SGLBClassifier` for large tables or many sharp steps, and `TreeClassifier` if the model has to be readable.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import VaRTClassifier
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.where(X[:, 0] > 0.5, "high", "low")
+    >>> model = VaRTClassifier(max_depth=1, n_epochs=5, random_state=0).fit(X, y)
+    >>> model.classes_.tolist()
+    ['high', 'low']
+    """
+
+    _family = "vart"
+    _former_names: ClassVar = {
+        "leaf": "leaf_model",
+    }
+
+    def __init__(
+        self,
+        *,
+        max_depth: int = 10,
+        start_depth: int | None = None,
+        split_prior: float = 0.95,
+        split_power: float = 1.0,
+        leaf_model: Literal["constant", "linear"] | None = None,
+        scale_model: Literal["constant", "linear"] | None = None,
+        leaf_mixing: Literal["mixture", "blend", "hybrid"] | None = None,
+        mixing_levels: int | None = None,
+        n_estimators: int = 1,
+        n_moves: int = 1,
+        beta: float = 1.0,
+        rank: int = 0,
+        initial_temperature: float = 1.0,
+        temperature: float = 0.1,
+        kl_estimate: Literal["closed-form", "single-draw"] = "closed-form",
+        reduction: Literal["sum", "mean"] = "sum",
+        prior: Literal["ard", "group", "fixed"] = "ard",
+        prior_scale: float = 0.5,
+        kl_weight: float = 1.0,
+        learning_rate: float | None = None,
+        batch_size: int | None = None,
+        n_epochs: int | None = None,
+        n_draws: int | None = None,
+        n_fits: int | None = None,
+        calibrate_noise: bool = True,
+        n_members: int = 100,
+        early_stopping: bool = True,
+        validation_fraction: float = 0.1,
+        scaling: Literal["standard", "quantile"] | None = None,
+        rotation: Literal["none", "pca", "both"] | None = None,
+        squares: bool | None = None,
+        max_categories: int = 32,
+        min_scale: float | None = None,
+        noise_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_depth = max_depth
+        self.start_depth = start_depth
+        self.split_prior = split_prior
+        self.split_power = split_power
+        self.leaf_model = leaf_model
+        self.scale_model = scale_model
+        self.leaf_mixing = leaf_mixing
+        self.mixing_levels = mixing_levels
+        self.n_estimators = n_estimators
+        self.n_moves = n_moves
+        self.beta = beta
+        self.rank = rank
+        self.initial_temperature = initial_temperature
+        self.temperature = temperature
+        self.kl_estimate = kl_estimate
+        self.reduction = reduction
+        self.prior = prior
+        self.prior_scale = prior_scale
+        self.kl_weight = kl_weight
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.n_epochs = n_epochs
+        self.n_draws = n_draws
+        self.n_fits = n_fits
+        self.calibrate_noise = calibrate_noise
+        self.n_members = n_members
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.scaling = scaling
+        self.rotation = rotation
+        self.squares = squares
+        self.max_categories = max_categories
+        self.min_scale = min_scale
+        self.noise_scale = noise_scale
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

@@ -170,6 +170,12 @@ impl PyModel {
         .transpose()
     }
 
+    /// The posterior over the structure of the tree as JSON; none if the family has none.
+    fn structure(&self) -> Option<String> {
+        let structure = self.model.structure();
+        structure.map(|structure| json!(structure).to_string())
+    }
+
     /// Permutation importances of the columns on some rows, as JSON.
     fn importances(
         &self,

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
-use softwood::explain::{Importances, PermutationOptions, TreeExport, importances};
+use softwood::explain::{
+    Importances, PermutationOptions, StructurePosterior, TreeExport, importances,
+};
 use softwood::store::atomic::AtomicFile;
 use softwood::{Distribution, Error, Key, Model, Pool, Table, load};
 use softwood_io::read_table;
@@ -34,6 +36,8 @@ pub(crate) struct ExplainReport {
     pub(crate) importances: Option<Importances>,
     /// The tree; none if the model is not a single tree.
     pub(crate) tree: Option<TreeExport>,
+    /// Posterior over the structure of the tree; none for a family without one.
+    pub(crate) structure: Option<StructurePosterior>,
     /// The drawing of the tree that was written.
     pub(crate) svg: Option<PathBuf>,
     pub(crate) notes: Vec<String>,
@@ -118,6 +122,7 @@ fn model_report(model: &dyn Model, args: &ExplainArgs) -> softwood::Result<Expla
         gains,
         importances: None,
         svg: args.svg.clone(),
+        structure: model.structure(),
         tree,
         notes: Vec::new(),
     })

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use softwood::explain::{ColumnImportance, Estimate, Importances};
+use softwood::explain::{ColumnImportance, Estimate, Importances, StructurePosterior};
 
 use crate::commands::ExplainReport;
 use crate::print::escape;
@@ -17,6 +17,10 @@ const NOT_AVAILABLE: Estimate = Estimate {
     mean: f64::NAN,
     se: None,
 };
+/// Smallest probability of a structure that is printed.
+const MIN_PROBABILITY: f64 = 0.01;
+/// Largest number of nodes whose split probabilities are printed.
+const MAX_NODES: usize = 15;
 /// Length of the longest bar, in characters.
 const BAR_LENGTH: f64 = 15.0;
 /// Values below this fraction of the largest value in their column are rounding errors, printed as
@@ -45,8 +49,16 @@ pub(crate) fn text(report: &ExplainReport, top: usize) -> String {
     if let Some(found) = &report.importances {
         out += &importances(report, found, top);
     }
+    if let Some(found) = &report.structure {
+        out += &structure(found);
+    }
     if let Some(tree) = &report.tree {
-        let _ = write!(out, "\nTree\n{}", indented(&tree.text()));
+        let title = match &report.structure {
+            Some(found) if found.n_fits > 1 => "Most probable tree of the first fit",
+            Some(_) => "Most probable tree",
+            None => "Tree",
+        };
+        let _ = write!(out, "\n{title}\n{}", indented(&tree.text()));
     }
     if let Some(svg) = &report.svg {
         let _ = writeln!(out, "\nsaved to  {}", svg.display());
@@ -62,6 +74,37 @@ pub(crate) fn text(report: &ExplainReport, top: usize) -> String {
             quoted(&report.model)
         );
     }
+    out
+}
+
+/// Probabilities of depth, number of leaves and splits.
+fn structure(found: &StructurePosterior) -> String {
+    let mut out = match found.n_fits {
+        1 => "\nPosterior over the structure of the tree\n".to_owned(),
+        n => format!("\nPosterior over the structure of the tree (mean of {n} fits)\n"),
+    };
+    for (name, probabilities, first) in [("depth", &found.depth, 0), ("leaves", &found.n_leaves, 1)]
+    {
+        let shown = probabilities.iter().enumerate();
+        let shown = shown.filter(|(_, p)| **p >= MIN_PROBABILITY);
+        let shown = shown.map(|(at, &p)| format!("{}: {}", at + first, percent(p).trim()));
+        let _ = writeln!(out, "  {name:<7} {}", shown.collect::<Vec<_>>().join(", "));
+    }
+    let nodes = found.nodes.iter();
+    let nodes = nodes.filter(|node| node.exists * node.splits >= MIN_PROBABILITY);
+    let nodes: Vec<String> = nodes
+        .take(MAX_NODES)
+        .map(|node| format!("{}: {}", node.node, percent(node.splits).trim()))
+        .collect();
+    let _ = writeln!(
+        out,
+        "  splits  {}\n          (probability that a node splits if it exists; 1 is the root, 2 i and 2 i + 1\n          are the children of node i)",
+        if nodes.is_empty() {
+            "none".to_owned()
+        } else {
+            nodes.join(", ")
+        }
+    );
     out
 }
 

@@ -102,6 +102,7 @@ fn the_list_of_models() {
     sgb        stochastic gradient boosting: an ensemble of boosted hard trees, one per seed
     sglb       Langevin boosting: boosted hard trees whose ensemble members are posterior samples
     forest     random forest: bagged hard trees; groups of trees act as ensemble members
+    vart       variational regression tree: one soft tree with a posterior over its structure and all weights
     soft-tree  incremental soft tree: one soft tree that grows while the validation error falls
     tree       classification or regression tree: one hard tree, pruned by cross-validation
     ldt        linear discriminant tree: one hard tree whose splits are linear in all columns, pruned on validation rows

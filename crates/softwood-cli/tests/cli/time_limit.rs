@@ -10,6 +10,7 @@ fn a_fit_that_runs_out_of_time_writes_the_best_model_so_far() {
     for family in [
         "vst",
         "vsgbm",
+        "vart",
         "sgb",
         "sglb",
         "forest",

@@ -7,6 +7,7 @@ pub(crate) mod ldt;
 pub(crate) mod registry;
 pub(crate) mod soft_tree;
 pub(crate) mod tree;
+pub(crate) mod vart;
 pub(crate) mod vsgbm;
 pub(crate) mod vst;
 
@@ -20,5 +21,6 @@ pub use ldt::{Ldt, LdtParams};
 pub use registry::{Family, ModelSpec};
 pub use soft_tree::{GrowthOrder, SoftTree, SoftTreeParams, Variant, WeightPosterior};
 pub use tree::{Tree, TreeParams};
+pub use vart::{KlEstimate, LikelihoodReduction, Vart, VartParams};
 pub use vsgbm::{NoiseUpdate, Residuals, Vsgbm, VsgbmParams};
 pub use vst::{Vst, VstParams};

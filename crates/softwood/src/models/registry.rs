@@ -12,6 +12,7 @@ use crate::models::forest::ForestParams;
 use crate::models::ldt::LdtParams;
 use crate::models::soft_tree::SoftTreeParams;
 use crate::models::tree::TreeParams;
+use crate::models::vart::VartParams;
 use crate::models::vsgbm::VsgbmParams;
 use crate::models::vst::VstParams;
 use crate::params::{self, ParamSpec, Params};
@@ -172,6 +173,8 @@ families! {
     Sglb(SglbParams): "Langevin boosting: boosted hard trees whose ensemble members are posterior samples",
     /// Random forest.
     Forest(ForestParams): "random forest: bagged hard trees; groups of trees act as ensemble members",
+    /// Variational regression tree.
+    Vart(VartParams): "variational regression tree: one soft tree with a posterior over its structure and all weights",
     /// Incremental soft decision tree.
     SoftTree(SoftTreeParams): "incremental soft tree: one soft tree that grows while the validation error falls",
     /// Classification or regression tree.

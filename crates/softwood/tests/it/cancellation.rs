@@ -170,6 +170,10 @@ fn the_stages_before_the_first_event_check_at_every_column() {
         (Family::Tree, json!({})),
         (Family::Ldt, json!({})),
         (Family::SoftTree, json!({"n_epochs": 1})),
+        (
+            Family::Vart,
+            json!({"n_epochs": 1, "n_fits": 1, "max_depth": 1, "rotation": "pca"}),
+        ),
         (Family::Forest, json!({"n_estimators": 1, "n_members": 1})),
     ] {
         let (pool, watched) = (Pool::new(1).unwrap(), Watched::new(CancelToken::new()));

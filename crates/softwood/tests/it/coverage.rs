@@ -16,7 +16,7 @@ const N_INPUTS: usize = 5;
 /// Seeds of the data and the fit. A soft tree takes long and scatters little: three do.
 fn seeds(family: Family) -> std::ops::RangeInclusive<u64> {
     match family {
-        Family::Vst | Family::Vsgbm => 1..=3,
+        Family::Vst | Family::Vsgbm | Family::Vart => 1..=3,
         _ => 1..=8,
     }
 }

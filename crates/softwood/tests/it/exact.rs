@@ -7,7 +7,7 @@
 //! has the same mean and the variances `1/P_ii`.
 
 use crate::problems::normals;
-use softwood::models::{LeafMixing, Prior, Rotation, Scaling, VstParams};
+use softwood::models::{LeafMixing, Prior, Rotation, Scaling, VartParams, VstParams};
 use softwood::{Column, Dataset, Fit, Key, Pool, Roles, Run, Table};
 
 const N_ROWS: usize = 80;
@@ -123,7 +123,59 @@ fn inverse(matrix: &[f64]) -> Vec<f64> {
 /// Mean and covariance (row-major, 2N x 2N) of the fitted weights: those of the leaf mean, then
 /// those of the scale.
 fn fitted(rank: usize) -> (Vec<f64>, Vec<f64>) {
-    let params = VstParams {
+    let params = vst_params(rank);
+    let data = dataset();
+    let pool = Pool::new(1).unwrap();
+    let run = Run::new(Key::from_seed(0), &pool).held_out(&data);
+    let (mean, covariance) = params.fit_with(&data, &run).unwrap().weights(0).unwrap();
+    assert_eq!(mean.len(), 2 * N);
+    (mean, covariance)
+}
+
+/// Means and covariance of a `vart` whose only node cannot split.
+fn fitted_vart(rank: usize) -> (Vec<f64>, Vec<f64>) {
+    let VstParams {
+        leaf_mixing,
+        prior,
+        prior_scale,
+        noise_scale,
+        learning_rate,
+        batch_size,
+        n_epochs,
+        n_draws,
+        n_fits,
+        early_stopping,
+        scaling,
+        rotation,
+        squares,
+        ..
+    } = vst_params(rank);
+    let params = VartParams {
+        max_depth: 0,
+        leaf_mixing,
+        rank,
+        prior,
+        prior_scale,
+        noise_scale,
+        learning_rate,
+        batch_size,
+        n_epochs,
+        n_draws,
+        n_fits: Some(n_fits),
+        early_stopping,
+        scaling,
+        rotation,
+        squares,
+        ..VartParams::default()
+    };
+    let data = dataset();
+    let pool = Pool::new(1).unwrap();
+    let run = Run::new(Key::from_seed(0), &pool).held_out(&data);
+    params.fit_with(&data, &run).unwrap().weights(0).unwrap()
+}
+
+fn vst_params(rank: usize) -> VstParams {
+    VstParams {
         max_depth: Some(0),
         leaf_mixing: Some(LeafMixing::Blend),
         rank,
@@ -140,13 +192,7 @@ fn fitted(rank: usize) -> (Vec<f64>, Vec<f64>) {
         rotation: Some(Rotation::None),
         squares: Some(false),
         ..VstParams::default()
-    };
-    let data = dataset();
-    let pool = Pool::new(1).unwrap();
-    let run = Run::new(Key::from_seed(0), &pool).held_out(&data);
-    let (mean, covariance) = params.fit_with(&data, &run).unwrap().weights(0).unwrap();
-    assert_eq!(mean.len(), 2 * N);
-    (mean, covariance)
+    }
 }
 
 /// Mean and covariance of a Normal distribution.
@@ -208,6 +254,32 @@ fn full_rank_recovers_bayesian_linear_regression() {
         found.0 < MEAN_TOLERANCE && found.1 < COVARIANCE_TOLERANCE,
         "{found:?}"
     );
+}
+
+#[test]
+fn a_structure_without_splits_recovers_bayesian_linear_regression() {
+    let (precision, true_mean) = exact();
+    for (rank, truth) in [
+        (2 * N, inverse(&precision)),
+        (0, diagonal(|i| 1.0 / precision[i * N + i])),
+    ] {
+        let (mean, covariance) = fitted_vart(rank);
+        let found = errors(
+            0,
+            MeanCovariance {
+                mean: &mean,
+                covariance: &covariance,
+            },
+            MeanCovariance {
+                mean: &true_mean,
+                covariance: &truth,
+            },
+        );
+        assert!(
+            found.0 < MEAN_TOLERANCE && found.1 < COVARIANCE_TOLERANCE,
+            "{found:?}"
+        );
+    }
 }
 
 #[test]

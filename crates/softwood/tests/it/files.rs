@@ -73,6 +73,9 @@ fn quick(family: Family) -> Value {
     if family == Family::SoftTree {
         return json!({"max_leaf_nodes": 3, "n_epochs": 2, "n_members": 3});
     }
+    if family == Family::Vart {
+        return json!({"start_depth": 1, "n_epochs": 2, "n_fits": 1, "n_members": 3});
+    }
     json!({})
 }
 
@@ -279,6 +282,7 @@ static MODELS: LazyLock<Vec<Record>> = LazyLock::new(|| {
         Family::Tree,
         Family::Ldt,
         Family::SoftTree,
+        Family::Vart,
     ];
     let both = |family| [false, true].map(|classify| fitted(family, classify).record());
     families.into_iter().flat_map(both).collect()

@@ -32,4 +32,5 @@ mod saving;
 mod soft_tree;
 mod tree_export;
 mod trees;
+mod vart;
 mod vsgbm;

@@ -110,6 +110,7 @@ pub(crate) fn numbers(table: &Table, name: &str) -> Vec<f64> {
 pub(crate) fn quick(family: Family) -> Value {
     match family {
         Family::Vst | Family::SoftTree => json!({"n_epochs": 20, "n_members": 40}),
+        Family::Vart => json!({"n_epochs": 20, "n_fits": 2, "n_members": 40}),
         Family::Vsgbm => {
             json!({"n_epochs": 20, "n_estimators": 2, "max_depth": 2, "n_fits": 2, "n_members": 40})
         }

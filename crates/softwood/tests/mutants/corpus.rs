@@ -85,7 +85,14 @@ fn fits() -> Vec<(Family, &'static str, Value)> {
         json!({"max_leaf_nodes": 3, "min_gain": 0.0, "prune": false, "n_epochs": 2, "n_fits": 2,
                "n_members": 3, "posterior": posterior})
     };
+    let stopping = json!({"start_depth": 2, "leaf_mixing": "hybrid", "n_epochs": 2, "n_moves": 0, "n_fits": 2,
+                          "n_members": 3});
+    let stopping_sum = json!({"start_depth": 1, "n_estimators": 2, "n_epochs": 2, "n_fits": 1, "rank": 0,
+                              "n_members": 3, "scale_model": "constant"});
     vec![
+        (Family::Vart, "y", stopping.clone()),
+        (Family::Vart, "y", stopping_sum),
+        (Family::Vart, "three", stopping),
         (Family::Vst, "y", soft.clone()),
         (Family::Vst, "y", ranks),
         (Family::Vst, "three", soft),
