@@ -83,6 +83,7 @@ bench-soft-trees: python
 
 bench-vart: python
 	$(BIN)/python -m benches.vart --fresh --parts tables,large,leaves
+	$(BIN)/python -m benches.vart --quick --columns depth3,depth5,depth7,depth10,one_fit,vst_one_fit,forest
 
 $(PEERS)/ready: python/benches/requirements.txt
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)

@@ -6,7 +6,7 @@ interrupted and resumed, or be done in parts:
     python -m benches.vart                              # table A: 18 tables, ten folds, default parameters
     python -m benches.vart --columns default --quick    # three folds
     python -m benches.vart --columns depth5,depth10 --folds 3
-    python -m benches.vart --parts large,leaves,moves
+    python -m benches.vart --parts large,leaves
     python -m benches.vart --render
 
 The tables and their folds are in the folder `evans` of `SOFTWOOD_DATA` (or `--data`). The results are written into
@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -32,6 +32,7 @@ from benches import report
 LINES = report.SCRATCH / "vart.jsonl"
 PAGE = report.ROOT / "docs" / "experiments" / "vart.md"
 PICTURE = report.ROOT / "docs" / "img" / "vart-leaves.svg"
+PARTS = ("tables", "large", "leaves")
 N_FOLDS = 10
 QUICK_FOLDS = 3
 LARGE_FOLDS = 2
@@ -321,13 +322,22 @@ def render() -> None:
     PAGE.write_text(page)
 
 
+def names(known: tuple[str, ...], text: str) -> list[str]:
+    """Split a list of names and refuse unknown ones."""
+    found = text.split(",")
+    unknown = [name for name in found if name not in known]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are {', '.join(known)}")
+    return found
+
+
 def main() -> None:
     """Run the command."""
     default = Path(os.environ.get("SOFTWOOD_DATA", report.ROOT.parent / "shared" / "data"))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=default)
-    parser.add_argument("--parts", type=lambda text: text.split(","), default=["tables"])
-    parser.add_argument("--columns", type=lambda text: text.split(","), default=["default", "vst", "sglb"])
+    parser.add_argument("--parts", type=partial(names, PARTS), default=["tables"])
+    parser.add_argument("--columns", type=partial(names, tuple(COLUMNS)), default=["default", "vst", "sglb"])
     parser.add_argument("--folds", type=int, default=N_FOLDS)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK_FOLDS} folds")
     parser.add_argument("--processes", type=int, default=os.cpu_count())

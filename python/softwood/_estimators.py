@@ -1758,14 +1758,14 @@ class VaRTRegressor(Regressor):
         depth)^split_power`. From 0 to 10.
     leaf_model : {"constant", "linear"} or None, default=None
         Leaf values: `constant`, or `linear` in the inputs. Linear leaves suit smooth functions and extrapolate
-        linearly; None: linear if `max_depth` or `leaf_mixing` is given, else chosen on the validation set.
+        linearly; None: linear if `start_depth` or `leaf_mixing` is given, else chosen on the validation set.
     scale_model : {"constant", "linear"} or None, default=None
         Noise scale in a leaf: `constant`, or `linear` in the inputs (heteroskedastic leaves); None: as
         `leaf_model`.
     leaf_mixing : {"mixture", "blend", "hybrid"} or None, default=None
         How leaves combine into one distribution: `mixture` (each leaf is a component, as in the paper), `blend`
         (one distribution with averaged parameters) or `hybrid` (the top levels mix, the lower levels blend); None:
-        chosen on the validation set.
+        chosen on the validation set, a blend for a sum of trees.
     mixing_levels : int or None, default=None
         Number of top levels of a hybrid tree that mix; None: half of `start_depth`, rounded up. From 0 to 10.
     n_estimators : int, default=1
@@ -1773,8 +1773,8 @@ class VaRTRegressor(Regressor):
         and all are trained together after each. From 1 to 50.
     n_moves : int, default=1
         Number of rounds of structure moves after training: busy leaves split, idle nodes are removed, and the new
-        tree is trained further. A round that does not raise the log-likelihood of the validation rows is undone.
-        From 0 to 20.
+        tree is trained further. A round that does not raise the log-likelihood of the validation rows (the ELBO
+        without validation rows) is undone. A sum of trees has no moves. From 0 to 20.
     beta : float, default=1.0
         Inverse temperature of the gates. Larger values give sharper splits under the same prior on the weights.
         From 0.01 to 100.
@@ -1885,9 +1885,6 @@ class VaRTRegressor(Regressor):
     """
 
     _family = "vart"
-    _former_names: ClassVar = {
-        "leaf": "leaf_model",
-    }
 
     def __init__(
         self,
@@ -1991,14 +1988,14 @@ class VaRTClassifier(Classifier):
         depth)^split_power`. From 0 to 10.
     leaf_model : {"constant", "linear"} or None, default=None
         Leaf values: `constant`, or `linear` in the inputs. Linear leaves suit smooth functions and extrapolate
-        linearly; None: linear if `max_depth` or `leaf_mixing` is given, else chosen on the validation set.
+        linearly; None: linear if `start_depth` or `leaf_mixing` is given, else chosen on the validation set.
     scale_model : {"constant", "linear"} or None, default=None
         Noise scale in a leaf: `constant`, or `linear` in the inputs (heteroskedastic leaves); None: as
         `leaf_model`.
     leaf_mixing : {"mixture", "blend", "hybrid"} or None, default=None
         How leaves combine into one distribution: `mixture` (each leaf is a component, as in the paper), `blend`
         (one distribution with averaged parameters) or `hybrid` (the top levels mix, the lower levels blend); None:
-        chosen on the validation set.
+        chosen on the validation set, a blend for a sum of trees.
     mixing_levels : int or None, default=None
         Number of top levels of a hybrid tree that mix; None: half of `start_depth`, rounded up. From 0 to 10.
     n_estimators : int, default=1
@@ -2006,8 +2003,8 @@ class VaRTClassifier(Classifier):
         and all are trained together after each. From 1 to 50.
     n_moves : int, default=1
         Number of rounds of structure moves after training: busy leaves split, idle nodes are removed, and the new
-        tree is trained further. A round that does not raise the log-likelihood of the validation rows is undone.
-        From 0 to 20.
+        tree is trained further. A round that does not raise the log-likelihood of the validation rows (the ELBO
+        without validation rows) is undone. A sum of trees has no moves. From 0 to 20.
     beta : float, default=1.0
         Inverse temperature of the gates. Larger values give sharper splits under the same prior on the weights.
         From 0.01 to 100.
@@ -2120,9 +2117,6 @@ class VaRTClassifier(Classifier):
     """
 
     _family = "vart"
-    _former_names: ClassVar = {
-        "leaf": "leaf_model",
-    }
 
     def __init__(
         self,

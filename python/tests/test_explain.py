@@ -104,6 +104,20 @@ def test_a_single_tree_is_exported_as_text_svg_and_dict(regression, kind, quick)
     assert ET.fromstring(model.export_svg()).tag.endswith("svg")
 
 
+def test_the_posterior_over_structures(regression, kind, quick):
+    X, y = regression
+    model = kind(**quick).fit(X, y if kind.__name__.endswith("Regressor") else y > 0)
+    if kind._family != "vart":
+        with pytest.raises(ValueError, match="no posterior over the structure"):
+            model.structure()
+        return
+    found = model.structure()
+    assert sum(found["n_leaves"]) == pytest.approx(1)
+    assert sum(found["depth"]) == pytest.approx(1)
+    assert found["nodes"][0]["node"] == 1
+    assert found["nodes"][0]["exists"] == pytest.approx(1)
+
+
 def test_every_family_is_trained_further_or_raises(regression, classification, family, quick):
     for task, (X, y) in (("regression", regression), ("classification", classification)):
         model = REGISTRY[family, task](**quick)

@@ -12,7 +12,7 @@ use std::hint::black_box;
 use softwood::models::{LeafMixing, Rotation, Scaling, SoftTreeParams, TreeParams, VstParams};
 use softwood::{
     Column, Dataset, Distribution, Fit, Key, Pool, ProbeShape, ProbeTrees, Roles, Run, StepProbe,
-    Table,
+    StructureStepProbe, Table,
 };
 
 /// Runs all parts, or those named on the command line:
@@ -22,8 +22,9 @@ fn main() {
         .skip(1)
         .filter(|argument| !argument.starts_with('-'))
         .collect();
-    let parts: [(&str, fn()); 4] = [
+    let parts: [(&str, fn()); 5] = [
         ("steps", steps),
+        ("structures", structures),
         ("fits", fits),
         ("growth", growth),
         ("prediction", prediction),
@@ -71,6 +72,11 @@ fn time_step(name: &str, shape: ProbeShape) {
     let products = min_seconds(clock_seconds, 300, || {
         black_box(probe.products());
     });
+    print_step(name, shape, step, products);
+}
+
+/// Prints the times of a step and of its matrix products.
+fn print_step(name: &str, shape: ProbeShape, step: f64, products: f64) {
     println!(
         "{name:<24} {:>6} {:>4} {:>7.3} ms {:>9.3} ms {:>6.2}",
         shape.batch,
@@ -79,6 +85,41 @@ fn time_step(name: &str, shape: ProbeShape) {
         1e3 * products,
         step / products
     );
+}
+
+/// Steps of a tree with a posterior over its structure, by the probability that a node splits: nodes
+/// without mass are skipped, so the products of all nodes may take longer than the step.
+fn structures() {
+    println!("a training step of vart, rank 0, 1 draw, linear leaves, blend");
+    println!(
+        "{:<24} {:>6} {:>4} {:>10} {:>12} {:>6}",
+        "tree", "batch", "d", "step", "two GEMMs", "ratio"
+    );
+    for (name, depth, logit) in [
+        ("depth 5, all split", 5, 6.0),
+        ("depth 10, all split", 10, 6.0),
+        ("depth 10, half split", 10, 0.0),
+    ] {
+        for (batch, n_inputs) in [(256, 9), (256, 90)] {
+            let shape = ProbeShape {
+                trees: ProbeTrees::One,
+                n_inputs,
+                batch,
+                depth,
+                rank: 0,
+                n_draws: 1,
+            };
+            let mut probe =
+                StructureStepProbe::new(shape, logit).expect("the generated table is valid");
+            let step = min_seconds(clock_seconds, 100, || {
+                black_box(probe.step());
+            });
+            let products = min_seconds(clock_seconds, 100, || {
+                black_box(probe.products());
+            });
+            print_step(name, shape, step, products);
+        }
+    }
 }
 
 fn fits() {

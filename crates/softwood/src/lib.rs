@@ -93,10 +93,13 @@ pub use distribution::Distribution;
 pub use error::{Error, Result};
 pub use fit::{Fit, Run};
 pub use model::Model;
+#[cfg(feature = "bench")]
+pub use models::vart::probe::StructureStepProbe;
 pub use models::{Family, ModelSpec, from_bytes, load};
 pub use par::Pool;
 pub use rng::Key;
 #[cfg(feature = "bench")]
+#[doc(hidden)]
 pub use variational::probe::{ProbeShape, ProbeTrees, StepProbe};
 
 // the examples of the README run as doctests

@@ -40,13 +40,23 @@ impl NodeShape {
 
     /// Range of the weights of a channel in those of a leaf; the bias is the last.
     pub(crate) fn channel(&self, channel: usize) -> Range<usize> {
-        let start = (0..channel).map(|channel| self.channel_size(channel)).sum();
+        // only the last channel may have another size
+        let start = if channel == 0 {
+            0
+        } else {
+            channel * self.channel_size(0)
+        };
         start..start + self.channel_size(channel)
     }
 
     /// Number of weights of a leaf.
     pub(crate) fn leaf_size(&self) -> usize {
         self.channel(self.leaf.n_channels - 1).end
+    }
+
+    /// Number of weights of the largest rule or leaf.
+    pub(crate) fn largest_block(&self) -> usize {
+        self.rule_size().max(self.leaf_size())
     }
 
     /// Number of weights of a tree.

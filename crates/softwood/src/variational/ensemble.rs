@@ -58,6 +58,19 @@ impl FitDraws {
     }
 }
 
+/// Returns an error if a warm start asks for fewer members than the fitted model has fits.
+///
+/// # Errors
+/// The message has both numbers.
+pub(crate) fn check_n_members(n_members: usize, n_fits: usize) -> Result<()> {
+    if n_members >= n_fits {
+        return Ok(());
+    }
+    Err(Error::Parameters(vec![format!(
+        "`n_members` = {n_members} is fewer than the {n_fits} fits of the fitted model"
+    )]))
+}
+
 /// Fits whose posterior draws are the members of a model.
 #[derive(Debug, Clone)]
 pub(crate) struct FittedEnsemble<L = Layout> {

@@ -20,8 +20,6 @@ use crate::variational::fitted::FittedTrees;
 const MAX_ROWS: usize = 500;
 /// Maximum number of posterior draws per fit.
 const MAX_DRAWS: usize = 32;
-/// Precision of the Normal prior on the log factor, in rows.
-const LOG_FACTOR_PRECISION: f64 = 100.0;
 /// Maximum absolute value of the log factor.
 const MAX_LOG_FACTOR: f64 = 0.5;
 /// Number of steps of the golden-section search, each of which keeps 0.618 of the interval.
@@ -37,6 +35,8 @@ pub(crate) struct CalibrationRows<'a> {
     /// Factor of the row weights.
     pub(crate) row_weight: f64,
     pub(crate) standard: &'a TargetUnits,
+    /// Precision of the Normal prior on the log factor, in rows.
+    pub(crate) log_factor_precision: f64,
 }
 
 /// The factor of all standard deviations that maximises the validation likelihood of the single
@@ -51,6 +51,7 @@ pub(crate) fn noise_factor<L: StoredLayout>(
         validation,
         row_weight,
         standard,
+        log_factor_precision,
     } = rows;
     let mut terms = Vec::new();
     for (at, (fit, rows)) in fits.iter().zip(*validation).enumerate() {
@@ -75,7 +76,7 @@ pub(crate) fn noise_factor<L: StoredLayout>(
         let scores = terms
             .iter()
             .map(|(weight, row)| weight * log_density(row, factor));
-        scores.sum::<f64>() - LOG_FACTOR_PRECISION * log_factor * log_factor
+        scores.sum::<f64>() - log_factor_precision * log_factor * log_factor
     });
     log_factor.exp()
 }

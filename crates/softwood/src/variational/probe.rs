@@ -72,6 +72,19 @@ impl ProbeShape {
         }
     }
 
+    /// Generated rows.
+    pub(crate) fn encoded(&self) -> Result<EncodedSplit> {
+        let data = generated(*self)?;
+        let encoding = Encoding {
+            scaling: Scaling::Standard,
+            rotation: Rotation::None,
+            squares: false,
+            max_categories: 1,
+        };
+        let scale = TargetScale::of(&data, &self.config());
+        Ok(EncodedSplit::new(&data, None, scale, encoding))
+    }
+
     fn config(&self) -> SoftTreeConfig {
         SoftTreeConfig {
             depth: Some(self.depth),
@@ -109,9 +122,7 @@ pub struct StepProbe {
     state: OptimizerState,
     rows: Vec<usize>,
     stack: AdditiveLayout,
-    weights: Vec<f32>,
-    activations: Vec<f32>,
-    gradients: Vec<f32>,
+    products: StepProducts,
 }
 
 impl std::fmt::Debug for StepProbe {
@@ -128,15 +139,8 @@ impl StepProbe {
     /// # Errors
     /// When the shape has no rows or no inputs.
     pub fn new(shape: ProbeShape) -> Result<Self> {
-        let data = generated(shape)?;
         let (config, stack) = (shape.config(), shape.stack());
-        let encoding = Encoding {
-            scaling: Scaling::Standard,
-            rotation: Rotation::None,
-            squares: false,
-            max_categories: 1,
-        };
-        let mut split = EncodedSplit::new(&data, None, TargetScale::of(&data, &config), encoding);
+        let mut split = shape.encoded()?;
         split.train.offset = vec![0.0; stack.n_offset() * shape.batch];
         // a probe lives as long as its benchmark: its data and configuration are never freed
         let train: &'static EncodedRows = Box::leak(Box::new(split.train));
@@ -173,9 +177,7 @@ impl StepProbe {
             state,
             rows: (0..shape.batch).collect(),
             stack,
-            weights: vec![0.1; n_products * stack.width()],
-            activations: vec![0.1; n_products * shape.batch],
-            gradients: vec![0.0; n_products * stack.width()],
+            products: StepProducts::new(shape.batch, stack.width(), n_products),
         })
     }
 
@@ -187,19 +189,39 @@ impl StepProbe {
 
     /// The two matrix products of a step alone.
     pub fn products(&mut self) -> f32 {
-        let (n_rows, width) = (self.rows.len(), self.stack.width());
-        let inputs = Matrix::new(&self.train.inputs, n_rows, width);
-        let n_products = self.weights.len() / width;
-        product_transposed(
-            &mut self.activations,
-            Matrix::new(&self.weights, n_products, width),
-            inputs,
-        );
-        product(
-            &mut self.gradients,
-            Matrix::new(&self.activations, n_products, n_rows),
-            inputs,
-        );
+        self.products.run(&self.train.inputs)
+    }
+}
+
+/// The two matrix products of a step: activations, and gradients of the weights.
+pub(crate) struct StepProducts {
+    n_rows: usize,
+    width: usize,
+    weights: Vec<f32>,
+    activations: Vec<f32>,
+    gradients: Vec<f32>,
+}
+
+impl StepProducts {
+    /// Products with this number of activations for each row.
+    pub(crate) fn new(n_rows: usize, width: usize, n_activations: usize) -> Self {
+        Self {
+            n_rows,
+            width,
+            weights: vec![0.1; n_activations * width],
+            activations: vec![0.1; n_activations * n_rows],
+            gradients: vec![0.0; n_activations * width],
+        }
+    }
+
+    /// Computes both products.
+    pub(crate) fn run(&mut self, inputs: &[f32]) -> f32 {
+        let inputs = Matrix::new(inputs, self.n_rows, self.width);
+        let n_products = self.weights.len() / self.width;
+        let weights = Matrix::new(&self.weights, n_products, self.width);
+        product_transposed(&mut self.activations, weights, inputs);
+        let activations = Matrix::new(&self.activations, n_products, self.n_rows);
+        product(&mut self.gradients, activations, inputs);
         self.gradients[0]
     }
 }

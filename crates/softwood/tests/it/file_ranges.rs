@@ -74,7 +74,7 @@ fn a_rare_target_value_leaves_a_model_that_can_be_read() {
 #[test]
 fn numbers_out_of_range_are_refused_by_name() {
     let data = with_target(&mixed(2, 60), "y");
-    let cases: [(_, _, f64, _); 23] = [
+    let cases: [(_, _, f64, _); 24] = [
         (Family::Sgb, "/law/floor", 3e3, "`law.floor`"),
         (Family::Sgb, "/law/floor", 0.0, "`law.floor`"),
         (Family::Sglb, "/law/floor", -1.0, "`law.floor`"),
@@ -93,6 +93,7 @@ fn numbers_out_of_range_are_refused_by_name() {
         (Family::Vst, "/trees/0/beta", 1e9, "`beta`"),
         (Family::Vsgbm, "/spread", 0.0, "`spread`"),
         (Family::Vart, "/spread", 0.0, "`spread`"),
+        (Family::Vart, "/fits/0/rank", 1e5, "header"),
         (Family::Vart, "/fits/0/beta", 1e9, "`beta`"),
         (
             Family::Vart,

@@ -15,7 +15,7 @@ use crate::explain::tree_export::{StructurePosterior, TreeExport};
 use crate::inference::lowrank_gaussian::{LowRank, draw_block};
 use crate::likelihood::soft::SoftLikelihood;
 use crate::model::{Model, Training};
-use crate::models::vart::init::VartStart;
+use crate::models::vart::init::VartPosterior;
 use crate::models::vart::objective::MAX_LOGIT;
 use crate::models::vart::params::VartParams;
 use crate::models::vart::spec::VartSpec;
@@ -39,9 +39,8 @@ use crate::variational::tree_summary::TreeSummary;
 
 /// Calibration factors that are accepted from a file.
 const NOISE_FACTORS: RangeInclusive<f64> = 1e-15..=1e15;
-/// Maximum number of added trees and maximum rank in a model file.
+/// Maximum number of added trees in a model file.
 const MAX_ADDED: usize = 1000;
-const MAX_RANK: usize = 100_000;
 
 /// A fitted variational regression tree.
 #[derive(Debug, Clone)]
@@ -53,7 +52,7 @@ pub struct Vart {
     /// Key of the posterior draws.
     pub(super) key: Key,
     /// Posterior over structure and weights of each fit.
-    pub(super) posteriors: Vec<VartStart>,
+    pub(super) posteriors: Vec<VartPosterior>,
     /// Drawn trees of each fit.
     pub(super) trees: Vec<FittedTrees<GeneralLayout>>,
     /// Calibration factor of the standard deviations of the noise; stored as `spread`.
@@ -80,17 +79,17 @@ struct VartHeader {
 #[derive(Debug)]
 pub(super) struct EncodedPosterior {
     pub(super) encoder: Encoder,
-    pub(super) posterior: VartStart,
+    pub(super) posterior: VartPosterior,
 }
 
 /// Trees with drawn weights and hard split indicators.
 pub(super) fn draw_trees(
     encoder: Encoder,
-    posterior: &VartStart,
+    posterior: &VartPosterior,
     n_draws: usize,
     key: Key,
 ) -> FittedTrees<GeneralLayout> {
-    let VartStart { spec, logits, .. } = posterior;
+    let VartPosterior { spec, logits, .. } = posterior;
     let n_logits = logits.len();
     let mut rng = key.child(streams::INDICATORS).rng();
     let splits: Vec<bool> = (0..n_draws * n_logits)
@@ -208,7 +207,7 @@ impl Vart {
 }
 
 impl VartHeader {
-    fn new(encoder: &Encoder, posterior: &VartStart) -> Self {
+    fn new(encoder: &Encoder, posterior: &VartPosterior) -> Self {
         let spec = posterior.spec.clone();
         Self {
             encoder: encoder.clone(),
@@ -237,7 +236,7 @@ impl VartHeader {
             && self.n_added <= MAX_ADDED
             && (self.n_added == 0 || self.mixing_levels == 0)
             && self.mixing_levels <= MAX_DEPTH
-            && self.rank <= MAX_RANK
+            && self.rank <= self.shape.largest_block()
     }
 
     fn restore(self, record: &Record, schema: &Schema, at: usize) -> Result<EncodedPosterior> {
@@ -266,9 +265,7 @@ impl VartHeader {
             values: record.f32s(&format!("fit{at}"), n_values)?.to_vec(),
             block_ends: spec.block_ends(),
         };
-        // one step of training may pass the bound
-        let max_logit = 2.0 * MAX_LOGIT;
-        let has_valid_logits = logits.iter().all(|logit| logit.abs() <= max_logit);
+        let has_valid_logits = logits.iter().all(|logit| logit.abs() <= MAX_LOGIT);
         if !posterior.is_in_range() || !has_valid_logits {
             return Err(Error::Format(format!(
                 "the arrays of fit {at} have weights, standard deviations or logits that are out of range"
@@ -276,7 +273,7 @@ impl VartHeader {
         }
         Ok(EncodedPosterior {
             encoder: self.encoder,
-            posterior: VartStart {
+            posterior: VartPosterior {
                 logits: logits.to_vec(),
                 spec,
                 posterior,

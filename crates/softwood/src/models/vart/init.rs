@@ -7,27 +7,27 @@ use crate::models::vart::spec::VartSpec;
 use crate::rng::Key;
 use crate::soft::general_layout::LeafShape;
 use crate::soft::layout::{Layout, TreeLayout};
-use crate::soft::stopping_tree::StoppingTree;
+use crate::soft::stopping_tree::{MAX_DEPTH, StoppingTree};
 use crate::soft::stopping_weights::NodeShape;
 use crate::variational::candidate::TreeShape;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::EncodedSplit;
 use crate::variational::init::WeightInitializer;
-use crate::variational::options::Leaf;
+use crate::variational::options::{Leaf, LeafMixing};
 use crate::variational::streams::initial_posterior as streams;
 
 /// Initial logit of the probability of a split of the hard tree.
-const INITIAL_LOGIT: f32 = 2.0;
+const INITIAL_LOGIT: f32 = 1.0;
 
 /// A posterior from which training begins.
 #[derive(Debug, Clone)]
-pub(super) struct VartStart {
+pub(super) struct VartPosterior {
     pub(super) spec: VartSpec,
     pub(super) posterior: LowRank,
     pub(super) logits: Vec<f32>,
 }
 
-impl VartStart {
+impl VartPosterior {
     /// A tree of at most the depth of `shape`.
     pub(super) fn new(
         params: &VartParams,
@@ -37,6 +37,8 @@ impl VartStart {
         key: Key,
     ) -> Self {
         let node_shape = node_shape(params, split, shape.leaf);
+        let is_mixture = params.leaf_mixing == Some(LeafMixing::Mixture)
+            || (shape.depth > 0 && shape.mixing_levels == shape.depth);
         let initializer = WeightInitializer {
             train: &split.train,
             likelihood: split.scale.likelihood,
@@ -52,13 +54,17 @@ impl VartStart {
             first: tree,
             n_added: 0,
             shape: node_shape,
-            mixing_levels: shape.mixing_levels,
+            // all levels of a mixture mix, also those that structure moves add
+            mixing_levels: if is_mixture {
+                MAX_DEPTH
+            } else {
+                shape.mixing_levels
+            },
             likelihood: split.scale.likelihood,
             beta: config.beta,
         };
         Self {
-            posterior: config
-                .initial_posterior(means, key.child(streams::FACTORS))
+            posterior: initial_posterior(config, &spec.shape, means, key.child(streams::FACTORS))
                 .with_blocks(spec.block_ends()),
             logits: vec![INITIAL_LOGIT; spec.n_logits()],
             spec,
@@ -93,7 +99,7 @@ impl VartStart {
         let (tree, heap) = StoppingTree::of_heap(|node| node < layout.n_gates());
         let means = levels.node_weights(&self.spec.shape, &tree, &heap);
         let factors = key.child(streams::FACTORS);
-        let added = config.initial_posterior(means, factors);
+        let added = initial_posterior(config, &self.spec.shape, means, factors);
         self.posterior = LowRank::concatenated(&[self.posterior, added]);
         self.logits.extend(vec![INITIAL_LOGIT; tree.n_splits()]);
         self.spec.added = tree;
@@ -101,6 +107,18 @@ impl VartStart {
         self.posterior.block_ends = self.spec.block_ends();
         self
     }
+}
+
+/// A narrow posterior with these means. The low-rank part has at most as many columns as the largest
+/// block has weights.
+fn initial_posterior(
+    config: &SoftTreeConfig,
+    shape: &NodeShape,
+    means: Vec<f32>,
+    key: Key,
+) -> LowRank {
+    let rank = config.rank.min(shape.largest_block());
+    LowRank::initial(means, rank, config.prior_scale, key)
 }
 
 fn node_shape(params: &VartParams, split: &EncodedSplit, leaf: Leaf) -> NodeShape {

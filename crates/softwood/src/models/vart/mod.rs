@@ -7,6 +7,8 @@ mod moves;
 mod node_outputs;
 mod objective;
 mod params;
+#[cfg(feature = "bench")]
+pub(crate) mod probe;
 mod relaxed_kl;
 mod spec;
 mod split_mass;

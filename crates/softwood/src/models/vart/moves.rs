@@ -2,7 +2,7 @@
 //! splits that the posterior hardly uses are removed.
 
 use crate::inference::lowrank_gaussian::{INITIAL_SD, LowRank};
-use crate::models::vart::init::VartStart;
+use crate::models::vart::init::VartPosterior;
 use crate::models::vart::node_outputs::NodeOutputs;
 use crate::models::vart::spec::VartSpec;
 use crate::models::vart::structure_kl::TreePosterior;
@@ -19,7 +19,7 @@ const NEW_LOGIT: f32 = 0.5;
 /// Initial sharpness of the gate of a new split.
 const SHARPNESS: f32 = 3.0;
 /// Occupancy from which a row counts for the split of a leaf.
-const MIN_OCCUPANCY: f64 = 0.1;
+const MIN_OCCUPANCY: f32 = 0.1;
 /// A new split must reduce the squared residuals of its leaf by this many mean squares, times the
 /// logarithm of the number of rows.
 const MIN_GAIN: f64 = 1.0;
@@ -41,11 +41,11 @@ struct NewSplit {
 
 /// A tree with other nodes that may split; `None` if nothing is to change. Only for a single tree.
 pub(super) fn moved(
-    start: &VartStart,
+    start: &VartPosterior,
     train: &EncodedRows,
     max_depth: usize,
     prior_scale: f64,
-) -> Option<VartStart> {
+) -> Option<VartPosterior> {
     let tree = &start.spec.first;
     let n_rows = train.n_rows();
     let n_sampled = n_rows.min(MAX_ROWS);
@@ -79,7 +79,7 @@ pub(super) fn moved(
 
 /// The leaves with the largest gains, and their splits.
 fn best_splits(
-    start: &VartStart,
+    start: &VartPosterior,
     train: &EncodedRows,
     subset: &[usize],
     outputs: &NodeOutputs,
@@ -109,7 +109,7 @@ fn best_splits(
         }
         let weights = subset.iter().zip(occupancy);
         let weights: Vec<f64> = weights
-            .map(|(&row, occupancy)| f64::from(train.weight[row]) * occupancy)
+            .map(|(&row, occupancy)| f64::from(train.weight[row]) * f64::from(*occupancy))
             .collect();
         let sample = DenseSample {
             inputs: &inputs,
@@ -149,7 +149,7 @@ fn best_splits(
 
 /// Mean residuals on both sides of a split, as changes of the mean or of the logits.
 fn shifts(
-    start: &VartStart,
+    start: &VartPosterior,
     sample: &DenseSample<'_>,
     rows: &[usize],
     split: &DenseSplit,
@@ -180,15 +180,24 @@ fn shifts(
 /// The posterior of a tree that shares nodes with the former one. A new leaf begins with the values
 /// of the leaf that was split.
 fn rebuild(
-    start: &VartStart,
+    start: &VartPosterior,
     tree: &StoppingTree,
     heap: &[usize],
     new_splits: &[NewSplit],
     prior_scale: f64,
-) -> VartStart {
+) -> VartPosterior {
     let (old, shape) = (&start.spec.first, &start.spec.shape);
     let old_heap = old.heap_indices();
     let old_node = |heap: usize| old_heap.iter().position(|&node| node == heap);
+    let sources: Vec<Option<usize>> = heap.iter().map(|&heap| old_node(heap)).collect();
+    // the leaf whose values a node begins with: its own, or that of the leaf that was split
+    let leaf_sources: Vec<usize> = (sources.iter().zip(heap))
+        .map(|(source, &heap)| {
+            source.unwrap_or_else(|| {
+                old_node((heap - 1) / 2).expect("a new leaf has a former parent")
+            })
+        })
+        .collect();
     let n_old = start.posterior.n_weights;
     let n_new = shape.n_weights(tree);
     let log_sd = (INITIAL_SD * prior_scale.min(1.0)).ln() as f32;
@@ -196,7 +205,7 @@ fn rebuild(
     let columns = start.posterior.values.chunks_exact(n_old);
     for (column, (to, from)) in values.chunks_exact_mut(n_new).zip(columns).enumerate() {
         for (node, &heap_index) in heap.iter().enumerate() {
-            let source = old_node(heap_index);
+            let source = sources[node];
             if node < tree.n_splits() {
                 let rule = &mut to[shape.rule(node)];
                 match source.filter(|&source| source < old.n_splits()) {
@@ -211,17 +220,15 @@ fn rebuild(
                     ),
                 }
             }
-            let parent = || old_node((heap_index - 1) / 2).expect("a new leaf has a former parent");
-            let leaf_source = source.unwrap_or_else(parent);
             let leaf = &mut to[shape.leaf(tree, node)];
-            leaf.copy_from_slice(&from[shape.leaf(old, leaf_source)]);
+            leaf.copy_from_slice(&from[shape.leaf(old, leaf_sources[node])]);
             if column == 0 && source.is_none() {
                 shift_leaf(start, leaf, new_splits, heap_index);
             }
         }
     }
     let logit = |node: usize| {
-        old_node(heap[node])
+        sources[node]
             .and_then(|source| start.logits.get(source).copied())
             .unwrap_or(NEW_LOGIT)
     };
@@ -231,7 +238,7 @@ fn rebuild(
         added: tree.clone(),
         ..start.spec.clone()
     };
-    VartStart {
+    VartPosterior {
         posterior: LowRank {
             n_weights: n_new,
             rank: start.posterior.rank,
@@ -268,7 +275,7 @@ fn new_rule(
 }
 
 /// Moves the biases of a new leaf by the mean residuals of its side.
-fn shift_leaf(start: &VartStart, leaf: &mut [f32], new_splits: &[NewSplit], heap: usize) {
+fn shift_leaf(start: &VartPosterior, leaf: &mut [f32], new_splits: &[NewSplit], heap: usize) {
     let found = new_splits.iter().find(|new| new.heap == (heap - 1) / 2);
     if let Some(new_split) = found {
         let side = usize::from(heap.is_multiple_of(2));

@@ -2,7 +2,7 @@
 //! trees. Weights are posterior means, and split probabilities take the place of indicators.
 
 use crate::likelihood::soft::SoftLikelihood;
-use crate::models::vart::init::VartStart;
+use crate::models::vart::init::VartPosterior;
 use crate::models::vart::spec::TreeRanges;
 use crate::numerics::logspace::softmax;
 use crate::numerics::real::sigmoid;
@@ -13,15 +13,15 @@ use crate::variational::encoded_rows::EncodedRows;
 #[derive(Debug)]
 pub(super) struct NodeOutputs {
     /// Probability that a row stops in the leaf of each node of the first tree, nodes x rows.
-    pub(super) occupancy: Vec<Vec<f64>>,
+    pub(super) occupancy: Vec<Vec<f32>>,
     /// Target minus mean, or class indicators minus probabilities: rows x outputs.
     pub(super) residuals: Vec<f64>,
     pub(super) n_outputs: usize,
 }
 
 impl NodeOutputs {
-    pub(super) fn new(start: &VartStart, rows: &EncodedRows, subset: &[usize]) -> Self {
-        let VartStart { spec, .. } = start;
+    pub(super) fn new(start: &VartPosterior, rows: &EncodedRows, subset: &[usize]) -> Self {
+        let VartPosterior { spec, .. } = start;
         let n_channels = spec.shape.leaf.n_channels;
         let mut channels = vec![0.0; subset.len() * n_channels];
         let mut occupancy = Vec::new();
@@ -60,7 +60,7 @@ impl NodeOutputs {
 }
 
 /// The inputs of a row.
-fn inputs<'a>(start: &VartStart, rows: &'a EncodedRows, row: usize) -> &'a [f32] {
+fn inputs<'a>(start: &VartPosterior, rows: &'a EncodedRows, row: usize) -> &'a [f32] {
     let width = start.spec.shape.rule_size();
     &rows.inputs[row * width..(row + 1) * width]
 }
@@ -71,23 +71,24 @@ fn dot(weights: &[f32], inputs: &[f32]) -> f64 {
 }
 
 /// Probability that each row stops in the leaf of each node of a tree.
-fn tree_occupancy(
-    start: &VartStart,
+pub(super) fn tree_occupancy(
+    start: &VartPosterior,
     ranges: &TreeRanges<'_>,
     rows: &EncodedRows,
     subset: &[usize],
-) -> Vec<Vec<f64>> {
+) -> Vec<Vec<f32>> {
     let (tree, shape) = (ranges.tree, &start.spec.shape);
     let posterior = ranges.posterior(&start.logits);
     let weights = &start.posterior.mean()[ranges.weights.clone()];
     let mut reach = vec![Vec::new(); tree.n_nodes()];
     reach[0] = vec![1.0; subset.len()];
     for node in until_cancelled(0..tree.n_splits()) {
-        let splits = posterior.split_probability(node);
+        let splits = posterior.split_probability(node) as f32;
         let rule = &weights[shape.rule(node)];
         let (mut left, mut right) = (Vec::new(), Vec::new());
         for (&row, reach) in subset.iter().zip(&mut reach[node]) {
-            let gate = sigmoid(start.spec.beta * dot(rule, inputs(start, rows, row)));
+            let gate = start.spec.beta * dot(rule, inputs(start, rows, row));
+            let gate = sigmoid(gate) as f32;
             right.push(*reach * splits * gate);
             left.push(*reach * splits * (1.0 - gate));
             *reach *= 1.0 - splits;
@@ -105,11 +106,11 @@ fn tree_occupancy(
 
 /// Adds the channels of a tree, averaged over its leaves.
 fn add_channels(
-    start: &VartStart,
+    start: &VartPosterior,
     ranges: &TreeRanges<'_>,
     rows: &EncodedRows,
     subset: &[usize],
-    occupancy: &[Vec<f64>],
+    occupancy: &[Vec<f32>],
     out: &mut [f64],
 ) {
     let shape = &start.spec.shape;
@@ -124,7 +125,7 @@ fn add_channels(
             let inputs = inputs(start, rows, row);
             for channel in 0..n_channels {
                 out[at * n_channels + channel] +=
-                    weight * dot(&leaf[shape.channel(channel)], inputs);
+                    f64::from(weight) * dot(&leaf[shape.channel(channel)], inputs);
             }
         }
     }

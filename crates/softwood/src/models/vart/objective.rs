@@ -12,8 +12,9 @@ use crate::inference::objective::{Objective, ValidationScores};
 use crate::models::vart::relaxed_kl::RelaxedKl;
 use crate::models::vart::spec::{ActiveTrees, VartSpec};
 use crate::models::vart::split_mass::{
-    DrawnTree, MIN_SPLITS, MassRows, NEGLIGIBLE_MASS, indicator_mass, row_mass,
+    DrawnTree, MIN_SPLITS, MassRows, indicator_mass, is_negligible, row_mass,
 };
+use crate::models::vart::streams::indicators as streams;
 use crate::models::vart::structure_kl::{BlockKls, SplitPrior, StructureKl};
 use crate::numerics::real::{LANES, sigmoid};
 use crate::rng::{Key, uniform};
@@ -23,6 +24,9 @@ use crate::variational::minibatch::{Minibatch, score_rows};
 
 /// Bound of the logits of the split probabilities.
 pub(super) const MAX_LOGIT: f32 = 12.0;
+/// Unit of the logits for the optimiser: they move so many times faster than the weights. With the
+/// steps of the weights, splits that the data do not need would not be given up within a run.
+pub(super) const LOGIT_SCALE: f32 = 5.0;
 /// Fraction of the epochs after which the temperature stays at its final value.
 const ANNEALING: f64 = 0.7;
 /// Number of rows of uniform numbers that turn split probabilities into hard indicators of
@@ -56,8 +60,6 @@ pub(super) struct VartSettings {
     pub(super) n_draws: usize,
     /// Whether the KL divergence is estimated from the relaxed draws of a step.
     pub(super) has_relaxed_kl: bool,
-    /// Whether subtrees without mass are skipped.
-    pub(super) skips: bool,
 }
 
 /// Trees whose nodes may stop, with their training and validation rows.
@@ -66,6 +68,8 @@ pub(super) struct VartObjective<'a> {
     train: &'a EncodedRows,
     validation: Option<&'a EncodedRows>,
     logits: Vec<f32>,
+    /// The logits divided by [`LOGIT_SCALE`], which the optimiser updates.
+    parameters: Vec<f32>,
     temperature: f64,
     noise: Xoshiro256PlusPlus,
     /// Logits of the relaxed indicators of each draw.
@@ -83,14 +87,8 @@ pub(super) struct VartObjective<'a> {
     /// Draws of the last step, for the relaxed KL divergence.
     draws: Vec<f32>,
     validation_uniforms: Vec<f64>,
-}
-
-/// Children of the key of an objective.
-mod streams {
-    /// Logistic noise of the steps.
-    pub(super) const NOISE: u64 = 1;
-    /// Hard indicators of the validation draws.
-    pub(super) const VALIDATION: u64 = 2;
+    /// Whether subtrees without mass are skipped; tests compare with all subtrees.
+    skips: bool,
 }
 
 impl<'a> VartObjective<'a> {
@@ -111,6 +109,9 @@ impl<'a> VartObjective<'a> {
             train,
             validation,
             logits: settings.logits.clone(),
+            parameters: (settings.logits.iter())
+                .map(|logit| logit / LOGIT_SCALE)
+                .collect(),
             temperature: settings.temperatures.first,
             noise: key.child(streams::NOISE).rng(),
             relaxed: vec![0.0; n_draws * n_logits],
@@ -123,7 +124,16 @@ impl<'a> VartObjective<'a> {
             draws: Vec::new(),
             validation_uniforms: (0..n_uniforms).map(|_| uniform(&mut rng)).collect(),
             active,
+            skips: true,
             settings,
+        }
+    }
+
+    /// Takes the logits over from the optimiser, whose last step may have passed their bound.
+    fn read_parameters(&mut self) {
+        for (parameter, logit) in self.parameters.iter_mut().zip(&mut self.logits) {
+            *logit = (LOGIT_SCALE * *parameter).clamp(-MAX_LOGIT, MAX_LOGIT);
+            *parameter = *logit / LOGIT_SCALE;
         }
     }
 
@@ -148,7 +158,7 @@ impl<'a> VartObjective<'a> {
     /// Selects the nodes that carry mass in one of the draws.
     fn select_active(&mut self, rows: MassRows<'_>, draws: &[f32]) {
         let spec = &self.settings.spec;
-        if spec.n_added > 0 || !self.settings.skips {
+        if spec.n_added > 0 || !self.skips {
             return;
         }
         let (tree, n_logits) = (&spec.first, self.logits.len());
@@ -156,7 +166,13 @@ impl<'a> VartObjective<'a> {
         for logits in self.relaxed.chunks_exact(n_logits.max(1)) {
             indicator_mass(tree, logits, &mut mass);
         }
-        let mut kept: Vec<bool> = mass.iter().map(|&mass| mass > NEGLIGIBLE_MASS).collect();
+        let carries_mass = |mass: &[f32]| -> Vec<bool> {
+            let nodes = mass.iter().enumerate();
+            nodes
+                .map(|(node, &mass)| !is_negligible(mass, tree.depth(node), spec.mixing_levels))
+                .collect()
+        };
+        let mut kept = carries_mass(&mass);
         if kept.iter().filter(|&&kept| kept).count() >= MIN_SPLITS {
             mass.fill(0.0);
             let pairs = draws.chunks_exact(spec.n_weights());
@@ -167,15 +183,29 @@ impl<'a> VartObjective<'a> {
                     weights,
                     logits,
                     beta: spec.beta as f32,
+                    mixing_levels: spec.mixing_levels,
                 };
                 row_mass(draw, rows, &mut mass);
             }
-            kept = mass.iter().map(|&mass| mass > NEGLIGIBLE_MASS).collect();
+            kept = carries_mass(&mass);
         }
         if kept != self.kept {
             self.active = spec.active(|node| kept[node]);
             self.kept = kept;
         }
+    }
+
+    /// Evaluates all subtrees.
+    #[cfg(test)]
+    pub(super) fn without_skipping(mut self) -> Self {
+        self.skips = false;
+        self
+    }
+
+    /// Gradient of the log-likelihood of the last step with respect to the logits.
+    #[cfg(test)]
+    pub(super) fn logit_gradient(&self) -> &[f32] {
+        &self.logit_gradient
     }
 
     /// Number of nodes that may split and were skipped in the last step.
@@ -237,6 +267,7 @@ impl Objective for VartObjective<'_> {
     }
 
     fn log_likelihood(&mut self, rows: &[usize], draws: &[f32], gradients: &mut [f32]) -> f64 {
+        self.read_parameters();
         self.draw_indicators();
         let mut batch = std::mem::replace(&mut self.batch, Minibatch::empty());
         let gathered = batch.gather(self.train, &[], rows);
@@ -321,7 +352,7 @@ impl Objective for VartObjective<'_> {
     }
 
     fn parameters(&mut self) -> &mut [f32] {
-        &mut self.logits
+        &mut self.parameters
     }
 
     fn complete_gradient(
@@ -351,12 +382,8 @@ impl Objective for VartObjective<'_> {
             kls.into_iter().flat_map(|kl| kl.gradient).collect()
         };
         for (at, out) in gradient.iter_mut().enumerate() {
-            let logit = self.logits[at];
-            *out = scale.kl * kl_gradient[at] as f32 - scale.likelihood * self.logit_gradient[at];
-            // a step against the gradient would leave the range
-            if logit.abs() >= MAX_LOGIT && logit * *out < 0.0 {
-                *out = 0.0;
-            }
+            let kl = scale.kl * kl_gradient[at] as f32;
+            *out = LOGIT_SCALE * (kl - scale.likelihood * self.logit_gradient[at]);
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::params::{choices, params, with_groups};
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::options::{Leaf, LeafMixing, check_mixing_levels};
 use crate::variational::param_groups::{
-    soft_draws, soft_inputs, soft_leaves, soft_members, soft_prior, soft_training,
+    soft_draws, soft_inputs, soft_members, soft_prior, soft_training,
 };
 
 /// Default number of fits, and that below [`MANY_ROWS`] rows, where single fits scatter and cost little.
@@ -50,13 +50,17 @@ params! {
         /// How fast the prior probability of a split falls with the depth of the node:
         /// `split_prior / (1 + depth)^split_power`.
         split_power: f64 = 1.0, [0.0, 10.0];
-        use soft_leaves;
+        /// Leaf values: `constant`, or `linear` in the inputs. Linear leaves suit smooth functions
+        /// and extrapolate linearly; auto: linear if `start_depth` or `leaf_mixing` is given, else
+        /// chosen on the validation set.
+        leaf_model: Option<Leaf> = None;
         /// Noise scale in a leaf: `constant`, or `linear` in the inputs (heteroskedastic leaves);
         /// auto: as `leaf_model`.
         scale_model: Option<Leaf> = None;
         /// How leaves combine into one distribution: `mixture` (each leaf is a component, as in the
         /// paper), `blend` (one distribution with averaged parameters) or `hybrid` (the top levels
-        /// mix, the lower levels blend); auto: chosen on the validation set.
+        /// mix, the lower levels blend); auto: chosen on the validation set, a blend for a sum of
+        /// trees.
         leaf_mixing: Option<LeafMixing> = None;
         /// Number of top levels of a hybrid tree that mix; auto: half of `start_depth`, rounded up.
         mixing_levels: Option<usize> = None, [0, 10];
@@ -65,7 +69,8 @@ params! {
         n_estimators: usize = 1, [1, 50];
         /// Number of rounds of structure moves after training: busy leaves split, idle nodes are
         /// removed, and the new tree is trained further. A round that does not raise the
-        /// log-likelihood of the validation rows is undone.
+        /// log-likelihood of the validation rows (the ELBO without validation rows) is undone. A sum
+        /// of trees has no moves.
         n_moves: usize = 1, [0, 20];
         /// Inverse temperature of the gates. Larger values give sharper splits under the same prior
         /// on the weights.
@@ -113,6 +118,12 @@ impl VartParams {
             return Some(format!(
                 "`start_depth` = {start} exceeds `max_depth` = {}",
                 self.max_depth
+            ));
+        }
+        if self.initial_temperature < self.temperature {
+            return Some(format!(
+                "`initial_temperature` = {} is below `temperature` = {}",
+                self.initial_temperature, self.temperature
             ));
         }
         if self.kl_estimate == KlEstimate::SingleDraw && self.rank > 0 {

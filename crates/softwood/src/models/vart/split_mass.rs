@@ -8,13 +8,26 @@ use crate::numerics::real::sigmoid;
 use crate::soft::stopping_tree::StoppingTree;
 use crate::soft::stopping_weights::NodeShape;
 
-/// Probability below which the split of a node is skipped: the node stops there. In a blend, the
+/// Probability below which the split of a node that blends is skipped: the node stops there. The
 /// channels of a row then change by at most this probability times the difference between the
 /// subtree and the leaf, for each node that is skipped.
-pub(super) const NEGLIGIBLE_MASS: f32 = 1e-6;
+const NEGLIGIBLE_MASS: f32 = 1e-6;
+/// The same for a node that chooses a component of a mixture. The density of a row then changes by at
+/// most this probability times the largest density of a component. It is smaller, because a row may
+/// have a small density under all other components.
+const NEGLIGIBLE_COMPONENT_MASS: f32 = 1e-12;
 /// Number of splits from which the gates of a batch are evaluated in advance to skip nodes that no
 /// row reaches. In smaller trees it would cost more than it saves.
 pub(super) const MIN_SPLITS: usize = 63;
+
+/// Whether a node of this depth and with this largest probability of its split carries no mass.
+pub(super) fn is_negligible(mass: f32, depth: usize, mixing_levels: usize) -> bool {
+    mass <= if depth < mixing_levels {
+        NEGLIGIBLE_COMPONENT_MASS
+    } else {
+        NEGLIGIBLE_MASS
+    }
+}
 
 /// The largest indicator mass of each node over draws: the product of the split indicators on the
 /// way to it and of its own.
@@ -47,6 +60,8 @@ pub(super) struct DrawnTree<'a> {
     pub(super) logits: &'a [f32],
     /// Inverse temperature of the gates.
     pub(super) beta: f32,
+    /// Number of top levels that choose a component of a mixture.
+    pub(super) mixing_levels: usize,
 }
 
 /// Raises `out` to the largest probability with which a row reaches the split of each node. Nodes
@@ -58,6 +73,7 @@ pub(super) fn row_mass(draw: DrawnTree<'_>, rows: MassRows<'_>, out: &mut [f32])
         weights,
         logits,
         beta,
+        mixing_levels,
     } = draw;
     let (n_splits, n_rows, width) = (tree.n_splits(), rows.n_rows, shape.rule_size());
     let mut gates = vec![0.0; n_splits * n_rows];
@@ -75,7 +91,7 @@ pub(super) fn row_mass(draw: DrawnTree<'_>, rows: MassRows<'_>, out: &mut [f32])
         }
         let largest = multiply(&mut mass, sigmoid(logits[node]));
         out[node] = out[node].max(largest);
-        if largest <= NEGLIGIBLE_MASS {
+        if is_negligible(largest, tree.depth(node), mixing_levels) {
             continue;
         }
         let mut right = vec![0.0; n_rows];

@@ -13,6 +13,14 @@ pub(super) mod fit {
     pub(crate) const ADDED_TREES: u64 = 7;
 }
 
+/// Children of the key of split indicators.
+pub(super) mod indicators {
+    /// Logistic noise of the steps.
+    pub(crate) const NOISE: u64 = 1;
+    /// Hard indicators of the validation draws.
+    pub(crate) const VALIDATION: u64 = 2;
+}
+
 /// Children of the key of the posterior draws of one fit. The key itself draws the weights, and its
 /// child 1 the substitutes of unseen categories.
 pub(super) mod posterior_draws {

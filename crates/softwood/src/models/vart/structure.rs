@@ -5,8 +5,8 @@ use crate::data::schema::Schema;
 use crate::explain::tree_export::{NodeProbability, StructurePosterior, TreeExport};
 use crate::inference::lowrank_gaussian::LowRank;
 use crate::models::vart::fitted::Vart;
-use crate::models::vart::init::VartStart;
-use crate::models::vart::node_outputs::NodeOutputs;
+use crate::models::vart::init::VartPosterior;
+use crate::models::vart::node_outputs::tree_occupancy;
 use crate::models::vart::objective::MAX_LOGIT;
 use crate::models::vart::spec::VartSpec;
 use crate::models::vart::structure_kl::TreePosterior;
@@ -90,7 +90,7 @@ pub(super) struct MostProbableTree {
 
 impl MostProbableTree {
     /// The tree of a single-tree posterior, with the posterior means of its weights.
-    pub(super) fn new(posterior: &VartStart) -> Self {
+    pub(super) fn new(posterior: &VartPosterior) -> Self {
         let start = most_probable_start(posterior);
         let tree = &start.spec.first;
         let children = (0..tree.n_splits()).map(|node| tree.children(node));
@@ -115,7 +115,7 @@ impl MostProbableTree {
 }
 
 /// A posterior whose nodes that may split are those of the most probable tree, and surely do.
-fn most_probable_start(posterior: &VartStart) -> VartStart {
+fn most_probable_start(posterior: &VartPosterior) -> VartPosterior {
     let spec = &posterior.spec;
     let tree_posterior = TreePosterior {
         tree: &spec.first,
@@ -139,10 +139,11 @@ fn most_probable_start(posterior: &VartStart) -> VartStart {
     let spec = VartSpec {
         added: tree.clone(),
         first: tree,
+        n_added: 0,
         ..spec.clone()
     };
     let block_ends = spec.block_ends();
-    VartStart {
+    VartPosterior {
         logits: vec![MAX_LOGIT; spec.n_logits()],
         posterior: LowRank {
             n_weights: spec.n_weights(),
@@ -156,7 +157,7 @@ fn most_probable_start(posterior: &VartStart) -> VartStart {
 
 /// What the export of the most probable tree needs of the training rows; `None` for a sum of trees.
 pub(super) fn summarize(
-    posterior: &VartStart,
+    posterior: &VartPosterior,
     schema: &Schema,
     rows: &EncodedRows,
 ) -> Option<TreeSummary> {
@@ -165,23 +166,17 @@ pub(super) fn summarize(
     }
     let start = most_probable_start(posterior);
     let all: Vec<usize> = (0..rows.n_rows()).collect();
-    let outputs = NodeOutputs::new(&start, rows, &all);
-    let leaves = &outputs.occupancy[start.spec.first.n_splits()..];
-    let reach: Vec<Vec<f32>> = leaves
-        .iter()
-        .map(|rows| rows.iter().map(|&p| p as f32).collect())
-        .collect();
+    let ranges = start.spec.trees().next()?;
+    let occupancy = tree_occupancy(&start, &ranges, rows, &all);
+    let leaves = occupancy[start.spec.first.n_splits()..].iter();
     let kind = cart_target(schema);
-    Some(TreeSummary::new(
-        kind,
-        reach.iter().map(Vec::as_slice),
-        rows,
-    ))
+    Some(TreeSummary::new(kind, leaves.map(Vec::as_slice), rows))
 }
 
 impl Vart {
     /// The most probable tree of the first fit; `None` for a sum of trees.
     pub(super) fn exported(&self) -> Option<TreeExport> {
+        let summary = self.summary.as_ref()?;
         let tree = MostProbableTree::new(&self.posteriors[0]);
         let export = ExportedTree {
             schema: &self.schema,
@@ -190,7 +185,7 @@ impl Vart {
             layout: &tree.layout,
             weights: &tree.weights,
             beta: self.posteriors[0].spec.beta,
-            summary: self.summary.as_ref()?,
+            summary,
         };
         Some(export.export())
     }

@@ -4,7 +4,7 @@
 use crate::inference::lowrank_gaussian::{LossScale, LowRank, Sampler};
 use crate::inference::objective::Objective;
 use crate::likelihood::soft::SoftLikelihood;
-use crate::models::vart::objective::{Temperatures, VartObjective, VartSettings};
+use crate::models::vart::objective::{LOGIT_SCALE, Temperatures, VartObjective, VartSettings};
 use crate::models::vart::relaxed_kl::RelaxedKl;
 use crate::models::vart::spec::VartSpec;
 use crate::models::vart::structure_kl::SplitPrior;
@@ -182,7 +182,7 @@ fn rows(n_rows: usize, n_inputs: usize) -> EncodedRows {
     }
 }
 
-fn settings(spec: VartSpec, logits: Vec<f32>, skips: bool) -> VartSettings {
+fn settings(spec: VartSpec, logits: Vec<f32>) -> VartSettings {
     VartSettings {
         spec,
         logits,
@@ -195,63 +195,117 @@ fn settings(spec: VartSpec, logits: Vec<f32>, skips: bool) -> VartSettings {
         batch_size: 256,
         n_draws: 2,
         has_relaxed_kl: false,
-        skips,
     }
 }
 
 /// A complete tree of depth 7 whose nodes mostly do not split, or are not reached.
 #[test]
 fn skipped_subtrees_change_the_likelihood_and_its_gradient_by_less_than_the_bound() {
-    let n_inputs = 3;
     let (tree, _) = StoppingTree::of_heap(|node| node < 127);
-    let spec = VartSpec {
-        added: tree.clone(),
-        first: tree,
-        ..spec(SoftLikelihood::Normal { floor: 1e-3 }, 0, false)
-    };
-    let rows = rows(256, n_inputs);
+    let rows = rows(256, 3);
     let order: Vec<usize> = (0..256).collect();
-    let n_weights = spec.n_weights();
-    let mut n_skipped = Vec::new();
     // logits below which hardly a node splits, and biases that send all rows to the right
     for (logit, bias) in [(-1.0, 0.0), (6.0, 20.0)] {
-        let mut draws: Vec<f32> = random(2 * n_weights, 0.5, Key::from_seed(2))
-            .into_iter()
-            .map(|x| x as f32)
-            .collect();
-        for draw in draws.chunks_exact_mut(n_weights) {
-            for node in 0..spec.first.n_splits() {
-                draw[spec.shape.rule(node).end - 1] += bias;
+        for mixing_levels in [0, 2, 10] {
+            let spec = VartSpec {
+                added: tree.clone(),
+                first: tree.clone(),
+                ..spec(SoftLikelihood::Normal { floor: 1e-3 }, mixing_levels, false)
+            };
+            let n_weights = spec.n_weights();
+            let mut draws: Vec<f32> = random(2 * n_weights, 0.5, Key::from_seed(2))
+                .into_iter()
+                .map(|x| x as f32)
+                .collect();
+            for draw in draws.chunks_exact_mut(n_weights) {
+                for node in 0..spec.first.n_splits() {
+                    draw[spec.shape.rule(node).end - 1] += bias;
+                }
             }
-        }
-        let logits = vec![logit; spec.n_logits()];
-        let mut found = Vec::new();
-        for skips in [false, true] {
-            let settings = settings(spec.clone(), logits.clone(), skips);
-            let mut objective = VartObjective::new(settings, &rows, None, Key::from_seed(1));
-            let mut gradients = vec![0.0; 2 * n_weights];
-            let value = objective.log_likelihood(&order, &draws, &mut gradients);
-            found.push((value, gradients));
-            if skips {
-                n_skipped.push(objective.n_skipped());
+            let evaluate = |skips: bool| {
+                let settings = settings(spec.clone(), vec![logit; spec.n_logits()]);
+                let objective = VartObjective::new(settings, &rows, None, Key::from_seed(1));
+                let mut objective = if skips {
+                    objective
+                } else {
+                    objective.without_skipping()
+                };
+                let mut gradients = vec![0.0; 2 * n_weights];
+                let value = objective.log_likelihood(&order, &draws, &mut gradients);
+                gradients.extend_from_slice(objective.logit_gradient());
+                (value, gradients, objective.n_skipped())
+            };
+            let (plain, plain_gradients, _) = evaluate(false);
+            let (skipped, skipped_gradients, n_skipped) = evaluate(true);
+            assert!(n_skipped > 20, "{logit} {mixing_levels}: {n_skipped}");
+            // 512 rows and draws, up to 127 nodes of at most 1e-6 each, and changes of the log
+            // density per channel of the order of 1; the rest is the rounding of the sum
+            let error = (plain - skipped).abs() / plain.abs();
+            assert!(error < 2e-6, "{logit} {mixing_levels}: {error}");
+            let largest = plain_gradients
+                .iter()
+                .fold(0.0_f32, |largest, gradient| largest.max(gradient.abs()));
+            for (plain, skipped) in plain_gradients.iter().zip(&skipped_gradients) {
+                let error = (plain - skipped).abs() / largest;
+                assert!(error < 2e-5, "{logit} {mixing_levels}: {plain} {skipped}");
             }
-        }
-        let (plain, skipped) = (&found[0], &found[1]);
-        // 512 rows and draws, fewer than 127 skipped nodes of at most 1e-6 each, and a derivative of
-        // the log density with respect to a channel times a difference of channels below 100
-        assert!((plain.0 - skipped.0).abs() < 512.0 * 127e-6 * 100.0);
-        let largest = plain
-            .1
-            .iter()
-            .fold(0.0_f32, |largest, g| largest.max(g.abs()));
-        for (plain, skipped) in plain.1.iter().zip(&skipped.1) {
-            assert!(
-                (plain - skipped).abs() <= 1e-3 * largest,
-                "{plain} {skipped}"
-            );
         }
     }
-    assert!(n_skipped.iter().all(|&n| n > 60), "{n_skipped:?}");
+}
+
+/// With the noise of the indicators fixed by the key, the loss is a function of the logits.
+#[test]
+fn the_gradient_of_the_logits_agrees_with_differences_of_the_loss() {
+    let spec = spec(SoftLikelihood::Normal { floor: 1e-3 }, 1, false);
+    let rows = rows(64, 3);
+    let order: Vec<usize> = (0..64).collect();
+    let n_weights = spec.n_weights();
+    let narrow = |values: Vec<f64>| values.into_iter().map(|x| x as f32).collect::<Vec<f32>>();
+    let draws = narrow(random(2 * n_weights, 0.7, Key::from_seed(6)));
+    let posterior = LowRank::initial(draws[..n_weights].to_vec(), 2, 0.5, Key::from_seed(7));
+    let posterior = posterior.with_blocks(spec.block_ends());
+    let precision = vec![4.0; n_weights];
+    let scale = LossScale {
+        likelihood: 0.3,
+        kl: 0.02,
+    };
+    let logits = [0.4_f32, -0.7, 1.1, 0.2];
+    let objective = |logits: &[f32]| {
+        let settings = VartSettings {
+            temperatures: Temperatures {
+                first: 0.7,
+                last: 0.7,
+            },
+            ..settings(spec.clone(), logits.to_vec())
+        };
+        let mut objective = VartObjective::new(settings, &rows, None, Key::from_seed(1));
+        let mut gradients = vec![0.0; 2 * n_weights];
+        let value = objective.log_likelihood(&order, &draws, &mut gradients);
+        (objective, value)
+    };
+    let loss = |logits: &[f32]| {
+        let (objective, value) = objective(logits);
+        let kl = objective.kl(&posterior, &precision);
+        f64::from(scale.kl) * kl - f64::from(scale.likelihood) * value
+    };
+    let mut gradient = vec![0.0; logits.len()];
+    let (start, _) = objective(&logits);
+    start.parameter_gradient(&posterior, &precision, scale, &mut gradient);
+    let step = 1.0 / 64.0;
+    for at in 0..logits.len() {
+        let moved = |step: f32| {
+            let mut logits = logits;
+            logits[at] += step;
+            loss(&logits)
+        };
+        let difference = (moved(step) - moved(-step)) / (2.0 * f64::from(step));
+        // single precision: the loss is of the order of 100
+        close(
+            &[f64::from(gradient[at] / LOGIT_SCALE)],
+            &[difference],
+            5e-3 * difference.abs().max(1.0),
+        );
+    }
 }
 
 /// With fixed relaxed indicators and Normal numbers, the estimate is a function of means, logarithms

@@ -27,6 +27,9 @@ use crate::variational::selection::{RankedCandidate, Selection, SelectionContext
 use crate::variational::streams::run as streams;
 use crate::variational::train::{FitResult, RunPlace, converged, kept};
 
+/// Precision of the prior on the logarithm of the calibration factor of the noise, in rows.
+const LOG_FACTOR_PRECISION: f64 = 10.0;
+
 impl Fit for VartParams {
     type Fitted = Vart;
     const FAMILY: &'static str = "vart";
@@ -169,7 +172,7 @@ fn fit_candidate(
         trained,
         description: candidate.describe(),
     };
-    let mut on_epoch = |epoch: &VartEpoch<'_>| {
+    let on_epoch = |place: &RunPlace<'_>, epoch: &VartEpoch<'_>| {
         let snapshot = epoch.copy_best.map(|copy| {
             move || -> Result<Box<dyn Model>> {
                 let training = Training {
@@ -184,7 +187,8 @@ fn fit_candidate(
     };
     let key = run.key.child(streams::FITS).child(at as u64);
     let vart_run = vart_run(params, context, &split, schedule);
-    let full_run = vart_run.train_candidate(candidate, key, &mut on_epoch)?;
+    let full_run =
+        vart_run.train_candidate(candidate, key, &mut |epoch| on_epoch(&place, epoch))?;
     // the short run is no alternative if the user chose the number of epochs, nor for fits with
     // validation rows of their own
     let may_be_short = params.early_stopping && params.n_epochs.is_none();
@@ -196,7 +200,15 @@ fn fit_candidate(
     };
     (trained.is_stopped, trained.is_complete) = (is_stopped, is_complete);
     if !is_stopped {
-        trained = vart_run.improve(trained, key, &mut on_epoch)?;
+        // no snapshots: a run that is worse than the fit before the move is undone
+        let moving = RunPlace {
+            n_epochs: vart_run.n_continued_epochs(),
+            stage: "moving",
+            ..place
+        };
+        trained = vart_run.improve(trained, key, &mut |epoch| {
+            moving.report_epoch(run, epoch.report, None)
+        })?;
     }
     Ok(fit(trained))
 }
@@ -215,6 +227,7 @@ fn calibrate(model: &mut Vart, validation: &[Option<Dataset>], run: &Run<'_>) {
             1.0
         },
         standard: &model.standard,
+        log_factor_precision: LOG_FACTOR_PRECISION,
     };
     let redraw = |at: usize, n_draws, key| {
         let encoder = model.trees[at].encoder.clone();

@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::inference::prior::WeightPrior;
 use crate::inference::schedule::TrainingSchedule;
 use crate::inference::train::{EpochReport, PosteriorRun, TrainedPosterior, train};
 use crate::model::CurvePoint;
 use crate::models::vart::groups::groups;
-use crate::models::vart::init::VartStart;
+use crate::models::vart::init::VartPosterior;
 use crate::models::vart::moves::moved;
 use crate::models::vart::node_outputs::NodeOutputs;
 use crate::models::vart::objective::{Temperatures, VartObjective, VartSettings};
@@ -35,7 +35,7 @@ const ADDED_DEPTH: usize = 3;
 #[derive(Debug, Clone)]
 pub(super) struct VartTrained {
     /// The posterior; a further run may begin with it.
-    pub(super) posterior: VartStart,
+    pub(super) posterior: VartPosterior,
     /// Mean validation log-likelihood in standard units; NaN without a validation set.
     pub(super) validation_score: f64,
     pub(super) row_scores: Vec<f64>,
@@ -59,7 +59,7 @@ impl SelectionRun for VartTrained {
 }
 
 impl VartTrained {
-    fn new(start: &VartStart, trained: TrainedPosterior<Vec<f32>>) -> Self {
+    fn new(start: &VartPosterior, trained: TrainedPosterior<Vec<f32>>) -> Self {
         let TrainedPosterior {
             posterior,
             state,
@@ -69,7 +69,7 @@ impl VartTrained {
             is_complete,
         } = trained;
         Self {
-            posterior: VartStart {
+            posterior: VartPosterior {
                 spec: start.spec.clone(),
                 posterior,
                 logits: state,
@@ -99,6 +99,38 @@ impl VartTrained {
     }
 }
 
+impl VartTrained {
+    /// Replaces this run by the next one if that is better and did not diverge; returns whether the
+    /// work goes on.
+    ///
+    /// # Errors
+    /// When the next run failed for another reason.
+    fn is_replaced(&mut self, next: Result<Self>) -> Result<bool> {
+        let next = match next {
+            Err(Error::Diverged { .. }) => return Ok(false),
+            next => next?,
+        };
+        let (is_stopped, is_complete) = (next.is_stopped, self.is_complete);
+        let is_better = next.is_better_than(self);
+        if is_better {
+            // the curve goes on after the epochs of the earlier runs
+            let n_epochs = self.curve.last().map_or(0, |point| point.epoch);
+            let mut curve = std::mem::take(&mut self.curve);
+            curve.extend(next.curve.into_iter().map(|point| CurvePoint {
+                epoch: n_epochs + point.epoch,
+                ..point
+            }));
+            *self = Self {
+                curve,
+                is_complete,
+                ..next
+            };
+        }
+        self.is_stopped |= is_stopped;
+        Ok(is_better && !is_stopped)
+    }
+}
+
 /// An epoch of a run, with a copy of its best posterior if there is one.
 pub(super) struct VartEpoch<'a> {
     pub(super) report: &'a EpochReport<'a, Vec<f32>>,
@@ -122,7 +154,7 @@ pub(super) struct VartRun<'a> {
 impl VartRun<'_> {
     fn temperatures(&self) -> Temperatures {
         let last = self.params.temperature;
-        let first = self.params.initial_temperature.max(last);
+        let first = self.params.initial_temperature;
         Temperatures {
             first: if self.is_warm_start {
                 first.min(MOVE_TEMPERATURE * last)
@@ -146,7 +178,7 @@ impl VartRun<'_> {
         stop::check()?;
         let start_key = key.child(streams::START);
         let (params, config, split) = (self.params, self.config, self.split);
-        let start = VartStart::new(params, config, split, candidate.shape, start_key);
+        let start = VartPosterior::new(params, config, split, candidate.shape, start_key);
         stop::check()?;
         self.train(&start, key, on_epoch)
     }
@@ -157,7 +189,7 @@ impl VartRun<'_> {
     /// When `on_epoch` discards the run, the work is cancelled, or the ELBO is not finite.
     pub(super) fn train(
         &self,
-        start: &VartStart,
+        start: &VartPosterior,
         key: Key,
         on_epoch: OnVartEpoch<'_>,
     ) -> Result<VartTrained> {
@@ -171,7 +203,6 @@ impl VartRun<'_> {
             batch_size: schedule.batch_size,
             n_draws: schedule.n_draws,
             has_relaxed_kl: params.kl_estimate == KlEstimate::SingleDraw,
-            skips: true,
         };
         let (train_rows, validation) = (&self.split.train, self.split.validation.as_ref());
         let indicators = key.child(streams::INDICATORS);
@@ -198,6 +229,11 @@ impl VartRun<'_> {
             })
         })?;
         Ok(VartTrained::new(start, trained))
+    }
+
+    /// Number of epochs of a run after a structure move or an added tree.
+    pub(super) fn n_continued_epochs(&self) -> usize {
+        self.continued().schedule.n_epochs
     }
 
     /// A shorter run of this one that continues from a fitted posterior.
@@ -235,7 +271,7 @@ impl VartRun<'_> {
                 depth,
                 key.child(streams::START),
             );
-            if !replace_if_better(&mut trained, short.train(&start, key, on_epoch)?) {
+            if !trained.is_replaced(short.train(&start, key, on_epoch))? {
                 break;
             }
         }
@@ -255,24 +291,10 @@ impl VartRun<'_> {
             let Some(start) = moved else {
                 break;
             };
-            if !replace_if_better(&mut trained, short.train(&start, key, on_epoch)?) {
+            if !trained.is_replaced(short.train(&start, key, on_epoch))? {
                 break;
             }
         }
         Ok(trained)
     }
-}
-
-/// Replaces a run by a better one; returns whether the work goes on.
-fn replace_if_better(best: &mut VartTrained, next: VartTrained) -> bool {
-    let is_stopped = next.is_stopped;
-    let is_better = next.is_better_than(best);
-    if is_better {
-        *best = VartTrained {
-            is_complete: best.is_complete,
-            ..next
-        };
-    }
-    best.is_stopped |= is_stopped;
-    is_better && !is_stopped
 }

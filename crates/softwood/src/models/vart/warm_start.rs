@@ -13,8 +13,9 @@ use crate::models::vart::structure::summarize;
 use crate::models::vart::training_run::{VartEpoch, VartRun, VartTrained};
 use crate::observer::TakeSnapshot;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
+use crate::variational::ensemble::check_n_members;
 use crate::variational::streams::run as streams;
-use crate::variational::train::RunPlace;
+use crate::variational::train::{RunPlace, converged};
 use crate::variational::tree_summary::TreeSummary;
 
 /// Length of the run of a warm start, as a fraction of a full run.
@@ -54,11 +55,11 @@ pub(super) fn warm_start(
 ) -> Result<Vart> {
     check_same_schema(fitted.schema(), data)?;
     check_fixed_params(&json!(fitted.params), &json!(params), FIXED)?;
+    check_n_members(params.n_members, fitted.trees.len())?;
     let fits = run.pool.map(fitted.trees.len(), |at| {
         continue_fit(params, fitted, at, data, run)
     });
-    let fits = fits.into_iter().collect::<Result<Vec<_>>>()?;
-    Ok(assemble(params, fitted, fits, run))
+    Ok(assemble(params, fitted, converged(fits)?, run))
 }
 
 /// The model of fits that continue those of a fitted model.

@@ -34,6 +34,9 @@ const FIRST_RUN: f64 = 0.5;
 /// Learning rate of the joint run, as a fraction of that of a single tree.
 pub(super) const JOINT_RATE: f64 = 0.5;
 
+/// Precision of the prior on the logarithm of the calibration factor of the noise, in rows.
+const LOG_FACTOR_PRECISION: f64 = 100.0;
+
 impl Fit for VsgbmParams {
     type Fitted = Vsgbm;
     const FAMILY: &'static str = "vsgbm";
@@ -140,6 +143,7 @@ fn fit(params: &VsgbmParams, context: &SelectionContext<'_>, data: &Dataset) -> 
             1.0
         },
         standard: &model.ensemble.standard,
+        log_factor_precision: LOG_FACTOR_PRECISION,
     };
     let key = run.key.child(streams::run::NOISE_CALIBRATION);
     let fits = &model.ensemble.fits;

@@ -15,6 +15,7 @@ use crate::models::vsgbm::stages::{AdditiveModel, Stages};
 use crate::models::vsgbm::train::{FitOutcome, JOINT_RATE, assemble, snapshot};
 use crate::rng::Key;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
+use crate::variational::ensemble::check_n_members;
 use crate::variational::streams;
 use crate::variational::train::converged;
 
@@ -139,13 +140,7 @@ fn check_fitted(params: &VsgbmParams, fitted: &Vsgbm, data: &Dataset) -> Result<
     check_same_schema(fitted.schema(), data)?;
     check_fixed_params(&json!(fitted.params), &json!(params), FIXED)?;
     let refuse = |problem: String| Err(Error::Parameters(vec![problem]));
-    let n_fits = fitted.ensemble.fits.len();
-    if params.n_members < n_fits {
-        return refuse(format!(
-            "`n_members` = {} is fewer than the {n_fits} fits of the fitted model",
-            params.n_members
-        ));
-    }
+    check_n_members(params.n_members, fitted.ensemble.fits.len())?;
     let n_trees = fitted.n_trees().into_iter().max().unwrap_or(0);
     if let Some(n) = params.n_estimators.filter(|&n| n < n_trees) {
         return refuse(format!(
