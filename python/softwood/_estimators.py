@@ -1756,6 +1756,13 @@ class VaRTRegressor(Regressor):
     split_power : float, default=1.0
         How fast the prior probability of a split falls with the depth of the node: `split_prior / (1 +
         depth)^split_power`. From 0 to 10.
+    initial_split : float, default=0.98
+        Probability that the nodes of the initial tree split, at the beginning of training. A smaller value trains
+        the leaves of inner nodes too, so that splits that the data do not need are given up. From 0.001 to 0.999.
+    split_rate : float, default=1.0
+        Learning rate of the split probabilities relative to that of the weights. With 1, few splits are given up,
+        which predicts best; with 5 and `initial_split` = 0.73 the posterior of the number of leaves concentrates on
+        the truth. From 0.01 to 100.
     leaf_model : {"constant", "linear"} or None, default=None
         Leaf values: `constant`, or `linear` in the inputs. Linear leaves suit smooth functions and extrapolate
         linearly; None: linear if `start_depth` or `leaf_mixing` is given, else chosen on the validation set.
@@ -1893,6 +1900,8 @@ class VaRTRegressor(Regressor):
         start_depth: int | None = None,
         split_prior: float = 0.95,
         split_power: float = 1.0,
+        initial_split: float = 0.98,
+        split_rate: float = 1.0,
         leaf_model: Literal["constant", "linear"] | None = None,
         scale_model: Literal["constant", "linear"] | None = None,
         leaf_mixing: Literal["mixture", "blend", "hybrid"] | None = None,
@@ -1931,6 +1940,8 @@ class VaRTRegressor(Regressor):
         self.start_depth = start_depth
         self.split_prior = split_prior
         self.split_power = split_power
+        self.initial_split = initial_split
+        self.split_rate = split_rate
         self.leaf_model = leaf_model
         self.scale_model = scale_model
         self.leaf_mixing = leaf_mixing
@@ -1986,6 +1997,13 @@ class VaRTClassifier(Classifier):
     split_power : float, default=1.0
         How fast the prior probability of a split falls with the depth of the node: `split_prior / (1 +
         depth)^split_power`. From 0 to 10.
+    initial_split : float, default=0.98
+        Probability that the nodes of the initial tree split, at the beginning of training. A smaller value trains
+        the leaves of inner nodes too, so that splits that the data do not need are given up. From 0.001 to 0.999.
+    split_rate : float, default=1.0
+        Learning rate of the split probabilities relative to that of the weights. With 1, few splits are given up,
+        which predicts best; with 5 and `initial_split` = 0.73 the posterior of the number of leaves concentrates on
+        the truth. From 0.01 to 100.
     leaf_model : {"constant", "linear"} or None, default=None
         Leaf values: `constant`, or `linear` in the inputs. Linear leaves suit smooth functions and extrapolate
         linearly; None: linear if `start_depth` or `leaf_mixing` is given, else chosen on the validation set.
@@ -2125,6 +2143,8 @@ class VaRTClassifier(Classifier):
         start_depth: int | None = None,
         split_prior: float = 0.95,
         split_power: float = 1.0,
+        initial_split: float = 0.98,
+        split_rate: float = 1.0,
         leaf_model: Literal["constant", "linear"] | None = None,
         scale_model: Literal["constant", "linear"] | None = None,
         leaf_mixing: Literal["mixture", "blend", "hybrid"] | None = None,
@@ -2163,6 +2183,8 @@ class VaRTClassifier(Classifier):
         self.start_depth = start_depth
         self.split_prior = split_prior
         self.split_power = split_power
+        self.initial_split = initial_split
+        self.split_rate = split_rate
         self.leaf_model = leaf_model
         self.scale_model = scale_model
         self.leaf_mixing = leaf_mixing

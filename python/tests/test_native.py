@@ -121,7 +121,12 @@ def test_other_threads_run_while_a_model_is_fitted(family, regressor):
     thread = threading.Thread(target=tick)
     thread.start()
     try:
-        by_family = {"vst": {"n_epochs": 200}, "vsgbm": {"n_epochs": 200}, "vart": {"n_epochs": 200}, "forest": {"n_estimators": 100}}
+        by_family = {
+            "vst": {"n_epochs": 200},
+            "vsgbm": {"n_epochs": 200},
+            "vart": {"n_epochs": 200},
+            "forest": {"n_estimators": 100},
+        }
         by_family |= {"tree": {}, "ldt": {}, "soft-tree": {"n_epochs": 50}}
         longer = by_family.get(family, {"n_estimators": 2000})
         start = time.perf_counter()

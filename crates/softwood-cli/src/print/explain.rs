@@ -348,6 +348,7 @@ mod tests {
                 columns,
             }),
             tree: None,
+            structure: None,
             svg: None,
             notes: Vec::new(),
         }

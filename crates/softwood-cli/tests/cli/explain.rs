@@ -268,6 +268,28 @@ fn a_single_tree_is_printed_and_drawn() {
 }
 
 #[test]
+fn the_posterior_over_structures_is_printed_before_the_most_probable_tree() {
+    let folder = Folder::new();
+    folder.write("data.csv", regression(60));
+    let fit = ["fit", "data.csv", "-t", "y", "-q", "--model", "vart"];
+    let flags = ["-p", "max_depth=2", "-p", "n_epochs=3", "-p", "n_fits=2"];
+    let ran = folder.run(&[&fit[..], &flags].concat());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let text = folder.run(&["explain", "model.softwood"]).out;
+    for part in [
+        "Posterior over the structure of the tree (mean of 2 fits)",
+        "  depth   ",
+        "  leaves  ",
+        "  splits  ",
+        "Most probable tree of the first fit",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+    let report = folder.json(&["explain", "model.softwood", "--json"]);
+    assert_eq!(report["structure"]["nodes"][0]["node"], 1);
+}
+
+#[test]
 fn invalid_requests_are_rejected() {
     let folder = fitted(&regression(60), "y");
     let model = "model.softwood";

@@ -16,8 +16,8 @@ use crate::variational::init::WeightInitializer;
 use crate::variational::options::{Leaf, LeafMixing};
 use crate::variational::streams::initial_posterior as streams;
 
-/// Initial logit of the probability of a split of the hard tree.
-const INITIAL_LOGIT: f32 = 1.0;
+/// Depth of added trees.
+const ADDED_DEPTH: usize = 3;
 
 /// A posterior from which training begins.
 #[derive(Debug, Clone)]
@@ -66,7 +66,7 @@ impl VartPosterior {
         Self {
             posterior: initial_posterior(config, &spec.shape, means, key.child(streams::FACTORS))
                 .with_blocks(spec.block_ends()),
-            logits: vec![INITIAL_LOGIT; spec.n_logits()],
+            logits: vec![params.initial_logit(); spec.n_logits()],
             spec,
         }
     }
@@ -74,12 +74,14 @@ impl VartPosterior {
     /// This sum with one more tree, which begins at the residuals (rows x outputs).
     pub(super) fn with_added_tree(
         mut self,
+        params: &VartParams,
         config: &SoftTreeConfig,
         split: &EncodedSplit,
         residuals: &[f64],
-        depth: usize,
         key: Key,
     ) -> Self {
+        let initial_logit = params.initial_logit();
+        let depth = ADDED_DEPTH.min(params.max_depth);
         let leaf = self.spec.shape.leaf;
         let layout = Layout {
             n_inputs: leaf.n_inputs,
@@ -101,7 +103,7 @@ impl VartPosterior {
         let factors = key.child(streams::FACTORS);
         let added = initial_posterior(config, &self.spec.shape, means, factors);
         self.posterior = LowRank::concatenated(&[self.posterior, added]);
-        self.logits.extend(vec![INITIAL_LOGIT; tree.n_splits()]);
+        self.logits.extend(vec![initial_logit; tree.n_splits()]);
         self.spec.added = tree;
         self.spec.n_added += 1;
         self.posterior.block_ends = self.spec.block_ends();

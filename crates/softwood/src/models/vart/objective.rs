@@ -24,9 +24,6 @@ use crate::variational::minibatch::{Minibatch, score_rows};
 
 /// Bound of the logits of the split probabilities.
 pub(super) const MAX_LOGIT: f32 = 12.0;
-/// Unit of the logits for the optimiser: they move so many times faster than the weights. With the
-/// steps of the weights, splits that the data do not need would not be given up within a run.
-pub(super) const LOGIT_SCALE: f32 = 5.0;
 /// Fraction of the epochs after which the temperature stays at its final value.
 const ANNEALING: f64 = 0.7;
 /// Number of rows of uniform numbers that turn split probabilities into hard indicators of
@@ -58,6 +55,8 @@ pub(super) struct VartSettings {
     pub(super) n_epochs: usize,
     pub(super) batch_size: usize,
     pub(super) n_draws: usize,
+    /// Learning rate of the logits relative to that of the weights.
+    pub(super) split_rate: f32,
     /// Whether the KL divergence is estimated from the relaxed draws of a step.
     pub(super) has_relaxed_kl: bool,
 }
@@ -68,7 +67,7 @@ pub(super) struct VartObjective<'a> {
     train: &'a EncodedRows,
     validation: Option<&'a EncodedRows>,
     logits: Vec<f32>,
-    /// The logits divided by [`LOGIT_SCALE`], which the optimiser updates.
+    /// The logits divided by the relative learning rate, which the optimiser updates.
     parameters: Vec<f32>,
     temperature: f64,
     noise: Xoshiro256PlusPlus,
@@ -110,7 +109,7 @@ impl<'a> VartObjective<'a> {
             validation,
             logits: settings.logits.clone(),
             parameters: (settings.logits.iter())
-                .map(|logit| logit / LOGIT_SCALE)
+                .map(|logit| logit / settings.split_rate)
                 .collect(),
             temperature: settings.temperatures.first,
             noise: key.child(streams::NOISE).rng(),
@@ -131,9 +130,10 @@ impl<'a> VartObjective<'a> {
 
     /// Takes the logits over from the optimiser, whose last step may have passed their bound.
     fn read_parameters(&mut self) {
+        let rate = self.settings.split_rate;
         for (parameter, logit) in self.parameters.iter_mut().zip(&mut self.logits) {
-            *logit = (LOGIT_SCALE * *parameter).clamp(-MAX_LOGIT, MAX_LOGIT);
-            *parameter = *logit / LOGIT_SCALE;
+            *logit = (rate * *parameter).clamp(-MAX_LOGIT, MAX_LOGIT);
+            *parameter = *logit / rate;
         }
     }
 
@@ -383,7 +383,7 @@ impl Objective for VartObjective<'_> {
         };
         for (at, out) in gradient.iter_mut().enumerate() {
             let kl = scale.kl * kl_gradient[at] as f32;
-            *out = LOGIT_SCALE * (kl - scale.likelihood * self.logit_gradient[at]);
+            *out = self.settings.split_rate * (kl - scale.likelihood * self.logit_gradient[at]);
         }
     }
 }

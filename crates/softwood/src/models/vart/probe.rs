@@ -86,6 +86,7 @@ impl StructureStepProbe {
             n_epochs: 1,
             batch_size: shape.batch,
             n_draws: shape.n_draws,
+            split_rate: 1.0,
             has_relaxed_kl: false,
             spec: spec.clone(),
         };

@@ -4,7 +4,7 @@
 use crate::inference::lowrank_gaussian::{LossScale, LowRank, Sampler};
 use crate::inference::objective::Objective;
 use crate::likelihood::soft::SoftLikelihood;
-use crate::models::vart::objective::{LOGIT_SCALE, Temperatures, VartObjective, VartSettings};
+use crate::models::vart::objective::{Temperatures, VartObjective, VartSettings};
 use crate::models::vart::relaxed_kl::RelaxedKl;
 use crate::models::vart::spec::VartSpec;
 use crate::models::vart::structure_kl::SplitPrior;
@@ -25,6 +25,9 @@ const PRIOR: SplitPrior = SplitPrior {
     base: 0.9,
     power: 1.0,
 };
+
+/// Relative learning rate of the logits.
+const SPLIT_RATE: f32 = 3.0;
 
 fn random(len: usize, scale: f64, key: Key) -> Vec<f64> {
     let mut rng = key.rng();
@@ -194,6 +197,7 @@ fn settings(spec: VartSpec, logits: Vec<f32>) -> VartSettings {
         n_epochs: 1,
         batch_size: 256,
         n_draws: 2,
+        split_rate: SPLIT_RATE,
         has_relaxed_kl: false,
     }
 }
@@ -301,7 +305,7 @@ fn the_gradient_of_the_logits_agrees_with_differences_of_the_loss() {
         let difference = (moved(step) - moved(-step)) / (2.0 * f64::from(step));
         // single precision: the loss is of the order of 100
         close(
-            &[f64::from(gradient[at] / LOGIT_SCALE)],
+            &[f64::from(gradient[at] / SPLIT_RATE)],
             &[difference],
             5e-3 * difference.abs().max(1.0),
         );

@@ -28,8 +28,6 @@ const MOVE_RUN: f64 = 0.25;
 const MOVE_RATE: f64 = 0.5;
 /// Initial temperature of such a run, as a multiple of the final one.
 const MOVE_TEMPERATURE: f64 = 3.0;
-/// Depth of added trees.
-const ADDED_DEPTH: usize = 3;
 
 /// A trained posterior over structure and weights.
 #[derive(Debug, Clone)]
@@ -202,6 +200,7 @@ impl VartRun<'_> {
             n_epochs: schedule.n_epochs,
             batch_size: schedule.batch_size,
             n_draws: schedule.n_draws,
+            split_rate: params.split_rate as f32,
             has_relaxed_kl: params.kl_estimate == KlEstimate::SingleDraw,
         };
         let (train_rows, validation) = (&self.split.train, self.split.validation.as_ref());
@@ -263,12 +262,11 @@ impl VartRun<'_> {
             let all: Vec<usize> = (0..self.split.train.n_rows()).collect();
             let outputs = NodeOutputs::new(&trained.posterior, &self.split.train, &all);
             let posterior = trained.posterior.clone();
-            let depth = ADDED_DEPTH.min(self.params.max_depth);
             let start = posterior.with_added_tree(
+                self.params,
                 self.config,
                 self.split,
                 &outputs.residuals,
-                depth,
                 key.child(streams::START),
             );
             if !trained.is_replaced(short.train(&start, key, on_epoch))? {
