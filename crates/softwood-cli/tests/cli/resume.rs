@@ -32,8 +32,7 @@ fn fit(folder: &Folder, family: &str, target: &str) {
         "base.softwood",
     ];
     match family {
-        "vst" => args.extend(["-p", "n_epochs=3", "-p", "max_depth=1"]),
-        "vart" => args.extend(["-p", "n_epochs=3", "-p", "max_depth=1"]),
+        "vst" | "vart" => args.extend(["-p", "n_epochs=3", "-p", "max_depth=1"]),
         "soft-tree" => args.extend(["-p", "n_epochs=3", "-p", "max_leaf_nodes=2"]),
         "vsgbm" => args.extend([
             "-p",
