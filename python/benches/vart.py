@@ -242,33 +242,29 @@ at or below its best ensemble on {wins[1]} of {wins[2]}."""
 
 
 def score_table() -> str:
-    """Compare log-likelihood, CRPS and coverage of the families."""
-    columns = ("default", "vst", "sglb")
-    rows: list[list[str]] = []
-    sums: dict[str, list[dict[str, float]]] = {column: [] for column in columns}
-    for name in TABLES:
-        found = {column: means(column, name, N_FOLDS) for column in columns}
-        if not all(found.values()):
-            continue
-        for column, figures_of in found.items():
-            sums[column].append(figures_of or {})
-        figures = [
-            cell(found[column], score, 2 if score == "seconds" else 3)
-            for score in ("log_likelihood_std", "crps_std", "coverage_90", "seconds")
-            for column in columns
-        ]
-        rows.append([name, *figures])
-    if rows:
-        averages = [
-            f"{fmean(line[score] for line in sums[column]):.{2 if score == 'seconds' else 3}f}"
-            for score in ("log_likelihood_std", "crps_std", "coverage_90", "seconds")
-            for column in columns
-        ]
-        rows.append(["**mean**", *averages])
-    header = ["table"]
-    for score in ("log-likelihood", "CRPS", "coverage of 90%", "processor s"):
-        header += [f"{score}: `vart`", "`vst`", "`sglb`"]
-    return report.table(header, rows)
+    """Compare log-likelihood, CRPS and coverage of the families that have all folds, or else the first three."""
+    for n_folds in (N_FOLDS, QUICK_FOLDS):
+        columns = [c for c in ("default", "vst", "sglb") if all(means(c, name, n_folds) for name in TABLES)]
+        if len(columns) > 1 or n_folds == QUICK_FOLDS:
+            break
+    names = {"default": "`vart`", "vst": "`vst`", "sglb": "`sglb`"}
+    scores = {
+        "log_likelihood_std": "log-likelihood",
+        "crps_std": "CRPS",
+        "coverage_90": "coverage of 90%",
+        "seconds": "processor s",
+    }
+    found = {column: [means(column, name, n_folds) or {} for name in TABLES] for column in columns}
+    rows = []
+    for at, name in enumerate([*TABLES, "**mean**"]):
+        row = [name]
+        for score in scores:
+            for column in columns:
+                values = [line[score] for line in (found[column] if at == len(TABLES) else [found[column][at]])]
+                row.append(f"{fmean(values):.{1 if score == 'seconds' else 3}f}")
+        rows.append(row)
+    header = [f"{title}: {names[column]}" for title in scores.values() for column in columns]
+    return f"Means of {n_folds} folds.\n\n" + report.table(["table", *header], rows)
 
 
 def single_table() -> str:
