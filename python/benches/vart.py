@@ -308,9 +308,9 @@ def leaves_picture() -> str:
         return ""
     n_shown, unit = 10, 34
     parts = [
-        '<svg xmlns="http://www.w3.org/2000/svg" width="780" height="270" font-family="sans-serif" font-size="13">'
+        '<svg xmlns="http://www.w3.org/2000/svg" width="820" height="270" font-family="sans-serif" font-size="13">'
     ]
-    parts.append('<rect width="780" height="270" fill="white"/>')
+    parts.append('<rect width="820" height="270" fill="white"/>')
     for panel, n_rows in enumerate((100, 1000)):
         left = 40 + 380 * panel
         parts.append(f'<text x="{left}" y="22">{n_rows} rows: posterior over the number of leaves (truth 4)</text>')
