@@ -1761,8 +1761,8 @@ class VaRTRegressor(Regressor):
         the leaves of inner nodes too, so that splits that the data do not need are given up. From 0.001 to 0.999.
     split_rate : float, default=1.0
         Learning rate of the split probabilities relative to that of the weights. With 1, few splits are given up,
-        which predicts best; with 5 and `initial_split` = 0.73 the posterior of the number of leaves concentrates on
-        the truth. From 0.01 to 100.
+        which predicts best; with 5 and `initial_split` = 0.73, splits that the data do not need are given up more
+        readily. From 0.01 to 100.
     leaf_model : {"constant", "linear"} or None, default=None
         Leaf values: `constant`, or `linear` in the inputs. Linear leaves suit smooth functions and extrapolate
         linearly; None: linear if `start_depth` or `leaf_mixing` is given, else chosen on the validation set.
@@ -2002,8 +2002,8 @@ class VaRTClassifier(Classifier):
         the leaves of inner nodes too, so that splits that the data do not need are given up. From 0.001 to 0.999.
     split_rate : float, default=1.0
         Learning rate of the split probabilities relative to that of the weights. With 1, few splits are given up,
-        which predicts best; with 5 and `initial_split` = 0.73 the posterior of the number of leaves concentrates on
-        the truth. From 0.01 to 100.
+        which predicts best; with 5 and `initial_split` = 0.73, splits that the data do not need are given up more
+        readily. From 0.01 to 100.
     leaf_model : {"constant", "linear"} or None, default=None
         Leaf values: `constant`, or `linear` in the inputs. Linear leaves suit smooth functions and extrapolate
         linearly; None: linear if `start_depth` or `leaf_mixing` is given, else chosen on the validation set.

@@ -55,8 +55,8 @@ params! {
         /// need are given up.
         initial_split: f64 = 0.98, [0.001, 0.999];
         /// Learning rate of the split probabilities relative to that of the weights. With 1, few
-        /// splits are given up, which predicts best; with 5 and `initial_split` = 0.73 the posterior
-        /// of the number of leaves concentrates on the truth.
+        /// splits are given up, which predicts best; with 5 and `initial_split` = 0.73, splits that
+        /// the data do not need are given up more readily.
         split_rate: f64 = 1.0, [0.01, 100.0];
         /// Leaf values: `constant`, or `linear` in the inputs. Linear leaves suit smooth functions
         /// and extrapolate linearly; auto: linear if `start_depth` or `leaf_mixing` is given, else
