@@ -35,10 +35,10 @@ impl Scores {
 
 /// Scores a prediction against the true targets.
 ///
-/// Regression: `log_likelihood`, `rmse` (of the mean), `mae` (of the median), `crps`, `coverage_50`, `coverage_90`, `coverage_95`,
-/// `prr_total`, `prr_knowledge`, and with the standard deviation `target_sd` of the training target
-/// also `log_likelihood_std` and `rmse_std` in units of it. Classification: `nll`, `error`, `auc`,
-/// `ece`, `prr_total`, `prr_knowledge`.
+/// Regression: `log_likelihood`, `rmse` (of the mean), `mae` (of the median), `crps`, `coverage_50`,
+/// `coverage_90`, `coverage_95`, `prr_total`, `prr_knowledge`, and with the standard deviation
+/// `target_sd` of the training target also `log_likelihood_std` and `rmse_std` in units of it.
+/// Classification: `nll`, `error`, `auc`, `ece`, `prr_total`, `prr_knowledge`.
 ///
 /// # Errors
 /// When the targets do not match the task of the model or the number of rows.

@@ -220,6 +220,15 @@ fn errors(start: usize, fitted: MeanCovariance<'_>, exact: MeanCovariance<'_>) -
     (mean_error, covariance_error)
 }
 
+/// Asserts that the weights of `fitted` from `start` on have this mean and covariance.
+fn assert_close(start: usize, fitted: MeanCovariance<'_>, mean: &[f64], covariance: &[f64]) {
+    let found = errors(start, fitted, MeanCovariance { mean, covariance });
+    assert!(
+        found.0 < MEAN_TOLERANCE && found.1 < COVARIANCE_TOLERANCE,
+        "{found:?}"
+    );
+}
+
 fn diagonal(values: impl Fn(usize) -> f64) -> Vec<f64> {
     (0..N * N)
         .map(|at| {
@@ -239,21 +248,11 @@ fn full_rank_recovers_bayesian_linear_regression() {
     let truth = inverse(&precision);
     // the inputs are correlated: a diagonal posterior would be far off
     assert!(truth[1].abs() / (truth[0] * truth[N + 1]).sqrt() > 0.5);
-    let found = errors(
-        0,
-        MeanCovariance {
-            mean: &mean,
-            covariance: &covariance,
-        },
-        MeanCovariance {
-            mean: &true_mean,
-            covariance: &truth,
-        },
-    );
-    assert!(
-        found.0 < MEAN_TOLERANCE && found.1 < COVARIANCE_TOLERANCE,
-        "{found:?}"
-    );
+    let fitted = MeanCovariance {
+        mean: &mean,
+        covariance: &covariance,
+    };
+    assert_close(0, fitted, &true_mean, &truth);
 }
 
 #[test]
@@ -264,21 +263,11 @@ fn a_structure_without_splits_recovers_bayesian_linear_regression() {
         (0, diagonal(|i| 1.0 / precision[i * N + i])),
     ] {
         let (mean, covariance) = fitted_vart(rank);
-        let found = errors(
-            0,
-            MeanCovariance {
-                mean: &mean,
-                covariance: &covariance,
-            },
-            MeanCovariance {
-                mean: &true_mean,
-                covariance: &truth,
-            },
-        );
-        assert!(
-            found.0 < MEAN_TOLERANCE && found.1 < COVARIANCE_TOLERANCE,
-            "{found:?}"
-        );
+        let fitted = MeanCovariance {
+            mean: &mean,
+            covariance: &covariance,
+        };
+        assert_close(0, fitted, &true_mean, &truth);
     }
 }
 
@@ -286,21 +275,11 @@ fn a_structure_without_splits_recovers_bayesian_linear_regression() {
 fn weights_that_the_likelihood_does_not_use_keep_their_prior() {
     let (mean, covariance) = fitted(2 * N);
     let prior = diagonal(|_| PRIOR_SCALE * PRIOR_SCALE);
-    let found = errors(
-        N,
-        MeanCovariance {
-            mean: &mean,
-            covariance: &covariance,
-        },
-        MeanCovariance {
-            mean: &[0.0; N],
-            covariance: &prior,
-        },
-    );
-    assert!(
-        found.0 < MEAN_TOLERANCE && found.1 < COVARIANCE_TOLERANCE,
-        "{found:?}"
-    );
+    let fitted = MeanCovariance {
+        mean: &mean,
+        covariance: &covariance,
+    };
+    assert_close(N, fitted, &[0.0; N], &prior);
 }
 
 #[test]
@@ -308,19 +287,9 @@ fn rank_zero_gives_the_best_diagonal_posterior() {
     let (precision, true_mean) = exact();
     let (mean, covariance) = fitted(0);
     let truth = diagonal(|i| 1.0 / precision[i * N + i]);
-    let found = errors(
-        0,
-        MeanCovariance {
-            mean: &mean,
-            covariance: &covariance,
-        },
-        MeanCovariance {
-            mean: &true_mean,
-            covariance: &truth,
-        },
-    );
-    assert!(
-        found.0 < MEAN_TOLERANCE && found.1 < COVARIANCE_TOLERANCE,
-        "{found:?}"
-    );
+    let fitted = MeanCovariance {
+        mean: &mean,
+        covariance: &covariance,
+    };
+    assert_close(0, fitted, &true_mean, &truth);
 }

@@ -50,7 +50,8 @@ fn drawn_from_a_tree(seed: u64, n: usize) -> Table {
 #[test]
 fn the_posterior_over_the_number_of_leaves_concentrates_on_the_truth_in_most_data_sets() {
     let params = json!({"leaf_model": "constant", "leaf_mixing": "mixture", "start_depth": 3, "n_fits": 1,
-                        "initial_split": 0.73, "split_rate": 5.0, "n_moves": 0, "scaling": "standard", "rotation": "none", "squares": false});
+                        "initial_split": 0.73, "split_rate": 5.0, "n_moves": 0,
+                        "scaling": "standard", "rotation": "none", "squares": false});
     let of_seed = |seed: u64, n: usize| {
         let model = fit(
             Family::Vart,

@@ -330,6 +330,7 @@ impl Objective for VartObjective<'_> {
         Some(ValidationScores { of_rows, mean })
     }
 
+    /// The logits of the last step; the optimiser is one step ahead.
     fn state(&self) -> Vec<f32> {
         self.logits.clone()
     }
