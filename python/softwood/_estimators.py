@@ -11,6 +11,8 @@ __all__ = [
     "ForestRegressor",
     "LDTClassifier",
     "LDTRegressor",
+    "RNNTreeClassifier",
+    "RNNTreeRegressor",
     "SGBClassifier",
     "SGBRegressor",
     "SGLBClassifier",
@@ -2999,6 +3001,290 @@ class LDTClassifier(Classifier):
         self.shrinkage = shrinkage
         self.validation_fraction = validation_fraction
         self.max_categories = max_categories
+        self.n_members = n_members
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+class RNNTreeRegressor(Regressor):
+    """RNN-Tree for regression.
+
+    RNN-Tree: decision trees that a recurrent network writes, optimised as a whole.
+
+    A parameter that is None by default is set by the model, unless its description says otherwise.
+
+    Parameters
+    ----------
+    max_depth : int, default=5
+        Depth of the tree that the network writes. Nodes that divide no training rows or do not help on the
+        validation set are removed. From 1 to 10.
+    n_hidden : int, default=16
+        Number of hidden units of the network. From 1 to 256.
+    n_restarts : int, default=8
+        Number of training runs from different starts. Increase it for a better tree. From 1 to 1000.
+    n_trees : int or None, default=None
+        Number of trees in the model: the best of the restarts. Members of the ensemble use these trees in turn. 1
+        gives a single tree, which predicts fast and can be read; None: all restarts. From 1 to 1000.
+    n_steps : int, default=1500
+        Number of optimisation steps of a training run. From 1 to 1e+06.
+    batch_size : int or None, default=None
+        Number of rows of an optimisation step; None: all rows, but at most 1024. From 64 to 1e+06.
+    learning_rate : float, default=0.01
+        Learning rate. From 1e-06 to 1.
+    kl_weight : float, default=1.0
+        Weight of the KL divergence between routes and the prior of balanced trees. From 0 to 100.
+    route_entropy : {"elbo", "mutual-information"}, default="elbo"
+        Entropy term of the decisions of each row.
+    leaf_scale : {"shared", "leaf", "unit"}, default="shared"
+        Standard deviations of the leaves while the network is trained.
+    initial_sharpness : float, default=3.0
+        Sharpness of the splits at the beginning of training, for inputs with standard deviation 1: a row one
+        standard deviation from the threshold goes to its side with probability `sigmoid(initial_sharpness)`. From
+        0.01 to 10000.
+    final_sharpness : float, default=50.0
+        Sharpness of the splits at the end of training; it grows by a constant factor per step. From 0.01 to 10000.
+    decision_sharpness : float, default=10.0
+        Sharpness of the decisions that the network passes on in training: for a large value the states are nearly
+        those of the hard tree. 0 is the decision of the paper, the probability plus uniform noise. From 0 to 1000.
+    validation_fraction : float, default=0.2
+        Fraction of the training rows in the validation set that stops training and prunes the tree, if no
+        validation set is given. From 0.01 to 0.5.
+    max_categories : int, default=32
+        Maximum number of categories per column with an input of their own. From 1 to 255.
+    max_bins : int, default=255
+        Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser. From 2 to 255.
+    n_members : int, default=16
+        Number of ensemble members: posterior draws of the leaf values of the trees. More members estimate knowledge
+        uncertainty better. From 1 to 1000.
+    min_scale : float or None, default=None
+        Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
+        the resolution of a rounded target. From 1e-06 to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
+        any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
+        command line.
+    n_jobs : int or None, default=None
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the training table had names.
+    training_ : dict
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
+
+    Notes
+    -----
+    Use it for a small tree that is optimised as a whole: where no single split helps, but several together do, a tree
+    that is grown split by split finds nothing. With `n_trees=1` it is one tree with rules on single columns.
+
+    Use `TreeRegressor` for a tree in a fraction of the time, and `ForestRegressor`, `SGBRegressor`, `SGLBRegressor`,
+    `VSTRegressor` or `VSGBMRegressor` for accuracy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import RNNTreeRegressor
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.sin(6 * X[:, 0])
+    >>> model = RNNTreeRegressor(n_restarts=2, n_steps=200, random_state=0).fit(X, y)
+    >>> model.predict_dist(X).interval(0.9).shape
+    (40, 2)
+    """
+
+    _family = "rnn-tree"
+
+    def __init__(
+        self,
+        *,
+        max_depth: int = 5,
+        n_hidden: int = 16,
+        n_restarts: int = 8,
+        n_trees: int | None = None,
+        n_steps: int = 1500,
+        batch_size: int | None = None,
+        learning_rate: float = 0.01,
+        kl_weight: float = 1.0,
+        route_entropy: Literal["elbo", "mutual-information"] = "elbo",
+        leaf_scale: Literal["shared", "leaf", "unit"] = "shared",
+        initial_sharpness: float = 3.0,
+        final_sharpness: float = 50.0,
+        decision_sharpness: float = 10.0,
+        validation_fraction: float = 0.2,
+        max_categories: int = 32,
+        max_bins: int = 255,
+        n_members: int = 16,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_depth = max_depth
+        self.n_hidden = n_hidden
+        self.n_restarts = n_restarts
+        self.n_trees = n_trees
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.kl_weight = kl_weight
+        self.route_entropy = route_entropy
+        self.leaf_scale = leaf_scale
+        self.initial_sharpness = initial_sharpness
+        self.final_sharpness = final_sharpness
+        self.decision_sharpness = decision_sharpness
+        self.validation_fraction = validation_fraction
+        self.max_categories = max_categories
+        self.max_bins = max_bins
+        self.n_members = n_members
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+class RNNTreeClassifier(Classifier):
+    """RNN-Tree for classification.
+
+    RNN-Tree: decision trees that a recurrent network writes, optimised as a whole.
+
+    A parameter that is None by default is set by the model, unless its description says otherwise.
+
+    Parameters
+    ----------
+    max_depth : int, default=5
+        Depth of the tree that the network writes. Nodes that divide no training rows or do not help on the
+        validation set are removed. From 1 to 10.
+    n_hidden : int, default=16
+        Number of hidden units of the network. From 1 to 256.
+    n_restarts : int, default=8
+        Number of training runs from different starts. Increase it for a better tree. From 1 to 1000.
+    n_trees : int or None, default=None
+        Number of trees in the model: the best of the restarts. Members of the ensemble use these trees in turn. 1
+        gives a single tree, which predicts fast and can be read; None: all restarts. From 1 to 1000.
+    n_steps : int, default=1500
+        Number of optimisation steps of a training run. From 1 to 1e+06.
+    batch_size : int or None, default=None
+        Number of rows of an optimisation step; None: all rows, but at most 1024. From 64 to 1e+06.
+    learning_rate : float, default=0.01
+        Learning rate. From 1e-06 to 1.
+    kl_weight : float, default=1.0
+        Weight of the KL divergence between routes and the prior of balanced trees. From 0 to 100.
+    route_entropy : {"elbo", "mutual-information"}, default="elbo"
+        Entropy term of the decisions of each row.
+    leaf_scale : {"shared", "leaf", "unit"}, default="shared"
+        Standard deviations of the leaves while the network is trained.
+    initial_sharpness : float, default=3.0
+        Sharpness of the splits at the beginning of training, for inputs with standard deviation 1: a row one
+        standard deviation from the threshold goes to its side with probability `sigmoid(initial_sharpness)`. From
+        0.01 to 10000.
+    final_sharpness : float, default=50.0
+        Sharpness of the splits at the end of training; it grows by a constant factor per step. From 0.01 to 10000.
+    decision_sharpness : float, default=10.0
+        Sharpness of the decisions that the network passes on in training: for a large value the states are nearly
+        those of the hard tree. 0 is the decision of the paper, the probability plus uniform noise. From 0 to 1000.
+    validation_fraction : float, default=0.2
+        Fraction of the training rows in the validation set that stops training and prunes the tree, if no
+        validation set is given. From 0.01 to 0.5.
+    max_categories : int, default=32
+        Maximum number of categories per column with an input of their own. From 1 to 255.
+    max_bins : int, default=255
+        Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser. From 2 to 255.
+    n_members : int, default=16
+        Number of ensemble members: posterior draws of the leaf values of the trees. More members estimate knowledge
+        uncertainty better. From 1 to 1000.
+    min_scale : float or None, default=None
+        Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
+        the resolution of a rounded target. From 1e-06 to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
+        any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
+        command line.
+    n_jobs : int or None, default=None
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the training table had names.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, in the order of the probabilities.
+    training_ : dict
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
+
+    Notes
+    -----
+    Use it for a small tree that is optimised as a whole: where no single split helps, but several together do, a tree
+    that is grown split by split finds nothing. With `n_trees=1` it is one tree with rules on single columns.
+
+    Use `TreeClassifier` for a tree in a fraction of the time, and `ForestClassifier`, `SGBClassifier`,
+    `SGLBClassifier`, `VSTClassifier` or `VSGBMClassifier` for accuracy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import RNNTreeClassifier
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.where(X[:, 0] > 0.5, "high", "low")
+    >>> model = RNNTreeClassifier(n_restarts=2, n_steps=200, random_state=0).fit(X, y)
+    >>> model.classes_.tolist()
+    ['high', 'low']
+    """
+
+    _family = "rnn-tree"
+
+    def __init__(
+        self,
+        *,
+        max_depth: int = 5,
+        n_hidden: int = 16,
+        n_restarts: int = 8,
+        n_trees: int | None = None,
+        n_steps: int = 1500,
+        batch_size: int | None = None,
+        learning_rate: float = 0.01,
+        kl_weight: float = 1.0,
+        route_entropy: Literal["elbo", "mutual-information"] = "elbo",
+        leaf_scale: Literal["shared", "leaf", "unit"] = "shared",
+        initial_sharpness: float = 3.0,
+        final_sharpness: float = 50.0,
+        decision_sharpness: float = 10.0,
+        validation_fraction: float = 0.2,
+        max_categories: int = 32,
+        max_bins: int = 255,
+        n_members: int = 16,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.max_depth = max_depth
+        self.n_hidden = n_hidden
+        self.n_restarts = n_restarts
+        self.n_trees = n_trees
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.kl_weight = kl_weight
+        self.route_entropy = route_entropy
+        self.leaf_scale = leaf_scale
+        self.initial_sharpness = initial_sharpness
+        self.final_sharpness = final_sharpness
+        self.decision_sharpness = decision_sharpness
+        self.validation_fraction = validation_fraction
+        self.max_categories = max_categories
+        self.max_bins = max_bins
         self.n_members = n_members
         self.min_scale = min_scale
         self.random_state = random_state

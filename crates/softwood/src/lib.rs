@@ -78,6 +78,7 @@ pub mod observer;
 mod par;
 pub mod params;
 mod predictive;
+mod recurrent;
 mod reserve;
 mod rng;
 mod score;

@@ -7,6 +7,7 @@ pub(crate) mod lowrank_gaussian;
 pub(crate) mod objective;
 pub(crate) mod optimizer_state;
 pub(crate) mod prior;
+pub(crate) mod radam;
 pub(crate) mod schedule;
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use crate::model::Model;
 use crate::models::boosting::{SgbParams, SglbParams};
 use crate::models::forest::ForestParams;
 use crate::models::ldt::LdtParams;
+use crate::models::rnn_tree::RnnTreeParams;
 use crate::models::soft_tree::SoftTreeParams;
 use crate::models::tree::TreeParams;
 use crate::models::vart::VartParams;
@@ -182,6 +183,8 @@ families! {
     /// Linear discriminant tree.
     Ldt(LdtParams): "linear discriminant tree: one hard tree whose splits are linear in all columns, \
         pruned on validation rows",
+    /// RNN-Tree.
+    RnnTree(RnnTreeParams): "RNN-Tree: decision trees that a recurrent network writes, optimised as a whole",
 }
 
 impl Family {

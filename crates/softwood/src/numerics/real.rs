@@ -52,6 +52,14 @@ pub(crate) fn both<T: Real>(a: Lanes<T>, b: Lanes<T>, combine: impl Fn(T, T) -> 
     out
 }
 
+/// The values from index `at` on, one per lane.
+#[inline(always)]
+pub(crate) fn lanes_at<T: Real>(values: &[T], at: usize) -> Lanes<T> {
+    let mut out = Lanes::of(T::ZERO);
+    out.copy_from_slice(&values[at..at + LANES]);
+    out
+}
+
 mod sealed {
     pub(crate) trait Sealed {}
     impl Sealed for f32 {}

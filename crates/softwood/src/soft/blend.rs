@@ -3,14 +3,6 @@
 use crate::numerics::real::{LANES, Lanes, Real};
 use crate::soft::layout::TreeLayout;
 
-/// The values from index `at` on, one per lane.
-#[inline(always)]
-pub(crate) fn lanes_at<T: Real>(values: &[T], at: usize) -> Lanes<T> {
-    let mut out = Lanes::of(T::ZERO);
-    out.copy_from_slice(&values[at..at + LANES]);
-    out
-}
-
 /// Fills `blended` (node-major: `node * n_channels + channel`) from the activations of the leaves
 /// and the gates.
 #[inline(always)]

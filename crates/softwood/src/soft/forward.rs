@@ -7,8 +7,8 @@ use multiversion::multiversion;
 
 use crate::likelihood::categorical::exponentials;
 use crate::likelihood::soft::SoftLikelihood;
-use crate::numerics::real::{LANES, Lanes, Real, both, sigmoid};
-use crate::soft::blend::{blend_up, lanes_at};
+use crate::numerics::real::{LANES, Lanes, Real, both, lanes_at, sigmoid};
+use crate::soft::blend::blend_up;
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::TreeLayout;
 

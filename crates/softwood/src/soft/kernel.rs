@@ -21,9 +21,9 @@ use multiversion::multiversion;
 
 use crate::likelihood::TargetDensity;
 use crate::likelihood::soft::SoftLikelihood;
-use crate::numerics::real::{LANES, Lanes, Real, both, gate, sigmoid};
+use crate::numerics::real::{LANES, Lanes, Real, both, gate, lanes_at, sigmoid};
 use crate::soft::additive::AdditiveLayout;
-use crate::soft::blend::{blend_up, lanes_at};
+use crate::soft::blend::blend_up;
 use crate::soft::layout::{Layout, TreeLayout};
 
 /// Floor of path probabilities: it keeps their products with gradients out of the subnormal range.

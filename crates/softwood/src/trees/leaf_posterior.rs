@@ -300,15 +300,27 @@ impl LeafDraws {
 
     /// Writes the distribution of a member in a leaf.
     pub(crate) fn fill(&self, out: &mut Block, member: usize, row: usize, leaf: usize) {
+        self.fill_as(out, member, row, leaf, member);
+    }
+
+    /// As [`Self::fill`]; the member has the draw with the number `draw`.
+    pub(crate) fn fill_as(
+        &self,
+        out: &mut Block,
+        member: usize,
+        row: usize,
+        leaf: usize,
+        draw: usize,
+    ) {
         match self.kind {
             CartTarget::Number => {
                 let at = out.at(member, 0) + row;
                 out.weight[at] = 1.0;
-                out.mean[at] = self.draws[leaf * self.n_members + member];
+                out.mean[at] = self.draws[leaf * self.n_members + draw];
                 out.sd[at] = self.sd[leaf];
             }
             CartTarget::Classes(n) => {
-                let from = (leaf * self.n_members + member) * n;
+                let from = (leaf * self.n_members + draw) * n;
                 for (class, &p) in self.draws[from..from + n].iter().enumerate() {
                     let at = out.at(member, class) + row;
                     out.weight[at] = p;

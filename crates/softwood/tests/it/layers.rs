@@ -22,6 +22,7 @@ const LAYERS: &[&[&str]] = &[
     // variational training names no tree
     &["inference"],
     &["trees"],
+    &["recurrent"],
     &["boosting"],
     &["soft"],
     &["explain::tree_export"],

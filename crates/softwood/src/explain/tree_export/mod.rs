@@ -1,6 +1,7 @@
 //! Export of a single tree as rules, text or SVG: conditions, leaf values and row counts in the
 //! user's units.
 
+pub(crate) mod binned;
 mod format;
 pub(crate) mod linear;
 pub(crate) mod nodes;

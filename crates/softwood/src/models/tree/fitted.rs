@@ -7,14 +7,14 @@ use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::error::{Error, Result};
 use crate::explain::tree_export::TreeExport;
+use crate::explain::tree_export::binned::export_binned;
 use crate::model::{Model, Training};
-use crate::models::tree::export::tree_export;
 use crate::models::tree::params::TreeParams;
 use crate::params;
 use crate::predictive::block::{Block, Head};
 use crate::store::record::{Array, Record};
 use crate::trees::cart::pruning::NodeStatistics;
-use crate::trees::column_gains::as_shares;
+use crate::trees::column_gains::{as_shares, split_gains};
 use crate::trees::leaf_posterior::{LeafDraws, SmoothedLeaves};
 use crate::trees::serialize::WordReader;
 use crate::trees::structure::TreeStructure;
@@ -144,13 +144,9 @@ impl Model for Tree {
     }
 
     fn gains(&self) -> Option<Vec<f64>> {
-        let nodes = self.nodes();
-        let losses = nodes.losses();
-        let mut gains = vec![0.0; self.parts.inputs.schema.fields.len()];
-        for (node, condition) in self.parts.structure.conditions().iter().enumerate() {
-            let [left, right] = nodes.children[node];
-            gains[condition.column] += (losses[node] - losses[left] - losses[right]).max(0.0);
-        }
+        let parts = &self.parts;
+        let n_columns = parts.inputs.schema.fields.len();
+        let gains = split_gains(&self.nodes(), &parts.structure, n_columns);
         Some(as_shares(gains))
     }
 
@@ -159,6 +155,13 @@ impl Model for Tree {
     }
 
     fn tree_export(&self) -> Option<TreeExport> {
-        Some(tree_export(&self.parts, &self.nodes()))
+        let parts = &self.parts;
+        let nodes = self.nodes();
+        Some(export_binned(
+            &parts.inputs,
+            &parts.structure,
+            &parts.leaves,
+            &nodes,
+        ))
     }
 }

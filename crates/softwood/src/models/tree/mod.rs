@@ -1,7 +1,6 @@
 //! Classification and regression tree. `tree.md` describes the model; the parameter type includes
 //! it.
 
-mod export;
 mod fitted;
 mod params;
 mod pruning_cv;

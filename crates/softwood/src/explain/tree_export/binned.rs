@@ -1,24 +1,31 @@
-//! Export of the fitted tree: thresholds in the units of the table, categories by name.
+//! Export of a tree with conditions on bins: thresholds in the units of the table, categories by
+//! name.
 
 use crate::data::binning::binned::{Cut, MISSING_BIN};
 use crate::data::schema::FieldKind;
 use crate::explain::tree_export::nodes::{FittedNodes, NodeCondition};
 use crate::explain::tree_export::{Condition, TreeExport};
-use crate::models::tree::fitted::TreeParts;
 use crate::trees::cart::pruning::NodeStatistics;
 use crate::trees::condition::{BinCondition, RightBins};
+use crate::trees::leaf_posterior::SmoothedLeaves;
+use crate::trees::structure::TreeStructure;
+use crate::trees::training_set::TreeInputs;
 
-/// Exports a tree with these statistics of its nodes.
-pub(super) fn tree_export(parts: &TreeParts, statistics: &NodeStatistics) -> TreeExport {
-    let inputs = &parts.inputs;
+/// Exports a tree with these leaves and statistics of its nodes.
+pub(crate) fn export_binned(
+    inputs: &TreeInputs,
+    structure: &TreeStructure,
+    leaves: &SmoothedLeaves,
+    statistics: &NodeStatistics,
+) -> TreeExport {
     let nodes = FittedNodes {
         schema: &inputs.schema,
         statistics,
         units: inputs.units,
-        smoothing: &parts.leaves.smoothing,
+        smoothing: &leaves.smoothing,
     };
     nodes.export(|node| {
-        let condition = &parts.structure.conditions()[node];
+        let condition = &structure.conditions()[node];
         let field = &inputs.schema.fields[condition.column];
         let cut = &inputs.cuts.columns[condition.column];
         NodeCondition {

@@ -1,0 +1,28 @@
+//! RNN-Tree: a recurrent network that writes a decision tree. `rnn_tree.md` describes the model; the
+//! parameter type includes it.
+
+mod fitted;
+mod leaves;
+mod params;
+mod pruning;
+mod rows;
+mod starts;
+mod train;
+mod training_run;
+
+pub use fitted::RnnTree;
+pub use params::{LeafScale, RnnTreeParams, RouteEntropy};
+
+/// Random streams of a fit: children of the key of the run.
+mod streams {
+    /// Training runs, one child each.
+    pub(super) const RESTARTS: u64 = 0;
+    /// Posterior draws of the leaves, one child per tree.
+    pub(super) const MEMBERS: u64 = 1;
+    /// Start of a run: rows of a bootstrap, inputs of the levels, order of the leaf values.
+    pub(super) const START: u64 = 0;
+    /// Random weights of the network.
+    pub(super) const WEIGHTS: u64 = 1;
+    /// Batches and noise of a run.
+    pub(super) const STEPS: u64 = 2;
+}

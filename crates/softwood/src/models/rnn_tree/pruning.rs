@@ -1,0 +1,197 @@
+//! Reduced-error pruning of the hard tree on the validation rows, and the smoothing of its leaves.
+
+use crate::models::rnn_tree::rows::RouteRows;
+use crate::recurrent::hard_tree::HardTree;
+use crate::rng::Key;
+use crate::trees::cart::CartTarget;
+use crate::trees::cart::pruning::{NodeStatistics, PruningPath};
+use crate::trees::leaf_posterior::{LeftOutRow, SmoothedLeaves, Smoothing};
+use crate::trees::structure::TreeStructure;
+
+/// Number of folds of the validation rows.
+const FOLDS: usize = 5;
+
+/// A tree whose leaves have distributions.
+#[derive(Debug, Clone)]
+pub(super) struct FittedTree {
+    pub(super) structure: TreeStructure,
+    pub(super) leaves: SmoothedLeaves,
+}
+
+/// The tree of the nodes that training rows reach, pruned on the validation rows; its leaves have the
+/// statistics of all rows of the fit.
+pub(super) fn fitted_tree(
+    rows: &RouteRows<'_>,
+    tree: &HardTree,
+    floor: f64,
+    key: Key,
+) -> FittedTree {
+    let kind = rows.kind();
+    let structure = tree.structure(rows.train.binned, &rows.train.rows);
+    let stats = leaf_stats(rows, &structure);
+    let nodes = NodeStatistics::new(kind, &structure, &stats);
+    let plain = Smoothing::plain(kind, nodes.stats(0), floor);
+    let (structure, mut stats, smoothing) = match &rows.validation {
+        None => (structure, stats, plain),
+        Some(validation) => {
+            let pruner = Pruner::new(&structure, &nodes);
+            let leaf_of: Vec<usize> = (validation.iter())
+                .map(|(row, ..)| pruner.leaf(|column| validation.binned.bin(row, column)))
+                .collect();
+            let scored: Vec<ValidationRow> = (validation.iter().zip(&leaf_of))
+                .map(|((_, weight, target), &leaf)| ValidationRow {
+                    leaf,
+                    weight,
+                    target,
+                })
+                .collect();
+            // a tree looks better on the rows that pruned it, so each fold is scored by the tree that
+            // the other folds prune
+            let mut left_out = Vec::with_capacity(scored.len());
+            for fold in 0..FOLDS {
+                let others = scored
+                    .iter()
+                    .enumerate()
+                    .filter(|(at, _)| at % FOLDS != fold);
+                let kept = pruner.kept(others.map(|(_, row)| row));
+                let fold_rows = scored.iter().skip(fold).step_by(FOLDS);
+                left_out.extend(fold_rows.map(|row| LeftOutRow {
+                    stats: nodes.stats(pruner.pruned_leaf(&kept, row.leaf)),
+                    target: row.target,
+                    weight: row.weight,
+                }));
+            }
+            let smoothing = plain.fit(kind, &left_out);
+            let path = PruningPath {
+                cut_at: pruner
+                    .kept(scored.iter())
+                    .iter()
+                    .map(|&kept| f64::from(u8::from(kept)))
+                    .collect(),
+                steps: Vec::new(),
+            };
+            let (structure, stats) = nodes.pruned(&structure, &path, 0.0);
+            (structure, stats, smoothing)
+        }
+    };
+    if let (true, Some(validation)) = (rows.is_split, &rows.validation) {
+        let n_stats = kind.n_stats();
+        for (row, weight, target) in validation.iter() {
+            let leaf = structure.leaf(|column| validation.binned.bin(row, column));
+            kind.push(
+                &mut stats[leaf * n_stats..(leaf + 1) * n_stats],
+                target,
+                weight,
+            );
+        }
+    }
+    FittedTree {
+        structure,
+        leaves: SmoothedLeaves {
+            kind,
+            stats,
+            smoothing,
+            key,
+        },
+    }
+}
+
+/// Statistics of the leaves of a structure on the training rows.
+fn leaf_stats(rows: &RouteRows<'_>, structure: &TreeStructure) -> Vec<f64> {
+    let n_stats = rows.kind().n_stats();
+    let mut stats = vec![0.0; structure.n_leaves() * n_stats];
+    for (row, weight, target) in rows.train.iter() {
+        let leaf = structure.leaf(|column| rows.train.binned.bin(row, column));
+        rows.kind().push(
+            &mut stats[leaf * n_stats..(leaf + 1) * n_stats],
+            target,
+            weight,
+        );
+    }
+    stats
+}
+
+/// A validation row and the node of the leaf that it reaches.
+struct ValidationRow {
+    leaf: usize,
+    weight: f64,
+    target: f32,
+}
+
+struct Pruner<'a> {
+    structure: &'a TreeStructure,
+    nodes: &'a NodeStatistics,
+    parent: Vec<usize>,
+}
+
+impl<'a> Pruner<'a> {
+    fn new(structure: &'a TreeStructure, nodes: &'a NodeStatistics) -> Self {
+        let mut parent = vec![0; nodes.n_nodes()];
+        for (node, pair) in nodes.children.iter().enumerate() {
+            for &child in pair {
+                parent[child] = node;
+            }
+        }
+        Self {
+            structure,
+            nodes,
+            parent,
+        }
+    }
+
+    /// Node of the leaf of a row.
+    fn leaf(&self, bin: impl Fn(usize) -> u8) -> usize {
+        self.nodes.children.len() + self.structure.leaf(bin)
+    }
+
+    /// Which inner nodes stay split: those whose branch has a smaller loss on the rows than the node
+    /// as a leaf.
+    fn kept<'r>(&self, rows: impl Iterator<Item = &'r ValidationRow>) -> Vec<bool> {
+        let n_inner = self.nodes.children.len();
+        let mut as_leaf = vec![0.0; self.nodes.n_nodes()];
+        for row in rows {
+            let mut node = row.leaf;
+            loop {
+                as_leaf[node] += row.weight * self.loss(node, row.target);
+                if node == 0 {
+                    break;
+                }
+                node = self.parent[node];
+            }
+        }
+        let mut kept = vec![false; n_inner];
+        let mut best = as_leaf.clone();
+        for node in (0..n_inner).rev() {
+            let [left, right] = self.nodes.children[node];
+            let branch = best[left] + best[right];
+            kept[node] = branch < as_leaf[node];
+            best[node] = branch.min(as_leaf[node]);
+        }
+        kept
+    }
+
+    /// Loss of a row in a node as a leaf: squared error, or Brier score.
+    fn loss(&self, node: usize, target: f32) -> f64 {
+        let stats = self.nodes.stats(node);
+        match self.nodes.kind {
+            CartTarget::Number => (f64::from(target) - stats[1]).powi(2),
+            CartTarget::Classes(_) => {
+                let total: f64 = stats.iter().sum();
+                let squares: f64 = stats.iter().map(|weight| (weight / total).powi(2)).sum();
+                squares - 2.0 * stats[target as usize] / total
+            }
+        }
+    }
+
+    /// The leaf of the pruned tree above a leaf of the full tree.
+    fn pruned_leaf(&self, kept: &[bool], leaf: usize) -> usize {
+        let (mut found, mut node) = (leaf, leaf);
+        while node != 0 {
+            node = self.parent[node];
+            if !kept[node] {
+                found = node;
+            }
+        }
+        found
+    }
+}

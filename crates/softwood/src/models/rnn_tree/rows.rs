@@ -1,0 +1,193 @@
+//! Training and validation rows of a fit, in bins, and the loss of a hard tree on them.
+
+use crate::data::binning::binned::Binned;
+use crate::data::dataset::Dataset;
+use crate::data::split::n_validation_rows;
+use crate::error::Result;
+use crate::recurrent::bin_inputs::{BinInputs, BinnedRows};
+use crate::recurrent::hard_tree::HardTree;
+use crate::recurrent::unroll::BLOCK;
+use crate::trees::cart::CartTarget;
+use crate::trees::training_set::TreeTrainingSet;
+
+/// Largest number of inputs of the network; of more, the best ones are used.
+const MAX_INPUTS: usize = 128;
+/// Weight of the prior value of a leaf when the loss on validation rows is computed.
+const PRIOR_WEIGHT: f64 = 1.0;
+
+/// Rows that are routed and scored.
+#[derive(Debug)]
+pub(super) struct ScoredRows<'a> {
+    pub(super) binned: &'a Binned,
+    /// Row indices.
+    pub(super) rows: Vec<u32>,
+    pub(super) target: &'a [f32],
+    pub(super) weight: &'a [f32],
+}
+
+/// A validation set that was given, in the bins of the training rows.
+#[derive(Debug)]
+pub(super) struct GivenRows {
+    binned: Binned,
+    target: Vec<f32>,
+    weight: Vec<f32>,
+}
+
+impl GivenRows {
+    pub(super) fn new(set: &TreeTrainingSet, data: &Dataset) -> Result<Self> {
+        let n_rows = data.n_rows();
+        let weights = data.weights();
+        Ok(Self {
+            binned: set.cuts.bin_range(&data.features().rows(0..n_rows)),
+            target: set.units.encode(data.target(), 0..n_rows),
+            weight: (0..n_rows)
+                .map(|row| weights.map_or(1.0, |weights| weights[row] as f32))
+                .collect(),
+        })
+    }
+}
+
+/// Rows of a fit.
+#[derive(Debug)]
+pub(super) struct RouteRows<'a> {
+    pub(super) set: &'a TreeTrainingSet,
+    pub(super) inputs: BinInputs,
+    pub(super) train: ScoredRows<'a>,
+    /// Rows that stop training and prune the tree; none of few rows.
+    pub(super) validation: Option<ScoredRows<'a>>,
+    /// Whether the validation rows are a part of the training rows.
+    pub(super) is_split: bool,
+    /// Scores of the training rows, inputs x padded rows.
+    pub(super) scores: Vec<f32>,
+    /// Padded targets and weights.
+    pub(super) target: Vec<f32>,
+    pub(super) weight: Vec<f32>,
+}
+
+impl<'a> RouteRows<'a> {
+    pub(super) fn new(
+        set: &'a TreeTrainingSet,
+        given: Option<&'a GivenRows>,
+        fraction: f64,
+        max_categories: usize,
+    ) -> Self {
+        let n_rows = set.n_rows();
+        let n_validation = match given {
+            Some(_) => 0,
+            None => n_validation_rows(n_rows, fraction),
+        };
+        let scored = |rows: std::ops::Range<usize>| ScoredRows {
+            binned: &set.binned,
+            rows: rows.map(|row| row as u32).collect(),
+            target: &set.target,
+            weight: &set.weight,
+        };
+        let train = scored(n_validation..n_rows);
+        let validation = match given {
+            Some(given) => Some(ScoredRows {
+                binned: &given.binned,
+                rows: (0..given.target.len() as u32).collect(),
+                target: &given.target,
+                weight: &given.weight,
+            }),
+            None => (n_validation > 0).then(|| scored(0..n_validation)),
+        };
+        let inputs = BinInputs::fit(
+            &BinnedRows {
+                cuts: &set.cuts,
+                binned: &set.binned,
+                weight: &set.weight,
+                target: &set.target,
+                kind: set.kind,
+            },
+            max_categories,
+            MAX_INPUTS,
+        );
+        let n_padded = train.rows.len().next_multiple_of(BLOCK);
+        let padded = |values: &[f32]| {
+            let mut out: Vec<f32> = (train.rows.iter())
+                .map(|&row| values[row as usize])
+                .collect();
+            out.resize(n_padded, 0.0);
+            out
+        };
+        Self {
+            scores: inputs.scores(&set.binned, &train.rows, n_padded),
+            target: padded(&set.target),
+            weight: padded(&set.weight),
+            set,
+            inputs,
+            train,
+            validation,
+            is_split: n_validation > 0,
+        }
+    }
+
+    pub(super) fn kind(&self) -> CartTarget {
+        self.set.kind
+    }
+
+    /// Statistics of all leaves of a hard tree on the training rows.
+    pub(super) fn leaf_stats(&self, tree: &HardTree) -> Vec<f64> {
+        let n_stats = self.kind().n_stats();
+        let mut stats = vec![0.0; (tree.splits.len() + 1) * n_stats];
+        for (row, weight, target) in self.train.iter() {
+            let leaf = tree.leaf(self.train.binned, row);
+            let stats = &mut stats[leaf * n_stats..(leaf + 1) * n_stats];
+            self.kind().push(stats, target, weight);
+        }
+        stats
+    }
+
+    /// Mean log-likelihood of the validation rows (or else of the training rows) in a hard tree whose
+    /// leaves have the values of the training rows; for regression with the noise variance that fits
+    /// best.
+    pub(super) fn score(&self, tree: &HardTree) -> f64 {
+        let kind = self.kind();
+        let n_stats = kind.n_stats();
+        let stats = self.leaf_stats(tree);
+        let mut root = vec![0.0; n_stats];
+        for leaf in stats.chunks_exact(n_stats) {
+            kind.merge(&mut root, leaf);
+        }
+        let root_weight = kind.weight(&root).max(f64::MIN_POSITIVE);
+        let scored = self.validation.as_ref().unwrap_or(&self.train);
+        let (mut sum, mut total) = (0.0, 0.0);
+        for (row, weight, target) in scored.iter() {
+            let leaf = tree.leaf(scored.binned, row);
+            let stats = &stats[leaf * n_stats..(leaf + 1) * n_stats];
+            total += weight;
+            sum += weight
+                * match kind {
+                    CartTarget::Number => {
+                        let mean = (stats[0] * stats[1] + PRIOR_WEIGHT * root[1])
+                            / (stats[0] + PRIOR_WEIGHT);
+                        (f64::from(target) - mean).powi(2)
+                    }
+                    CartTarget::Classes(_) => {
+                        let class = target as usize;
+                        let n: f64 = stats.iter().sum();
+                        let prior = (root[class] + 0.5) / (root_weight + 0.5 * n_stats as f64);
+                        ((stats[class] + PRIOR_WEIGHT * prior) / (n + PRIOR_WEIGHT)).ln()
+                    }
+                };
+        }
+        match kind {
+            CartTarget::Number => {
+                let variance = (sum / total).max(self.set.floor * self.set.floor);
+                -0.5 * (std::f64::consts::TAU * variance).ln() - 0.5
+            }
+            CartTarget::Classes(_) => sum / total,
+        }
+    }
+}
+
+impl ScoredRows<'_> {
+    /// Index, weight and target of each row.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, f64, f32)> + '_ {
+        self.rows.iter().map(|&row| {
+            let row = row as usize;
+            (row, f64::from(self.weight[row]), self.target[row])
+        })
+    }
+}
