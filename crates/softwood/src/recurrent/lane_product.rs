@@ -6,38 +6,50 @@ use crate::numerics::real::{LANES, Lanes, Real};
 /// wait for each other.
 const SIDE_BY_SIDE: usize = 4;
 
+/// `weight x + sum`. Lanes are passed by value and the sums are separate variables, because the
+/// compiler keeps sums in registers only then.
+#[inline(always)]
+fn add_product<T: Real>(weight: T, x: Lanes<T>, sum: Lanes<T>) -> Lanes<T> {
+    let mut out = sum;
+    for lane in 0..LANES {
+        out[lane] = weight.fma(x[lane], sum[lane]);
+    }
+    out
+}
+
 /// `out[o] = bias[o] + sum_i weights[o, i] input[i]`; `weights` is row-major, `out.len() x
 /// input.len()`.
 #[inline(always)]
 pub(crate) fn affine<T: Real>(weights: &[T], bias: &[T], input: &[Lanes<T>], out: &mut [Lanes<T>]) {
     let n = input.len();
-    let n_blocks = out.len() / SIDE_BY_SIDE;
-    for block in 0..n_blocks {
-        let first = block * SIDE_BY_SIDE;
+    let mut blocks = out.chunks_exact_mut(SIDE_BY_SIDE);
+    let mut first = 0;
+    for out in &mut blocks {
         let rows = &weights[first * n..(first + SIDE_BY_SIDE) * n];
         let (row_0, rest) = rows.split_at(n);
         let (row_1, rest) = rest.split_at(n);
         let (row_2, row_3) = rest.split_at(n);
-        let mut sums: [Lanes<T>; SIDE_BY_SIDE] =
-            std::array::from_fn(|row| Lanes::of(bias[first + row]));
-        for ((((x, &a), &b), &c), &d) in input.iter().zip(row_0).zip(row_1).zip(row_2).zip(row_3) {
-            for lane in 0..LANES {
-                sums[0][lane] = a.fma(x[lane], sums[0][lane]);
-                sums[1][lane] = b.fma(x[lane], sums[1][lane]);
-                sums[2][lane] = c.fma(x[lane], sums[2][lane]);
-                sums[3][lane] = d.fma(x[lane], sums[3][lane]);
-            }
+        let (mut sum_0, mut sum_1) = (Lanes::of(bias[first]), Lanes::of(bias[first + 1]));
+        let (mut sum_2, mut sum_3) = (Lanes::of(bias[first + 2]), Lanes::of(bias[first + 3]));
+        for i in 0..n {
+            let x = input[i];
+            sum_0 = add_product(row_0[i], x, sum_0);
+            sum_1 = add_product(row_1[i], x, sum_1);
+            sum_2 = add_product(row_2[i], x, sum_2);
+            sum_3 = add_product(row_3[i], x, sum_3);
         }
-        out[first..first + SIDE_BY_SIDE].copy_from_slice(&sums);
+        out[0] = sum_0;
+        out[1] = sum_1;
+        out[2] = sum_2;
+        out[3] = sum_3;
+        first += SIDE_BY_SIDE;
     }
-    for row in n_blocks * SIDE_BY_SIDE..out.len() {
+    for (row, out) in (first..).zip(blocks.into_remainder()) {
         let mut sum = Lanes::of(bias[row]);
-        for (x, &weight) in input.iter().zip(&weights[row * n..(row + 1) * n]) {
-            for lane in 0..LANES {
-                sum[lane] = weight.fma(x[lane], sum[lane]);
-            }
+        for (&x, &weight) in input.iter().zip(&weights[row * n..(row + 1) * n]) {
+            sum = add_product(weight, x, sum);
         }
-        out[row] = sum;
+        *out = sum;
     }
 }
 

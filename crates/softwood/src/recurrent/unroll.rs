@@ -674,7 +674,8 @@ fn sums<T: Real>(values: &[T], factors: &[T]) -> (T, T) {
         let (value, factor) = (lanes_at(values, at), lanes_at(factors, at));
         for lane in 0..LANES {
             total[lane] += value[lane];
-            dot[lane] = value[lane].fma(factor[lane], dot[lane]);
+            // not a fused product: this function is not compiled for processors that have it
+            dot[lane] += value[lane] * factor[lane];
         }
     }
     let sum = |lanes: &Lanes<T>| lanes.iter().fold(T::ZERO, |sum, &value| sum + value);
