@@ -3027,6 +3027,10 @@ class RNNTreeRegressor(Regressor):
     n_trees : int or None, default=None
         Number of trees in the model: the best of the restarts. Members of the ensemble use these trees in turn. 1
         gives a single tree, which predicts fast and can be read; None: all restarts. From 1 to 1000.
+    posterior : bool or None, default=None
+        Whether a prediction is a mixture over all leaves, weighted by the posterior over routes, or that of the
+        most probable leaf of each tree. Auto: the one with the larger likelihood on the validation set; trees
+        deeper than 6 are always hard.
     n_steps : int, default=1500
         Number of optimisation steps of a training run. From 1 to 1e+06.
     batch_size : int or None, default=None
@@ -3108,6 +3112,7 @@ class RNNTreeRegressor(Regressor):
         n_hidden: int = 16,
         n_restarts: int = 8,
         n_trees: int | None = None,
+        posterior: bool | None = None,
         n_steps: int = 1500,
         batch_size: int | None = None,
         learning_rate: float = 0.01,
@@ -3130,6 +3135,7 @@ class RNNTreeRegressor(Regressor):
         self.n_hidden = n_hidden
         self.n_restarts = n_restarts
         self.n_trees = n_trees
+        self.posterior = posterior
         self.n_steps = n_steps
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -3168,6 +3174,10 @@ class RNNTreeClassifier(Classifier):
     n_trees : int or None, default=None
         Number of trees in the model: the best of the restarts. Members of the ensemble use these trees in turn. 1
         gives a single tree, which predicts fast and can be read; None: all restarts. From 1 to 1000.
+    posterior : bool or None, default=None
+        Whether a prediction is a mixture over all leaves, weighted by the posterior over routes, or that of the
+        most probable leaf of each tree. Auto: the one with the larger likelihood on the validation set; trees
+        deeper than 6 are always hard.
     n_steps : int, default=1500
         Number of optimisation steps of a training run. From 1 to 1e+06.
     batch_size : int or None, default=None
@@ -3251,6 +3261,7 @@ class RNNTreeClassifier(Classifier):
         n_hidden: int = 16,
         n_restarts: int = 8,
         n_trees: int | None = None,
+        posterior: bool | None = None,
         n_steps: int = 1500,
         batch_size: int | None = None,
         learning_rate: float = 0.01,
@@ -3273,6 +3284,7 @@ class RNNTreeClassifier(Classifier):
         self.n_hidden = n_hidden
         self.n_restarts = n_restarts
         self.n_trees = n_trees
+        self.posterior = posterior
         self.n_steps = n_steps
         self.batch_size = batch_size
         self.learning_rate = learning_rate

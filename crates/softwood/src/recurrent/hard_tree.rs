@@ -38,21 +38,30 @@ impl HardTree {
         node - self.splits.len()
     }
 
-    /// The tree of the nodes that divide the given rows. A node that sends all rows to one side is
-    /// replaced by its child there.
-    pub(crate) fn structure(&self, binned: &Binned, rows: &[u32]) -> TreeStructure {
+    /// The tree of the nodes that divide the given rows, and the leaf of the complete tree of each of
+    /// its leaves. A node that sends all rows to one side is replaced by its child there.
+    pub(crate) fn structure(&self, binned: &Binned, rows: &[u32]) -> (TreeStructure, Vec<usize>) {
         let mut builder = StructureBuilder {
             tree: self,
             binned,
             structure: Vec::new(),
         };
-        builder.add(0, rows);
-        builder.finished()
+        let root = builder.add(0, rows);
+        builder.finished(root)
     }
 }
 
-/// A node of the structure: its split, and its children; `None` is a leaf.
-type BuiltNode = (usize, [Option<usize>; 2]);
+/// A child in the structure under construction.
+#[derive(Debug, Clone, Copy)]
+enum BuiltChild {
+    /// Place of a node.
+    Node(usize),
+    /// Leaf of the complete tree.
+    Leaf(usize),
+}
+
+/// A node of the structure: its split, and its children.
+type BuiltNode = (usize, [BuiltChild; 2]);
 
 struct StructureBuilder<'a> {
     tree: &'a HardTree,
@@ -61,29 +70,34 @@ struct StructureBuilder<'a> {
 }
 
 impl StructureBuilder<'_> {
-    /// Adds the branch of a node, and returns its place; `None` for a leaf.
-    fn add(&mut self, node: usize, rows: &[u32]) -> Option<usize> {
-        let split = self.tree.splits.get(node)?;
-        let goes_right =
-            |&&row: &&u32| split.goes_right(self.binned.bin(row as usize, split.condition.column));
+    /// Adds the branch of a node.
+    fn add(&mut self, node: usize, rows: &[u32]) -> BuiltChild {
+        let Some(split) = self.tree.splits.get(node) else {
+            return BuiltChild::Leaf(node - self.tree.splits.len());
+        };
+        let column = split.condition.column;
+        let goes_right = |&&row: &&u32| split.goes_right(self.binned.bin(row as usize, column));
         let (right, left): (Vec<u32>, Vec<u32>) = rows.iter().partition(goes_right);
         if left.is_empty() || right.is_empty() {
             let child = 2 * node + 1 + usize::from(left.is_empty());
             return self.add(child, rows);
         }
         let place = self.structure.len();
-        self.structure.push((node, [None; 2]));
+        self.structure.push((node, [BuiltChild::Leaf(0); 2]));
         let children = [
             self.add(2 * node + 1, &left),
             self.add(2 * node + 2, &right),
         ];
         self.structure[place].1 = children;
-        Some(place)
+        BuiltChild::Node(place)
     }
 
     /// The structure with the leaves numbered in the order of the nodes.
-    fn finished(self) -> TreeStructure {
-        let mut n_leaves = 0;
+    fn finished(self, root: BuiltChild) -> (TreeStructure, Vec<usize>) {
+        let mut leaves = Vec::new();
+        if let BuiltChild::Leaf(leaf) = root {
+            leaves.push(leaf);
+        }
         let mut conditions = Vec::new();
         let mut children = Vec::new();
         for (node, [left, right]) in self.structure {
@@ -95,16 +109,17 @@ impl StructureBuilder<'_> {
             };
             conditions.push(split.condition);
             children.push(pair.map(|child| match child {
-                Some(place) => place as i32,
-                None => {
-                    n_leaves += 1;
-                    !(n_leaves - 1)
+                BuiltChild::Node(place) => place as i32,
+                BuiltChild::Leaf(leaf) => {
+                    leaves.push(leaf);
+                    !(leaves.len() as i32 - 1)
                 }
             }));
         }
-        TreeStructure::General {
+        let structure = TreeStructure::General {
             conditions,
             children,
-        }
+        };
+        (structure, leaves)
     }
 }

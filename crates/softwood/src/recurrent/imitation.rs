@@ -117,8 +117,9 @@ impl Route<'_> {
             let Some(Some(target)) = targets.get((1 << step) - 1 + on_level) else {
                 continue;
             };
-            // a node of level `step` lies on many routes
-            let weight = ((1_usize << step) as f64 / self.n_rows as f64) as f32;
+            // a node of level `step` lies on many routes; the weights of all nodes add up to one
+            let share = (1_usize << step) as f64 / self.n_rows as f64;
+            let weight = (share / targets.len() as f64) as f32;
             let at = |row: usize| row * tape.stride() + step * BLOCK + row_of_block;
             let logit = |input: usize| tape.heads[at(input)];
             let largest = (0..n_inputs).map(logit).fold(f32::MIN, f32::max);

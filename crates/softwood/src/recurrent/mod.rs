@@ -9,6 +9,7 @@ pub(crate) mod network;
 pub(crate) mod node_splits;
 pub(crate) mod objective;
 pub(crate) mod routes;
+pub(crate) mod soft_gates;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unroll;

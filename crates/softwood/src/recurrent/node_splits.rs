@@ -26,10 +26,11 @@ impl NodeSplit {
         best
     }
 
-    /// Shares of the inputs.
-    pub(crate) fn shares(&self) -> Vec<f64> {
+    /// Shares of the inputs: softmax of `factor` times the logits.
+    pub(crate) fn shares(&self, factor: f64) -> Vec<f64> {
         let largest = self.logits.iter().copied().fold(f64::MIN, f64::max);
-        let mut shares: Vec<f64> = self.logits.iter().map(|x| (x - largest).exp()).collect();
+        let exp = |logit: &f64| (factor * (logit - largest)).exp();
+        let mut shares: Vec<f64> = self.logits.iter().map(exp).collect();
         let total: f64 = shares.iter().sum();
         for share in &mut shares {
             *share /= total;

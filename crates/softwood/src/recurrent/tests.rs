@@ -264,3 +264,29 @@ fn a_network_learns_to_write_a_given_tree() {
         assert!((threshold + target.bias / target.slope).abs() < 0.1);
     }
 }
+
+/// A deep tree with one input per level, whose states do not depend on the decisions at first.
+#[test]
+fn a_network_learns_to_write_a_deep_balanced_tree() {
+    let shape = NetworkShape {
+        n_inputs: 8,
+        n_hidden: 16,
+        depth: 8,
+    };
+    let level = |node: usize| (node + 1).ilog2() as usize;
+    let targets: Vec<_> = (0..shape.n_leaves() - 1)
+        .map(|node| {
+            Some(TargetSplit {
+                input: (level(node) * 3 + 1) % 8,
+                bias: 0.0,
+                slope: 1.0,
+            })
+        })
+        .collect();
+    let mut weights = shape.random_weights(1.0, Key::from_seed(1));
+    weights[shape.decision_weights()].fill(0.0);
+    imitate(shape, &targets, &mut weights);
+    for (split, target) in node_splits(&shape, &weights).iter().zip(targets) {
+        assert_eq!(split.input(), target.unwrap().input);
+    }
+}

@@ -116,7 +116,7 @@ impl Smoothing {
     }
 
     /// Variance of the target in a leaf.
-    fn variance(&self, stats: &[f64]) -> f64 {
+    pub(crate) fn variance(&self, stats: &[f64]) -> f64 {
         let k = self.n_pseudo_rows;
         let pooled = (stats[2] + k * self.prior[0]) / (stats[0] + k);
         (self.factor * pooled).max(self.floor)
@@ -296,6 +296,19 @@ impl LeafDraws {
             draws,
             sd,
         }
+    }
+
+    /// Mean and standard deviation of a draw in a leaf.
+    pub(crate) fn normal(&self, leaf: usize, draw: usize) -> (f64, f64) {
+        (self.draws[leaf * self.n_members + draw], self.sd[leaf])
+    }
+
+    /// Class probabilities of a draw in a leaf.
+    pub(crate) fn probabilities(&self, leaf: usize, draw: usize) -> &[f64] {
+        let CartTarget::Classes(n) = self.kind else {
+            return &[];
+        };
+        &self.draws[(leaf * self.n_members + draw) * n..][..n]
     }
 
     /// Writes the distribution of a member in a leaf.

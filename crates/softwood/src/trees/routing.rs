@@ -24,6 +24,12 @@ impl RowBins {
         Self { bins, n_columns }
     }
 
+    /// The bin of a cell.
+    #[inline]
+    pub(crate) fn bin(&self, row: usize, column: usize) -> u8 {
+        self.bins[row * self.n_columns + column]
+    }
+
     /// The leaf that a row is routed to.
     #[inline]
     pub(crate) fn leaf(&self, structure: &TreeStructure, row: usize) -> usize {

@@ -11,9 +11,13 @@ use crate::explain::tree_export::binned::export_binned;
 use crate::model::{Model, Training};
 use crate::models::rnn_tree::params::RnnTreeParams;
 use crate::models::rnn_tree::pruning::FittedTree;
+use crate::models::rnn_tree::soft_routes::SoftRoutes;
 use crate::params;
 use crate::predictive::block::{Block, Head};
+use crate::recurrent::soft_gates::SoftGates;
+use crate::rng::Key;
 use crate::store::record::{Array, Record};
+use crate::trees::cart::CartTarget;
 use crate::trees::cart::pruning::NodeStatistics;
 use crate::trees::column_gains::split_gains;
 use crate::trees::leaf_posterior::{LeafDraws, SmoothedLeaves, Smoothing};
@@ -37,18 +41,22 @@ pub struct RnnTree {
     parts: RnnTreeParts,
     /// Members of each tree.
     draws: Vec<LeafDraws>,
+    /// Largest number of leaves of a mixture; 1 for hard trees.
+    n_components: usize,
 }
 
 impl RnnTree {
     /// Draws the members of the model.
     pub(super) fn new(parts: RnnTreeParts) -> Self {
         let n_draws = parts.inputs.n_members.div_ceil(parts.trees.len());
-        let draws = parts
-            .trees
-            .iter()
-            .map(|tree| LeafDraws::new(&tree.leaves, n_draws));
+        let draws = parts.trees.iter().map(|tree| {
+            let leaves = tree.soft.as_ref().map_or(&tree.leaves, |soft| &soft.leaves);
+            LeafDraws::new(leaves, n_draws)
+        });
+        let kept = parts.trees.iter().filter_map(|tree| tree.soft.as_ref());
         Self {
             draws: draws.collect(),
+            n_components: kept.map(|soft| soft.kept.len()).max().unwrap_or(1),
             parts,
         }
     }
@@ -61,7 +69,7 @@ impl RnnTree {
         let inputs = TreeInputs::from_record(record)?;
         let mut words = WordReader::new(record.u32s("tests")?);
         let smoothings: Vec<Smoothing> = record.part("smoothing")?;
-        let keys: Vec<crate::rng::Key> = record.part("keys")?;
+        let keys: Vec<Key> = record.part("keys")?;
         let n_stats = inputs.kind.n_stats();
         let invalid = || {
             Error::Format(
@@ -74,11 +82,24 @@ impl RnnTree {
         {
             return Err(invalid());
         }
+        let soft_smoothings: Vec<Smoothing> = record.part("soft_smoothing")?;
+        if !(soft_smoothings.is_empty() || soft_smoothings.len() == keys.len()) {
+            return Err(invalid());
+        }
         let mut trees = Vec::new();
         for (at, (smoothing, key)) in smoothings.into_iter().zip(keys).enumerate() {
             let structure = TreeStructure::read(&mut words, &inputs.cuts)?;
             let n_values = structure.n_leaves().saturating_mul(n_stats);
             let stats = record.f64s(&format!("leaves{at}"), n_values)?.to_vec();
+            let soft = soft_smoothings.get(at).map(|smoothing| {
+                let parts = StoredRoutes {
+                    record,
+                    inputs: &inputs,
+                    at,
+                    key,
+                };
+                parts.read(smoothing.clone())
+            });
             let tree = FittedTree {
                 leaves: SmoothedLeaves {
                     kind: inputs.kind,
@@ -86,6 +107,7 @@ impl RnnTree {
                     smoothing,
                     key,
                 },
+                soft: soft.transpose()?,
                 structure,
             };
             let is_general = matches!(tree.structure, TreeStructure::General { .. });
@@ -105,9 +127,82 @@ impl RnnTree {
         }))
     }
 
+    /// Writes the distribution of a member on a row whose route leads to the leaves with these weights.
+    fn fill_mixture(
+        &self,
+        out: &mut Block,
+        tree: usize,
+        member: usize,
+        row: usize,
+        weights: &[f64],
+    ) {
+        let (draws, draw) = (&self.draws[tree], member / self.parts.trees.len());
+        if let CartTarget::Classes(n) = self.parts.inputs.kind {
+            for class in 0..n {
+                let at = out.at(member, class) + row;
+                let leaves = weights.iter().enumerate();
+                let terms = leaves.map(|(leaf, w)| w * draws.probabilities(leaf, draw)[class]);
+                out.weight[at] = terms.sum();
+            }
+            return;
+        }
+        for component in 0..self.n_components {
+            let at = out.at(member, component) + row;
+            // a tree with fewer leaves has components of weight zero
+            let (mean, sd) = draws.normal(component.min(weights.len() - 1), draw);
+            out.weight[at] = weights.get(component).copied().unwrap_or(0.0);
+            out.mean[at] = mean;
+            out.sd[at] = sd;
+        }
+    }
+
     fn nodes(&self, tree: usize) -> NodeStatistics {
-        let FittedTree { structure, leaves } = &self.parts.trees[tree];
+        let FittedTree {
+            structure, leaves, ..
+        } = &self.parts.trees[tree];
         NodeStatistics::new(leaves.kind, structure, &leaves.stats)
+    }
+}
+
+/// The place of the posterior over routes of a tree in a record.
+struct StoredRoutes<'a> {
+    record: &'a Record,
+    inputs: &'a TreeInputs,
+    at: usize,
+    key: Key,
+}
+
+impl StoredRoutes<'_> {
+    fn read(&self, smoothing: Smoothing) -> Result<SoftRoutes> {
+        let Self {
+            record,
+            inputs,
+            at,
+            key,
+        } = *self;
+        let gates = SoftGates::from_record(record, &at.to_string(), &inputs.cuts)?;
+        let kept = record.u32s(&format!("kept{at}"))?.to_vec();
+        let n_values = kept.len().saturating_mul(inputs.kind.n_stats());
+        let leaves = SmoothedLeaves {
+            kind: inputs.kind,
+            stats: record.f64s(&format!("soft_leaves{at}"), n_values)?.to_vec(),
+            smoothing,
+            key,
+        };
+        let is_valid = !kept.is_empty()
+            && kept.is_sorted_by(|a, b| a < b)
+            && kept.iter().all(|&leaf| (leaf as usize) < gates.n_leaves())
+            && leaves.is_valid(inputs.n_members, &inputs.units);
+        if !is_valid {
+            return Err(Error::Format(
+                "the leaves of soft routes are not valid".to_owned(),
+            ));
+        }
+        Ok(SoftRoutes {
+            gates,
+            kept,
+            leaves,
+        })
     }
 }
 
@@ -121,7 +216,7 @@ impl Model for RnnTree {
     }
 
     fn head(&self) -> Head {
-        self.parts.inputs.head(1)
+        self.parts.inputs.head(self.n_components)
     }
 
     fn n_members(&self) -> usize {
@@ -133,6 +228,7 @@ impl Model for RnnTree {
         out.shift = inputs.units.shift;
         out.scale = inputs.units.scale;
         let n_trees = trees.len();
+        let (mut nodes, mut weights) = (Vec::new(), Vec::new());
         inputs.for_each_member(rows, |binned| {
             for &row in binned.rows {
                 for (at, tree) in trees.iter().enumerate() {
@@ -141,9 +237,20 @@ impl Model for RnnTree {
                     if members.peek().is_none() {
                         continue;
                     }
-                    let leaf = binned.bins.leaf(&tree.structure, row);
+                    let Some(soft) = &tree.soft else {
+                        let leaf = binned.bins.leaf(&tree.structure, row);
+                        for member in members {
+                            self.draws[at].fill_as(out, member, row, leaf, member / n_trees);
+                        }
+                        continue;
+                    };
+                    soft.fill(
+                        |column| binned.bins.bin(row, column),
+                        &mut nodes,
+                        &mut weights,
+                    );
                     for member in members {
-                        self.draws[at].fill_as(out, member, row, leaf, member / n_trees);
+                        self.fill_mixture(out, at, member, row, &weights);
                     }
                 }
             }
@@ -168,12 +275,23 @@ impl Model for RnnTree {
             tree.structure.write(&mut words);
             arrays.push((format!("leaves{at}"), Array::F64(tree.leaves.stats.clone())));
         }
+        for (at, tree) in parts.trees.iter().enumerate() {
+            if let Some(soft) = &tree.soft {
+                arrays.extend(soft.gates.arrays(&at.to_string()));
+                arrays.push((format!("kept{at}"), Array::U32(soft.kept.clone())));
+                let stats = soft.leaves.stats.clone();
+                arrays.push((format!("soft_leaves{at}"), Array::F64(stats)));
+            }
+        }
         arrays.insert(0, ("tests".to_owned(), Array::U32(words)));
         let leaves = || parts.trees.iter().map(|tree| &tree.leaves);
         let smoothing: Vec<_> = leaves().map(|leaves| &leaves.smoothing).collect();
+        let soft = parts.trees.iter().filter_map(|tree| tree.soft.as_ref());
+        let soft_smoothing: Vec<_> = soft.map(|soft| &soft.leaves.smoothing).collect();
         let keys: Vec<_> = leaves().map(|leaves| leaves.key).collect();
         let mut meta = json!({
             "params": parts.params, "training": parts.training, "smoothing": smoothing, "keys": keys,
+            "soft_smoothing": soft_smoothing,
         });
         parts.inputs.write(&mut meta);
         Record {
@@ -202,7 +320,9 @@ impl Model for RnnTree {
     }
 
     fn tree_export(&self) -> Option<TreeExport> {
-        let FittedTree { structure, leaves } = &self.parts.trees[0];
+        let FittedTree {
+            structure, leaves, ..
+        } = &self.parts.trees[0];
         Some(export_binned(
             &self.parts.inputs,
             structure,

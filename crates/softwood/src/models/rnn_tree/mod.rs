@@ -6,7 +6,10 @@ mod leaves;
 mod params;
 mod pruning;
 mod rows;
+mod soft_routes;
+mod sparse_leaves;
 mod starts;
+mod threshold_refit;
 mod train;
 mod training_run;
 

@@ -3,6 +3,9 @@
 use crate::params::{choices, params};
 use crate::trees::param_groups::{hard_bins, hard_min_scale};
 
+/// Greatest depth of a tree whose predictions are mixtures of all leaves.
+pub(super) const MAX_SOFT_DEPTH: usize = 6;
+
 choices! {
     /// Entropy term of the decisions of each row in the objective.
     RouteEntropy {
@@ -28,7 +31,7 @@ choices! {
 
 params! {
     #[doc = include_str!("rnn_tree.md")]
-    RnnTreeParams, across = |_: &RnnTreeParams| None, {
+    RnnTreeParams, across = |params: &RnnTreeParams| params.conflict(), {
         /// Depth of the tree that the network writes. Nodes that divide no training rows or do not
         /// help on the validation set are removed.
         max_depth: usize = 5, [1, 10];
@@ -40,6 +43,10 @@ params! {
         /// trees in turn. 1 gives a single tree, which predicts fast and can be read; auto: all
         /// restarts.
         n_trees: Option<usize> = None, [1, 1000];
+        /// Whether a prediction is a mixture over all leaves, weighted by the posterior over routes,
+        /// or that of the most probable leaf of each tree. Auto: the one with the larger likelihood
+        /// on the validation set; trees deeper than 6 are always hard.
+        posterior: Option<bool> = None;
         /// Number of optimisation steps of a training run.
         n_steps: usize = 1500, [1, 1_000_000];
         /// Number of rows of an optimisation step; auto: all rows, but at most 1024.
@@ -72,5 +79,17 @@ params! {
         /// estimate knowledge uncertainty better.
         n_members: usize = 16, [1, 1000];
         use hard_min_scale;
+    }
+}
+
+impl RnnTreeParams {
+    fn conflict(&self) -> Option<String> {
+        let is_deep = self.max_depth > MAX_SOFT_DEPTH && self.posterior == Some(true);
+        is_deep.then(|| {
+            format!(
+                "`posterior` needs `max_depth` of at most {MAX_SOFT_DEPTH}, not {}",
+                self.max_depth
+            )
+        })
     }
 }

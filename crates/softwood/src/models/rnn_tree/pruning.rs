@@ -1,6 +1,9 @@
 //! Reduced-error pruning of the hard tree on the validation rows, and the smoothing of its leaves.
 
 use crate::models::rnn_tree::rows::RouteRows;
+use crate::models::rnn_tree::soft_routes::SoftRoutes;
+use crate::models::rnn_tree::sparse_leaves::SparseLeaves;
+use crate::models::rnn_tree::threshold_refit::refit_thresholds;
 use crate::recurrent::hard_tree::HardTree;
 use crate::rng::Key;
 use crate::trees::cart::CartTarget;
@@ -16,6 +19,35 @@ const FOLDS: usize = 5;
 pub(super) struct FittedTree {
     pub(super) structure: TreeStructure,
     pub(super) leaves: SmoothedLeaves,
+    /// The posterior over routes, if predictions are mixtures.
+    pub(super) soft: Option<SoftRoutes>,
+}
+
+/// A hard tree and the density that it gives each validation row.
+#[derive(Debug)]
+pub(super) struct ScoredTree {
+    pub(super) tree: FittedTree,
+    pub(super) densities: Vec<f64>,
+}
+
+impl ScoredTree {
+    /// Mean log-likelihood of the validation rows; 0 without validation rows.
+    pub(super) fn score(&self, rows: &RouteRows<'_>) -> f64 {
+        mean_log_density(rows, &self.densities)
+    }
+}
+
+/// Mean logarithm of the densities of the validation rows, up to a constant factor.
+pub(super) fn mean_log_density(rows: &RouteRows<'_>, densities: &[f64]) -> f64 {
+    let Some(validation) = &rows.validation else {
+        return 0.0;
+    };
+    let (mut sum, mut total) = (0.0, 0.0);
+    for ((_, weight, _), density) in validation.iter().zip(densities) {
+        sum += weight * density.max(f64::MIN_POSITIVE).ln();
+        total += weight;
+    }
+    sum / total
 }
 
 /// The tree of the nodes that training rows reach, pruned on the validation rows; its leaves have the
@@ -25,13 +57,14 @@ pub(super) fn fitted_tree(
     tree: &HardTree,
     floor: f64,
     key: Key,
-) -> FittedTree {
+) -> ScoredTree {
     let kind = rows.kind();
-    let structure = tree.structure(rows.train.binned, &rows.train.rows);
+    let (structure, _) = tree.structure(rows.train.binned, &rows.train.rows);
     let stats = leaf_stats(rows, &structure);
     let nodes = NodeStatistics::new(kind, &structure, &stats);
     let plain = Smoothing::plain(kind, nodes.stats(0), floor);
-    let (structure, mut stats, smoothing) = match &rows.validation {
+    let mut densities = Vec::new();
+    let (mut structure, mut stats, smoothing) = match &rows.validation {
         None => (structure, stats, plain),
         Some(validation) => {
             let pruner = Pruner::new(&structure, &nodes);
@@ -62,6 +95,11 @@ pub(super) fn fitted_tree(
                 }));
             }
             let smoothing = plain.fit(kind, &left_out);
+            densities = vec![0.0; scored.len()];
+            let order = (0..FOLDS).flat_map(|fold| (fold..scored.len()).step_by(FOLDS));
+            for (row, at) in left_out.iter().zip(order) {
+                densities[at] = smoothing.log_density(kind, row.stats, row.target).exp();
+            }
             let path = PruningPath {
                 cut_at: pruner
                     .kept(scored.iter())
@@ -74,26 +112,90 @@ pub(super) fn fitted_tree(
             (structure, stats, smoothing)
         }
     };
+    if rows.validation.is_some() {
+        refit_thresholds(rows, &mut structure);
+        stats = all_stats(rows, &structure);
+    }
+    let leaves = SmoothedLeaves {
+        kind,
+        stats,
+        smoothing,
+        key,
+    };
+    ScoredTree {
+        tree: FittedTree {
+            structure,
+            leaves,
+            soft: None,
+        },
+        densities,
+    }
+}
+
+/// The unpruned tree with values of few interactions in its leaves.
+pub(super) fn sparse_tree(
+    rows: &RouteRows<'_>,
+    tree: &HardTree,
+    sparse: &SparseLeaves,
+    floor: f64,
+    key: Key,
+) -> ScoredTree {
+    let kind = rows.kind();
+    let n_stats = kind.n_stats();
+    let (structure, complete) = tree.structure(rows.train.binned, &rows.train.rows);
+    let replaced = |mut stats: Vec<f64>| {
+        for (leaf, stats) in stats.chunks_exact_mut(n_stats).enumerate() {
+            sparse.replace(complete[leaf], stats);
+        }
+        stats
+    };
+    let stats = replaced(leaf_stats(rows, &structure));
+    let plain = Smoothing::plain(kind, &rows.root_stats(), floor);
+    let validation = rows.validation.iter();
+    let left_out: Vec<LeftOutRow<'_>> = validation
+        .flat_map(|validation| {
+            validation.iter().map(|(row, weight, target)| {
+                let leaf = structure.leaf(|column| validation.binned.bin(row, column));
+                LeftOutRow {
+                    stats: &stats[leaf * n_stats..(leaf + 1) * n_stats],
+                    target,
+                    weight,
+                }
+            })
+        })
+        .collect();
+    let smoothing = plain.fit(kind, &left_out);
+    let density = |row: &LeftOutRow<'_>| smoothing.log_density(kind, row.stats, row.target).exp();
+    let densities = left_out.iter().map(density).collect();
+    let stats = replaced(all_stats(rows, &structure));
+    let leaves = SmoothedLeaves {
+        kind,
+        stats,
+        smoothing,
+        key,
+    };
+    ScoredTree {
+        tree: FittedTree {
+            structure,
+            leaves,
+            soft: None,
+        },
+        densities,
+    }
+}
+
+/// Statistics of the leaves of a structure on all rows of the fit.
+fn all_stats(rows: &RouteRows<'_>, structure: &TreeStructure) -> Vec<f64> {
+    let mut stats = leaf_stats(rows, structure);
     if let (true, Some(validation)) = (rows.is_split, &rows.validation) {
-        let n_stats = kind.n_stats();
+        let n_stats = rows.kind().n_stats();
         for (row, weight, target) in validation.iter() {
             let leaf = structure.leaf(|column| validation.binned.bin(row, column));
-            kind.push(
-                &mut stats[leaf * n_stats..(leaf + 1) * n_stats],
-                target,
-                weight,
-            );
+            let stats = &mut stats[leaf * n_stats..(leaf + 1) * n_stats];
+            rows.kind().push(stats, target, weight);
         }
     }
-    FittedTree {
-        structure,
-        leaves: SmoothedLeaves {
-            kind,
-            stats,
-            smoothing,
-            key,
-        },
-    }
+    stats
 }
 
 /// Statistics of the leaves of a structure on the training rows.

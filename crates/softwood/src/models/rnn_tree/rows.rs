@@ -139,6 +139,15 @@ impl<'a> RouteRows<'a> {
         stats
     }
 
+    /// Statistics of all training rows.
+    pub(super) fn root_stats(&self) -> Vec<f64> {
+        let mut root = vec![0.0; self.kind().n_stats()];
+        for (_, weight, target) in self.train.iter() {
+            self.kind().push(&mut root, target, weight);
+        }
+        root
+    }
+
     /// Mean log-likelihood of the validation rows (or else of the training rows) in a hard tree whose
     /// leaves have the values of the training rows; for regression with the noise variance that fits
     /// best.

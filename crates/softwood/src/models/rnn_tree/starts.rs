@@ -79,7 +79,11 @@ impl Start {
                     leaf_values,
                 });
             }
-            StartKind::Balanced => balanced_splits(&shape, key),
+            StartKind::Balanced => {
+                // all nodes of a level have the same split
+                weights[shape.decision_weights()].fill(0.0);
+                balanced_splits(&shape, key)
+            }
             StartKind::Cart => cart_splits(&shape, rows, rows.set.weight.clone(), run, key)?,
             StartKind::BaggedCart => {
                 let weight = bootstrap_weights(&rows.set.weight, key);

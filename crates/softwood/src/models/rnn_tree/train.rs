@@ -8,13 +8,20 @@ use crate::error::{Error, Result};
 use crate::fit::{Fit, Run};
 use crate::model::{Training, Trial};
 use crate::models::rnn_tree::fitted::{RnnTree, RnnTreeParts};
-use crate::models::rnn_tree::params::RnnTreeParams;
-use crate::models::rnn_tree::pruning::{FittedTree, fitted_tree};
+use crate::models::rnn_tree::params::{MAX_SOFT_DEPTH, RnnTreeParams};
+use crate::models::rnn_tree::pruning::{
+    FittedTree, ScoredTree, fitted_tree, mean_log_density, sparse_tree,
+};
 use crate::models::rnn_tree::rows::{GivenRows, RouteRows};
-use crate::models::rnn_tree::training_run::{TrainedNetwork, TrainingSetup, member_key};
+use crate::models::rnn_tree::soft_routes::fit_routes;
+use crate::models::rnn_tree::sparse_leaves::SparseLeaves;
+use crate::models::rnn_tree::training_run::{
+    FINAL_SHARE, TrainedNetwork, TrainingSetup, member_key,
+};
 use crate::params::Checked;
 use crate::recurrent::hard_tree::HardTree;
 use crate::recurrent::network::NetworkShape;
+use crate::rng::Key;
 use crate::stop;
 use crate::store::record::Record;
 use crate::trees::cart::{CartTarget, MAX_CLASSES};
@@ -77,7 +84,7 @@ fn fitted_trees(
     if rows.inputs.len() == 0 {
         // all columns are constant: the tree is its root
         let root = HardTree { splits: Vec::new() };
-        let tree = fitted_tree(rows, &root, floor, member_key(run.key, 0));
+        let tree = fitted_tree(rows, &root, floor, member_key(run.key, 0)).tree;
         return Ok((vec![tree], Training::default()));
     }
     let depth = match rows.validation {
@@ -106,20 +113,48 @@ fn fitted_trees(
     let trained: Result<Vec<_>> = trained.into_iter().filter_map(Result::transpose).collect();
     let mut trained = trained?;
     let trials = trained.iter().map(trial).collect();
+    let candidates = run.pool.map(trained.len(), |at| {
+        let key = member_key(run.key, at);
+        best_tree(&setup, &trained[at], floor, key)
+    });
+    stop::check()?;
     // a stable sort: of equal scores the first restart is best
-    trained.sort_by(|a, b| b.score.total_cmp(&a.score));
-    trained.truncate(
+    let mut order: Vec<usize> = (0..trained.len()).collect();
+    let scores: Vec<f64> = candidates.iter().map(|tree| tree.score(rows)).collect();
+    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+    order.truncate(
         params
             .n_trees
             .unwrap_or(params.n_restarts)
             .min(params.n_members),
     );
-    let trees: Vec<FittedTree> = (trained.iter().enumerate())
-        .map(|(at, network)| {
-            let tree = HardTree::new(&setup.shape, &network.weights, &rows.inputs, &rows.set.cuts);
-            fitted_tree(rows, &tree, floor, member_key(run.key, at))
-        })
+    let mut candidates: Vec<Option<ScoredTree>> = candidates.into_iter().map(Some).collect();
+    let hard: Vec<ScoredTree> = (order.iter())
+        .filter_map(|&at| candidates[at].take())
         .collect();
+    trained = order.iter().map(|&at| trained[at].clone()).collect();
+    stop::check()?;
+    let soft = if params.posterior == Some(false) || depth > MAX_SOFT_DEPTH {
+        None
+    } else {
+        let fit = |at: usize| {
+            let (weights, key) = (&trained[at].weights, member_key(run.key, at));
+            fit_routes(rows, &setup.shape, weights, FINAL_SHARE, floor, key)
+        };
+        let soft: Option<Vec<_>> = run.pool.map(trained.len(), fit).into_iter().collect();
+        stop::check()?;
+        soft.filter(|soft| {
+            let of_hard = hard.iter().map(|tree| &tree.densities);
+            let of_soft = soft.iter().map(|routes| &routes.densities);
+            params.posterior == Some(true)
+                || ensemble_score(rows, of_soft) > ensemble_score(rows, of_hard)
+        })
+    };
+    let is_soft = soft.is_some();
+    let mut trees: Vec<FittedTree> = hard.into_iter().map(|scored| scored.tree).collect();
+    for (tree, routes) in trees.iter_mut().zip(soft.into_iter().flatten()) {
+        tree.soft = Some(routes.routes);
+    }
     let chosen = match trees.as_slice() {
         [tree] => format!(
             "{} leaves, {} start",
@@ -133,6 +168,12 @@ fn fitted_trees(
             trained[0].start.name()
         ),
     };
+    let routes = if is_soft {
+        "posterior over routes"
+    } else {
+        "most probable routes"
+    };
+    let chosen = format!("{chosen}, {routes}");
     let training = Training {
         curve: trained[0].curve.clone(),
         trials,
@@ -141,6 +182,47 @@ fn fitted_trees(
         ..Training::default()
     };
     Ok((trees, training))
+}
+
+/// The tree of a network: pruned, or with leaf values of few interactions where these predict the
+/// validation rows better.
+fn best_tree(
+    setup: &TrainingSetup<'_>,
+    network: &TrainedNetwork,
+    floor: f64,
+    key: Key,
+) -> ScoredTree {
+    let rows = setup.rows;
+    let hard = |weights: &[f32]| HardTree::new(&setup.shape, weights, &rows.inputs, &rows.set.cuts);
+    let mut best = fitted_tree(rows, &hard(&network.weights), floor, key);
+    if rows.validation.is_none() {
+        return best;
+    }
+    for weights in [&network.weights, &network.start_weights] {
+        let tree = hard(weights);
+        let Some(sparse) = SparseLeaves::fit(rows, &setup.shape, weights, FINAL_SHARE, &tree)
+        else {
+            continue;
+        };
+        let candidate = sparse_tree(rows, &tree, &sparse, floor, key);
+        if candidate.score(rows) > best.score(rows) {
+            best = candidate;
+        }
+    }
+    best
+}
+
+/// Mean log-likelihood of the validation rows under the mixture of all trees; `densities` are those of
+/// the rows in each tree.
+fn ensemble_score<'a>(rows: &RouteRows<'_>, densities: impl Iterator<Item = &'a Vec<f64>>) -> f64 {
+    let mut means: Vec<f64> = Vec::new();
+    for densities in densities {
+        means.resize(densities.len(), 0.0);
+        for (mean, density) in means.iter_mut().zip(densities) {
+            *mean += density;
+        }
+    }
+    mean_log_density(rows, &means)
 }
 
 fn trial(network: &TrainedNetwork) -> Trial {

@@ -29,12 +29,14 @@ const MAX_BATCH: usize = 1024;
 const LEAF_RATE: f64 = 3.0;
 
 /// Factor of the logits of the inputs at the end of a run; it is 1 at the beginning.
-const FINAL_SHARE: f64 = 4.0;
+pub(super) const FINAL_SHARE: f64 = 4.0;
 
 /// The best network of a run.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct TrainedNetwork {
     pub(super) weights: Vec<f32>,
+    /// Weights before training.
+    pub(super) start_weights: Vec<f32>,
     /// Mean log-likelihood of the validation rows in the hard tree.
     pub(super) score: f64,
     pub(super) start: StartKind,
@@ -106,6 +108,7 @@ impl TrainingSetup<'_> {
         let mut best = TrainedNetwork {
             score: self.score(&weights),
             weights: weights.clone(),
+            start_weights: weights.clone(),
             start: kind,
             curve: Vec::new(),
             is_stopped: false,
