@@ -3026,18 +3026,19 @@ class RNNTreeRegressor(Regressor):
         Number of training runs from different starts. Increase it for a better tree. From 1 to 1000.
     n_trees : int or None, default=None
         Number of trees in the model: the best of the restarts. Members of the ensemble use these trees in turn. 1
-        gives a single tree, which predicts fast and can be read; None: all restarts. From 1 to 1000.
+        gives a single tree, which predicts fast and can be read; None: those that together have the largest
+        likelihood on the validation set. From 1 to 1000.
     posterior : bool or None, default=None
         Whether a prediction is a mixture over all leaves, weighted by the posterior over routes, or that of the
         most probable leaf of each tree. Auto: the one with the larger likelihood on the validation set; trees
         deeper than 6 are always hard.
-    n_steps : int, default=1500
+    n_steps : int, default=800
         Number of optimisation steps of a training run. From 1 to 1e+06.
     batch_size : int or None, default=None
         Number of rows of an optimisation step; None: all rows, but at most 1024. From 64 to 1e+06.
     learning_rate : float, default=0.01
         Learning rate. From 1e-06 to 1.
-    kl_weight : float, default=1.0
+    kl_weight : float, default=0.1
         Weight of the KL divergence between routes and the prior of balanced trees. From 0 to 100.
     route_entropy : {"elbo", "mutual-information"}, default="elbo"
         Entropy term of the decisions of each row.
@@ -3113,10 +3114,10 @@ class RNNTreeRegressor(Regressor):
         n_restarts: int = 8,
         n_trees: int | None = None,
         posterior: bool | None = None,
-        n_steps: int = 1500,
+        n_steps: int = 800,
         batch_size: int | None = None,
         learning_rate: float = 0.01,
-        kl_weight: float = 1.0,
+        kl_weight: float = 0.1,
         route_entropy: Literal["elbo", "mutual-information"] = "elbo",
         leaf_scale: Literal["shared", "leaf", "unit"] = "shared",
         initial_sharpness: float = 3.0,
@@ -3173,18 +3174,19 @@ class RNNTreeClassifier(Classifier):
         Number of training runs from different starts. Increase it for a better tree. From 1 to 1000.
     n_trees : int or None, default=None
         Number of trees in the model: the best of the restarts. Members of the ensemble use these trees in turn. 1
-        gives a single tree, which predicts fast and can be read; None: all restarts. From 1 to 1000.
+        gives a single tree, which predicts fast and can be read; None: those that together have the largest
+        likelihood on the validation set. From 1 to 1000.
     posterior : bool or None, default=None
         Whether a prediction is a mixture over all leaves, weighted by the posterior over routes, or that of the
         most probable leaf of each tree. Auto: the one with the larger likelihood on the validation set; trees
         deeper than 6 are always hard.
-    n_steps : int, default=1500
+    n_steps : int, default=800
         Number of optimisation steps of a training run. From 1 to 1e+06.
     batch_size : int or None, default=None
         Number of rows of an optimisation step; None: all rows, but at most 1024. From 64 to 1e+06.
     learning_rate : float, default=0.01
         Learning rate. From 1e-06 to 1.
-    kl_weight : float, default=1.0
+    kl_weight : float, default=0.1
         Weight of the KL divergence between routes and the prior of balanced trees. From 0 to 100.
     route_entropy : {"elbo", "mutual-information"}, default="elbo"
         Entropy term of the decisions of each row.
@@ -3262,10 +3264,10 @@ class RNNTreeClassifier(Classifier):
         n_restarts: int = 8,
         n_trees: int | None = None,
         posterior: bool | None = None,
-        n_steps: int = 1500,
+        n_steps: int = 800,
         batch_size: int | None = None,
         learning_rate: float = 0.01,
-        kl_weight: float = 1.0,
+        kl_weight: float = 0.1,
         route_entropy: Literal["elbo", "mutual-information"] = "elbo",
         leaf_scale: Literal["shared", "leaf", "unit"] = "shared",
         initial_sharpness: float = 3.0,

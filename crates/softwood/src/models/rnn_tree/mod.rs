@@ -22,6 +22,8 @@ mod streams {
     pub(super) const RESTARTS: u64 = 0;
     /// Posterior draws of the leaves, one child per tree.
     pub(super) const MEMBERS: u64 = 1;
+    /// Split into training and validation rows.
+    pub(super) const VALIDATION: u64 = 2;
     /// Start of a run: rows of a bootstrap, inputs of the levels, order of the leaf values.
     pub(super) const START: u64 = 0;
     /// Random weights of the network.

@@ -40,21 +40,21 @@ params! {
         /// Number of training runs from different starts. Increase it for a better tree.
         n_restarts: usize = 8, [1, 1000];
         /// Number of trees in the model: the best of the restarts. Members of the ensemble use these
-        /// trees in turn. 1 gives a single tree, which predicts fast and can be read; auto: all
-        /// restarts.
+        /// trees in turn. 1 gives a single tree, which predicts fast and can be read; auto: those
+        /// that together have the largest likelihood on the validation set.
         n_trees: Option<usize> = None, [1, 1000];
         /// Whether a prediction is a mixture over all leaves, weighted by the posterior over routes,
         /// or that of the most probable leaf of each tree. Auto: the one with the larger likelihood
         /// on the validation set; trees deeper than 6 are always hard.
         posterior: Option<bool> = None;
         /// Number of optimisation steps of a training run.
-        n_steps: usize = 1500, [1, 1_000_000];
+        n_steps: usize = 800, [1, 1_000_000];
         /// Number of rows of an optimisation step; auto: all rows, but at most 1024.
         batch_size: Option<usize> = None, [64, 1_000_000];
         /// Learning rate.
         learning_rate: f64 = 0.01, [1e-6, 1.0];
         /// Weight of the KL divergence between routes and the prior of balanced trees.
-        kl_weight: f64 = 1.0, [0.0, 100.0];
+        kl_weight: f64 = 0.1, [0.0, 100.0];
         /// Entropy term of the decisions of each row.
         route_entropy: RouteEntropy = RouteEntropy::Elbo;
         /// Standard deviations of the leaves while the network is trained.

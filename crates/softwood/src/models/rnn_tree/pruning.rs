@@ -13,6 +13,8 @@ use crate::trees::structure::TreeStructure;
 
 /// Number of folds of the validation rows.
 const FOLDS: usize = 5;
+/// Number of standard errors by which a tree is better than its root if that is no chance.
+const MIN_STANDARD_ERRORS: f64 = 3.0;
 
 /// A tree whose leaves have distributions.
 #[derive(Debug, Clone)]
@@ -28,6 +30,8 @@ pub(super) struct FittedTree {
 pub(super) struct ScoredTree {
     pub(super) tree: FittedTree,
     pub(super) densities: Vec<f64>,
+    /// Whether the tree is better than its root by more than chance.
+    pub(super) is_significant: bool,
 }
 
 impl ScoredTree {
@@ -35,6 +39,30 @@ impl ScoredTree {
     pub(super) fn score(&self, rows: &RouteRows<'_>) -> f64 {
         mean_log_density(rows, &self.densities)
     }
+}
+
+/// Whether the validation rows are more probable than under the root, by at least
+/// [`MIN_STANDARD_ERRORS`] standard errors of the mean difference.
+fn is_significant(rows: &RouteRows<'_>, plain: &Smoothing, densities: &[f64]) -> bool {
+    let Some(validation) = &rows.validation else {
+        return true;
+    };
+    let (kind, root) = (rows.kind(), rows.root_stats());
+    let differences: Vec<(f64, f64)> = (validation.iter().zip(densities))
+        .map(|((_, weight, target), density)| {
+            let of_root = plain.log_density(kind, &root, target);
+            (weight, density.max(f64::MIN_POSITIVE).ln() - of_root)
+        })
+        .collect();
+    let total: f64 = differences.iter().map(|(weight, _)| weight).sum();
+    let mean = differences
+        .iter()
+        .map(|(weight, x)| weight * x)
+        .sum::<f64>()
+        / total;
+    let square = |&(weight, x): &(f64, f64)| weight * (x - mean).powi(2);
+    let variance = differences.iter().map(square).sum::<f64>() / total;
+    mean > MIN_STANDARD_ERRORS * (variance / total).sqrt()
 }
 
 /// Mean logarithm of the densities of the validation rows, up to a constant factor.
@@ -59,10 +87,12 @@ pub(super) fn fitted_tree(
     key: Key,
 ) -> ScoredTree {
     let kind = rows.kind();
-    let (structure, _) = tree.structure(rows.train.binned, &rows.train.rows);
+    let (mut structure, _) = tree.structure(rows.train.binned, &rows.train.rows);
+    refit_thresholds(rows, false, &mut structure);
     let stats = leaf_stats(rows, &structure);
     let nodes = NodeStatistics::new(kind, &structure, &stats);
     let plain = Smoothing::plain(kind, nodes.stats(0), floor);
+    let root_smoothing = plain.clone();
     let mut densities = Vec::new();
     let (mut structure, mut stats, smoothing) = match &rows.validation {
         None => (structure, stats, plain),
@@ -113,7 +143,7 @@ pub(super) fn fitted_tree(
         }
     };
     if rows.validation.is_some() {
-        refit_thresholds(rows, &mut structure);
+        refit_thresholds(rows, true, &mut structure);
         stats = all_stats(rows, &structure);
     }
     let leaves = SmoothedLeaves {
@@ -123,6 +153,7 @@ pub(super) fn fitted_tree(
         key,
     };
     ScoredTree {
+        is_significant: is_significant(rows, &root_smoothing, &densities),
         tree: FittedTree {
             structure,
             leaves,
@@ -166,7 +197,7 @@ pub(super) fn sparse_tree(
         .collect();
     let smoothing = plain.fit(kind, &left_out);
     let density = |row: &LeftOutRow<'_>| smoothing.log_density(kind, row.stats, row.target).exp();
-    let densities = left_out.iter().map(density).collect();
+    let densities: Vec<f64> = left_out.iter().map(density).collect();
     let stats = replaced(all_stats(rows, &structure));
     let leaves = SmoothedLeaves {
         kind,
@@ -180,6 +211,7 @@ pub(super) fn sparse_tree(
             leaves,
             soft: None,
         },
+        is_significant: is_significant(rows, &plain, &densities),
         densities,
     }
 }

@@ -7,13 +7,19 @@ use crate::error::Result;
 use crate::recurrent::bin_inputs::{BinInputs, BinnedRows};
 use crate::recurrent::hard_tree::HardTree;
 use crate::recurrent::unroll::BLOCK;
+use crate::rng::{Key, shuffle};
 use crate::trees::cart::CartTarget;
 use crate::trees::training_set::TreeTrainingSet;
 
 /// Largest number of inputs of the network; of more, the best ones are used.
 const MAX_INPUTS: usize = 128;
+/// Largest number of copies of a deduplicated row that are split separately.
+const MAX_COPIES: usize = 64;
 /// Weight of the prior value of a leaf when the loss on validation rows is computed.
 const PRIOR_WEIGHT: f64 = 1.0;
+
+/// A row of a fit: its index among the binned rows, its weight and its target.
+pub(super) type FitRow = (usize, f64, f32);
 
 /// Rows that are routed and scored.
 #[derive(Debug)]
@@ -22,7 +28,8 @@ pub(super) struct ScoredRows<'a> {
     /// Row indices.
     pub(super) rows: Vec<u32>,
     pub(super) target: &'a [f32],
-    pub(super) weight: &'a [f32],
+    /// Weight of each of `rows`.
+    pub(super) weight: Vec<f32>,
 }
 
 /// A validation set that was given, in the bins of the training rows.
@@ -70,27 +77,33 @@ impl<'a> RouteRows<'a> {
         given: Option<&'a GivenRows>,
         fraction: f64,
         max_categories: usize,
+        key: Key,
     ) -> Self {
-        let n_rows = set.n_rows();
-        let n_validation = match given {
-            Some(_) => 0,
-            None => n_validation_rows(n_rows, fraction),
+        let scored = |weight: &[f32]| {
+            let rows: Vec<u32> = (0..weight.len() as u32)
+                .filter(|&row| weight[row as usize] > 0.0)
+                .collect();
+            ScoredRows {
+                binned: &set.binned,
+                weight: rows.iter().map(|&row| weight[row as usize]).collect(),
+                rows,
+                target: &set.target,
+            }
         };
-        let scored = |rows: std::ops::Range<usize>| ScoredRows {
-            binned: &set.binned,
-            rows: rows.map(|row| row as u32).collect(),
-            target: &set.target,
-            weight: &set.weight,
+        let split = match given {
+            Some(_) => None,
+            None => split_copies(&set.weight, fraction, key),
         };
-        let train = scored(n_validation..n_rows);
+        let train = scored(split.as_ref().map_or(&set.weight, |(train, _)| train));
+        let is_split = split.is_some();
         let validation = match given {
             Some(given) => Some(ScoredRows {
                 binned: &given.binned,
                 rows: (0..given.target.len() as u32).collect(),
                 target: &given.target,
-                weight: &given.weight,
+                weight: given.weight.clone(),
             }),
-            None => (n_validation > 0).then(|| scored(0..n_validation)),
+            None => split.map(|(_, validation)| scored(&validation)),
         };
         let inputs = BinInputs::fit(
             &BinnedRows {
@@ -104,27 +117,32 @@ impl<'a> RouteRows<'a> {
             MAX_INPUTS,
         );
         let n_padded = train.rows.len().next_multiple_of(BLOCK);
-        let padded = |values: &[f32]| {
-            let mut out: Vec<f32> = (train.rows.iter())
-                .map(|&row| values[row as usize])
-                .collect();
-            out.resize(n_padded, 0.0);
-            out
+        let padded = |mut values: Vec<f32>| {
+            values.resize(n_padded, 0.0);
+            values
         };
+        let target = train.rows.iter().map(|&row| set.target[row as usize]);
         Self {
             scores: inputs.scores(&set.binned, &train.rows, n_padded),
-            target: padded(&set.target),
-            weight: padded(&set.weight),
+            target: padded(target.collect()),
+            weight: padded(train.weight.clone()),
             set,
             inputs,
             train,
             validation,
-            is_split: n_validation > 0,
+            is_split,
         }
     }
 
     pub(super) fn kind(&self) -> CartTarget {
         self.set.kind
+    }
+
+    /// All rows of the fit: training rows, and validation rows that were split off.
+    pub(super) fn all(&self) -> Vec<FitRow> {
+        let own_validation = self.validation.iter().filter(|_| self.is_split);
+        let validation = own_validation.flat_map(|validation| validation.iter());
+        self.train.iter().chain(validation).collect()
     }
 
     /// Statistics of all leaves of a hard tree on the training rows.
@@ -193,10 +211,36 @@ impl<'a> RouteRows<'a> {
 
 impl ScoredRows<'_> {
     /// Index, weight and target of each row.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, f64, f32)> + '_ {
-        self.rows.iter().map(|&row| {
+    pub(super) fn iter(&self) -> impl Iterator<Item = FitRow> + '_ {
+        let rows = self.rows.iter().zip(&self.weight);
+        rows.map(|(&row, &weight)| {
             let row = row as usize;
-            (row, f64::from(self.weight[row]), self.target[row])
+            (row, f64::from(weight), self.target[row])
         })
     }
+}
+
+/// Splits the copies of rows at random into training and validation rows, and returns the weights of
+/// both; `None` if there are too few. A row of weight `w` stands for about `w` equal rows.
+fn split_copies(weight: &[f32], fraction: f64, key: Key) -> Option<(Vec<f32>, Vec<f32>)> {
+    let n_copies = |weight: f32| (weight.round() as usize).clamp(1, MAX_COPIES);
+    let mut copies: Vec<u32> = (0..weight.len() as u32)
+        .flat_map(|row| std::iter::repeat_n(row, n_copies(weight[row as usize])))
+        .collect();
+    let n_validation = n_validation_rows(copies.len(), fraction);
+    if n_validation == 0 {
+        return None;
+    }
+    shuffle(&mut key.rng(), &mut copies);
+    let mut validation = vec![0.0; weight.len()];
+    for &row in &copies[..n_validation] {
+        let weight = weight[row as usize];
+        validation[row as usize] += weight / n_copies(weight) as f32;
+    }
+    let mut train = vec![0.0; weight.len()];
+    for &row in &copies[n_validation..] {
+        let weight = weight[row as usize];
+        train[row as usize] += weight / n_copies(weight) as f32;
+    }
+    Some((train, validation))
 }

@@ -6,7 +6,8 @@
 //! by leaf. The features of a row are the expectations of the Walsh functions over its soft route:
 //! the Walsh-Hadamard transform of its leaf probabilities.
 
-use crate::models::rnn_tree::rows::RouteRows;
+use crate::models::rnn_tree::rows::{FitRow, RouteRows};
+use crate::models::rnn_tree::training_run::FINAL_SHARE;
 use crate::numerics::cholesky;
 use crate::recurrent::hard_tree::HardTree;
 use crate::recurrent::network::NetworkShape;
@@ -21,6 +22,11 @@ const THRESHOLDS: [f64; 5] = [1.0, 2.0, 4.0, 8.0, 20.0];
 const MAX_SELECTED: usize = 24;
 /// Passes of the selection: functions that explain what is left join the earlier ones.
 const N_PASSES: usize = 2;
+/// How much the squared standardised coefficient of a function must exceed `2 ln n`, what noise reaches
+/// among `n` functions: several networks, sharpnesses and passes are compared.
+const SIGNIFICANCE: f64 = 12.0;
+/// The same for a tree that has not seen the targets.
+const BLIND_SIGNIFICANCE: f64 = 6.0;
 /// Ridge penalty, in rows.
 const PENALTY: f64 = 1.0;
 /// Smallest probability of a class.
@@ -36,15 +42,28 @@ pub(super) struct SparseLeaves {
 }
 
 impl SparseLeaves {
-    /// Selects and fits the functions on the training rows; `None` if no function is significant.
+    /// Selects and fits the functions on the training rows, and for a tree that has not seen the
+    /// targets (`is_blind`) on all rows of the fit; `None` if no function is significant.
     pub(super) fn fit(
         rows: &RouteRows<'_>,
         shape: &NetworkShape,
         weights: &[f32],
-        share: f64,
         hard: &HardTree,
+        is_blind: bool,
     ) -> Option<Self> {
-        let responses = Responses::new(rows);
+        let share = FINAL_SHARE;
+        let fit_rows = if is_blind {
+            rows.all()
+        } else {
+            rows.train.iter().collect()
+        };
+        let responses = Responses::new(rows.kind(), &fit_rows);
+        let significance = if is_blind {
+            BLIND_SIGNIFICANCE
+        } else {
+            SIGNIFICANCE
+        };
+        let limit = 2.0 * (shape.n_leaves() as f64).ln() + significance;
         let mut best: Option<WalshFit> = None;
         for threshold in until_cancelled(THRESHOLDS) {
             let sharpness = Sharpness {
@@ -53,8 +72,8 @@ impl SparseLeaves {
                 decision: 0.0,
             };
             let gates = SoftGates::new(shape, weights, &rows.inputs, sharpness);
-            let features = features(rows, &gates);
-            let fit = WalshFit::new(&features, &responses, shape.n_leaves());
+            let features = features(rows, &fit_rows, &gates);
+            let fit = WalshFit::new(&features, &responses, shape.n_leaves(), limit);
             if best
                 .as_ref()
                 .is_none_or(|best| fit.explained > best.explained)
@@ -67,7 +86,7 @@ impl SparseLeaves {
         // a row in a hard leaf is less certain of its route than the leaf itself
         let n = responses.n_outputs;
         let (mut cross, mut square) = (0.0, f64::MIN_POSITIVE);
-        for (at, (row, weight, _)) in rows.train.iter().enumerate() {
+        for (at, &(row, weight, _)) in fit_rows.iter().enumerate() {
             let leaf = hard.leaf(rows.train.binned, row);
             for output in 0..n {
                 let value = deviations[leaf * n + output];
@@ -130,16 +149,16 @@ struct Responses {
 }
 
 impl Responses {
-    fn new(rows: &RouteRows<'_>) -> Self {
-        let n_outputs = match rows.kind() {
+    fn new(kind: CartTarget, rows: &[FitRow]) -> Self {
+        let n_outputs = match kind {
             CartTarget::Number => 1,
             CartTarget::Classes(n) => n,
         };
         let (mut values, mut weights) = (Vec::new(), Vec::new());
         let mut means = vec![0.0; n_outputs];
-        for (_, weight, target) in rows.train.iter() {
+        for &(_, weight, target) in rows {
             for (output, mean) in means.iter_mut().enumerate() {
-                let value = match rows.kind() {
+                let value = match kind {
                     CartTarget::Number => f64::from(target),
                     CartTarget::Classes(_) => f64::from(u8::from(target as usize == output)),
                 };
@@ -166,17 +185,14 @@ impl Responses {
     }
 }
 
-/// Expected Walsh functions of the training rows, rows x leaves.
-fn features(rows: &RouteRows<'_>, gates: &SoftGates) -> Vec<f32> {
+/// Expected Walsh functions of rows, rows x leaves.
+fn features(rows: &RouteRows<'_>, fit_rows: &[FitRow], gates: &SoftGates) -> Vec<f32> {
     let n_leaves = gates.n_leaves();
     let mut nodes = vec![0.0; 2 * n_leaves - 1];
-    let mut features = vec![0.0; rows.train.rows.len() * n_leaves];
-    let chunks = features.chunks_exact_mut(n_leaves).zip(&rows.train.rows);
-    for (out, &row) in until_cancelled(chunks) {
-        gates.fill(
-            |column| rows.train.binned.bin(row as usize, column),
-            &mut nodes,
-        );
+    let mut features = vec![0.0; fit_rows.len() * n_leaves];
+    let chunks = features.chunks_exact_mut(n_leaves).zip(fit_rows);
+    for (out, &(row, ..)) in until_cancelled(chunks) {
+        gates.fill(|column| rows.train.binned.bin(row, column), &mut nodes);
         for (out, &p) in out.iter_mut().zip(&nodes[n_leaves - 1..]) {
             *out = p as f32;
         }
@@ -210,7 +226,7 @@ struct WalshFit {
 }
 
 impl WalshFit {
-    fn new(features: &[f32], responses: &Responses, n_leaves: usize) -> Self {
+    fn new(features: &[f32], responses: &Responses, n_leaves: usize, limit: f64) -> Self {
         let n = responses.n_outputs;
         let mut fit = Self {
             selected: Vec::new(),
@@ -220,7 +236,10 @@ impl WalshFit {
         };
         let mut residuals = responses.values.clone();
         for _ in 0..N_PASSES {
-            let found = significant(features, &residuals, responses, n_leaves, &fit.selected);
+            let found = significant(features, &residuals, responses, n_leaves, limit);
+            let found: Vec<usize> = (found.into_iter())
+                .filter(|function| !fit.selected.contains(function))
+                .collect();
             if found.is_empty() {
                 break;
             }
@@ -280,7 +299,7 @@ fn significant(
     residuals: &[f64],
     responses: &Responses,
     n_leaves: usize,
-    known: &[usize],
+    limit: f64,
 ) -> Vec<usize> {
     let n = responses.n_outputs;
     let mut cross = vec![0.0; n_leaves * n];
@@ -301,9 +320,7 @@ fn significant(
         let cross = &cross[function * n..(function + 1) * n];
         cross.iter().map(|x| x * x).sum::<f64>() / (square[function] * variance)
     };
-    let limit = 2.0 * (n_leaves as f64).ln() + 2.0;
     let mut found: Vec<(f64, usize)> = (1..n_leaves)
-        .filter(|function| !known.contains(function))
         .map(|function| (strength(function), function))
         .filter(|(strength, _)| *strength > limit)
         .collect();

@@ -84,9 +84,9 @@ impl Start {
                 weights[shape.decision_weights()].fill(0.0);
                 balanced_splits(&shape, key)
             }
-            StartKind::Cart => cart_splits(&shape, rows, rows.set.weight.clone(), run, key)?,
+            StartKind::Cart => cart_splits(&shape, rows, train_weight(rows), run, key)?,
             StartKind::BaggedCart => {
-                let weight = bootstrap_weights(&rows.set.weight, key);
+                let weight = bootstrap_weights(&train_weight(rows), key);
                 cart_splits(&shape, rows, weight, run, key)?
             }
         };
@@ -97,6 +97,15 @@ impl Start {
             weights,
         })
     }
+}
+
+/// Weights of all binned rows: zero for rows that are not training rows.
+fn train_weight(rows: &RouteRows<'_>) -> Vec<f32> {
+    let mut weight = vec![0.0; rows.set.n_rows()];
+    for (row, of_row, _) in rows.train.iter() {
+        weight[row] = of_row as f32;
+    }
+    weight
 }
 
 /// Every level has one input, which is split at its median; inputs are used once before any is used
@@ -133,16 +142,10 @@ fn balanced_splits(shape: &NetworkShape, key: Key) -> Vec<Option<TargetSplit>> {
 fn cart_splits(
     shape: &NetworkShape,
     rows: &RouteRows<'_>,
-    mut weight: Vec<f32>,
+    weight: Vec<f32>,
     run: &Run<'_>,
     key: Key,
 ) -> Result<Vec<Option<TargetSplit>>> {
-    if rows.is_split {
-        // validation rows do not grow the tree
-        for &row in rows.validation.iter().flat_map(|rows| &rows.rows) {
-            weight[row as usize] = 0.0;
-        }
-    }
     let limits = CartLimits {
         max_depth: shape.depth,
         min_weight: MIN_LEAF_WEIGHT,

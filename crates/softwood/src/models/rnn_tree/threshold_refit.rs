@@ -1,7 +1,7 @@
 //! Exact refit of the thresholds of a tree: each threshold in turn, from the leaves to the root, is
 //! moved to the bin where the rows of its node have the smallest loss in the branches below.
 
-use crate::models::rnn_tree::rows::RouteRows;
+use crate::models::rnn_tree::rows::{FitRow, RouteRows};
 use crate::trees::cart::CartTarget;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::histogram::BINS;
@@ -12,11 +12,13 @@ const N_SWEEPS: usize = 3;
 /// Relative reduction of the loss that moves a threshold.
 const MIN_REDUCTION: f64 = 1e-9;
 
-/// A row of the fit: its index among the rows in bins, its target and its weight.
-type FitRow = (usize, f32, f64);
-
-/// Moves the thresholds of a tree to the best places for all rows of the fit.
-pub(super) fn refit_thresholds(rows: &RouteRows<'_>, structure: &mut TreeStructure) {
+/// Moves the thresholds of a tree to the best places for the training rows, or with
+/// `uses_validation` for all rows of the fit.
+pub(super) fn refit_thresholds(
+    rows: &RouteRows<'_>,
+    uses_validation: bool,
+    structure: &mut TreeStructure,
+) {
     let TreeStructure::General {
         conditions,
         children,
@@ -27,11 +29,11 @@ pub(super) fn refit_thresholds(rows: &RouteRows<'_>, structure: &mut TreeStructu
     if conditions.is_empty() {
         return;
     }
-    let own_validation = rows.validation.iter().filter(|_| rows.is_split);
-    let all: Vec<FitRow> = (rows.train.iter())
-        .chain(own_validation.flat_map(|validation| validation.iter()))
-        .map(|(row, weight, target)| (row, target, weight))
-        .collect();
+    let all = if uses_validation {
+        rows.all()
+    } else {
+        rows.train.iter().collect()
+    };
     for _ in 0..N_SWEEPS {
         let mut refit = Refit {
             rows,
@@ -60,7 +62,7 @@ impl Refit<'_> {
         let kind = self.rows.kind();
         let n_stats = kind.n_stats();
         self.values = vec![0.0; (conditions.len() + 1) * n_stats];
-        for &(row, target, weight) in all {
+        for &(row, weight, target) in all {
             let leaf = self.leaf(conditions, 0, row);
             let stats = &mut self.values[leaf * n_stats..(leaf + 1) * n_stats];
             kind.push(stats, target, weight);
@@ -114,7 +116,7 @@ impl Refit<'_> {
         // how much more a row of each bin loses on the right
         let mut excess = [0.0; BINS];
         let mut weight_of = [0.0; BINS];
-        for &(row, target, weight) in rows {
+        for &(row, weight, target) in rows {
             let of_right = self.loss(self.leaf(conditions, right, row), target);
             let of_left = self.loss(self.leaf(conditions, left, row), target);
             let bin = usize::from(self.rows.set.binned.bin(row, condition.column));

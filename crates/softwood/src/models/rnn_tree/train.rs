@@ -15,6 +15,8 @@ use crate::models::rnn_tree::pruning::{
 use crate::models::rnn_tree::rows::{GivenRows, RouteRows};
 use crate::models::rnn_tree::soft_routes::fit_routes;
 use crate::models::rnn_tree::sparse_leaves::SparseLeaves;
+use crate::models::rnn_tree::starts::StartKind;
+use crate::models::rnn_tree::streams;
 use crate::models::rnn_tree::training_run::{
     FINAL_SHARE, TrainedNetwork, TrainingSetup, member_key,
 };
@@ -57,6 +59,7 @@ impl Fit for RnnTreeParams {
             given.as_ref(),
             params.validation_fraction,
             params.max_categories,
+            run.key.child(streams::VALIDATION),
         );
         stop::check()?;
         let (trees, training) = fitted_trees(params, &rows, run)?;
@@ -118,16 +121,20 @@ fn fitted_trees(
         best_tree(&setup, &trained[at], floor, key)
     });
     stop::check()?;
-    // a stable sort: of equal scores the first restart is best
-    let mut order: Vec<usize> = (0..trained.len()).collect();
+    // trees that are not better than their root only add noise to those that are
+    let has_significant = candidates.iter().any(|tree| tree.is_significant);
+    let mut order: Vec<usize> = (0..trained.len())
+        .filter(|&at| candidates[at].is_significant || !has_significant)
+        .collect();
     let scores: Vec<f64> = candidates.iter().map(|tree| tree.score(rows)).collect();
+    // a stable sort: of equal scores the first restart is best
     order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-    order.truncate(
-        params
-            .n_trees
-            .unwrap_or(params.n_restarts)
-            .min(params.n_members),
-    );
+    let n_trees = params.n_trees.unwrap_or(params.n_restarts);
+    order = match params.n_trees {
+        Some(_) => order,
+        None => complementary(rows, &candidates, &order),
+    };
+    order.truncate(n_trees.min(params.n_members));
     let mut candidates: Vec<Option<ScoredTree>> = candidates.into_iter().map(Some).collect();
     let hard: Vec<ScoredTree> = (order.iter())
         .filter_map(|&at| candidates[at].take())
@@ -184,6 +191,36 @@ fn fitted_trees(
     Ok((trees, training))
 }
 
+/// The trees of an ensemble, starting with the best one: the tree that raises the likelihood of the
+/// validation rows most is added while the likelihood rises.
+fn complementary(rows: &RouteRows<'_>, trees: &[ScoredTree], order: &[usize]) -> Vec<usize> {
+    if rows.validation.is_none() {
+        return order.to_vec();
+    }
+    let mut chosen = vec![order[0]];
+    let mut sums = trees[order[0]].densities.clone();
+    let mut best = mean_log_density(rows, &sums);
+    loop {
+        let with = |at: usize| -> Vec<f64> {
+            let densities = sums.iter().zip(&trees[at].densities);
+            densities.map(|(sum, density)| sum + density).collect()
+        };
+        let n = (chosen.len() + 1) as f64;
+        let scored = (order.iter())
+            .filter(|at| !chosen.contains(at))
+            .map(|&at| (at, mean_log_density(rows, &with(at)) - n.ln()))
+            .reduce(|a, b| if b.1 > a.1 { b } else { a });
+        match scored {
+            Some((at, score)) if score > best => {
+                sums = with(at);
+                best = score;
+                chosen.push(at);
+            }
+            _ => return chosen,
+        }
+    }
+}
+
 /// The tree of a network: pruned, or with leaf values of few interactions where these predict the
 /// validation rows better.
 fn best_tree(
@@ -198,14 +235,19 @@ fn best_tree(
     if rows.validation.is_none() {
         return best;
     }
-    for weights in [&network.weights, &network.start_weights] {
+    // a balanced start has not seen the targets, so that the significance of its functions on the
+    // training rows is honest
+    let is_blind = network.start == StartKind::Balanced;
+    let starts = is_blind.then_some((&network.start_weights, true));
+    for (weights, is_blind) in [(&network.weights, false)].into_iter().chain(starts) {
         let tree = hard(weights);
-        let Some(sparse) = SparseLeaves::fit(rows, &setup.shape, weights, FINAL_SHARE, &tree)
-        else {
+        let Some(sparse) = SparseLeaves::fit(rows, &setup.shape, weights, &tree, is_blind) else {
             continue;
         };
-        let candidate = sparse_tree(rows, &tree, &sparse, floor, key);
-        if candidate.score(rows) > best.score(rows) {
+        let mut candidate = sparse_tree(rows, &tree, &sparse, floor, key);
+        candidate.is_significant |= is_blind;
+        let is_surer = candidate.is_significant && !best.is_significant;
+        if is_surer || candidate.score(rows) > best.score(rows) {
             best = candidate;
         }
     }
