@@ -81,7 +81,7 @@ impl BinInputs {
     }
 
     /// The split of a node with only the input of the largest share.
-    pub(crate) fn hard_split(&self, split: &NodeSplit, cuts: &Cuts) -> HardSplit {
+    pub(crate) fn hard_split(&self, split: &NodeSplit, cuts: &Cuts) -> BinSplit {
         let at = split.input();
         let input = &self.inputs[at];
         let (bias, slope) = (split.biases[at], split.slopes[at]);
@@ -90,7 +90,7 @@ impl BinInputs {
         let goes_right: Vec<bool> = (input.scores.iter())
             .map(|&score| bias + slope * f64::from(score) > 0.0)
             .collect();
-        let split = |right_bins: RightBins, is_swapped: bool| HardSplit {
+        let split = |right_bins: RightBins, is_swapped: bool| BinSplit {
             input: at,
             condition: BinCondition {
                 column: input.column,
@@ -159,7 +159,7 @@ impl BinInputs {
 
 /// A split that sends every bin of one column to one side.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct HardSplit {
+pub(crate) struct BinSplit {
     pub(crate) input: usize,
     pub(crate) condition: BinCondition,
     /// Whether the rows that the condition sends right go left.
@@ -168,7 +168,7 @@ pub(crate) struct HardSplit {
     goes_right: Vec<bool>,
 }
 
-impl HardSplit {
+impl BinSplit {
     #[inline]
     pub(crate) fn goes_right(&self, bin: u8) -> bool {
         self.goes_right[usize::from(bin)]

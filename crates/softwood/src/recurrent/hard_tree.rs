@@ -2,7 +2,7 @@
 //! nodes that training rows reach.
 
 use crate::data::binning::binned::{Binned, Cuts};
-use crate::recurrent::bin_inputs::{BinInputs, HardSplit};
+use crate::recurrent::bin_inputs::{BinInputs, BinSplit};
 use crate::recurrent::network::NetworkShape;
 use crate::recurrent::node_splits::node_splits;
 use crate::trees::structure::TreeStructure;
@@ -10,7 +10,7 @@ use crate::trees::structure::TreeStructure;
 /// The hard splits of all inner nodes; the children of node `i` are `2 i + 1` and `2 i + 2`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HardTree {
-    pub(crate) splits: Vec<HardSplit>,
+    pub(crate) splits: Vec<BinSplit>,
 }
 
 impl HardTree {

@@ -110,7 +110,7 @@ pub(crate) struct MemberRows<'a> {
 impl TreeInputs {
     /// Inputs of a model that is trained on `training_set`; `key` is the key of the run.
     pub(crate) fn new(
-        training_set: TreeTrainingSet,
+        training_set: &TreeTrainingSet,
         schema: &Schema,
         n_members: usize,
         key: Key,
@@ -119,7 +119,7 @@ impl TreeInputs {
             schema: schema.clone(),
             kind: training_set.kind,
             units: training_set.units,
-            cuts: training_set.cuts,
+            cuts: training_set.cuts.clone(),
             n_members,
             substitutes: UnseenSubstitutes::new(key.child(streams::UNSEEN)),
         }

@@ -118,6 +118,7 @@ pub(crate) fn quick(family: Family) -> Value {
             json!({"n_estimators": 60, "n_members": 6, "learning_rate": 0.1, "max_depth": 3})
         }
         Family::Forest => json!({"n_estimators": 60, "n_members": 6}),
+        Family::RnnTree => json!({"n_steps": 60, "n_restarts": 4, "max_depth": 3, "n_hidden": 8}),
         _ => json!({}),
     }
 }

@@ -102,7 +102,7 @@ impl Fit for ForestParams {
         };
         let n_members = params.n_members.min(trees.len());
         Ok(Forest {
-            inputs: TreeInputs::new(training_set, data.schema(), n_members, run.key),
+            inputs: TreeInputs::new(&training_set, data.schema(), n_members, run.key),
             params: (**params).clone(),
             training,
             trees,

@@ -10,7 +10,7 @@ use crate::explain::tree_export::TreeExport;
 use crate::explain::tree_export::binned::export_binned;
 use crate::model::{Model, Training};
 use crate::models::rnn_tree::params::RnnTreeParams;
-use crate::models::rnn_tree::pruning::FittedTree;
+use crate::models::rnn_tree::pruning::RouteTree;
 use crate::models::rnn_tree::soft_routes::SoftRoutes;
 use crate::params;
 use crate::predictive::block::{Block, Head};
@@ -32,7 +32,7 @@ pub(super) struct RnnTreeParts {
     pub(super) params: RnnTreeParams,
     pub(super) training: Training,
     /// At most as many trees as members; the best is first.
-    pub(super) trees: Vec<FittedTree>,
+    pub(super) trees: Vec<RouteTree>,
 }
 
 /// A fitted RNN-Tree.
@@ -100,7 +100,7 @@ impl RnnTree {
                 };
                 parts.read(smoothing.clone())
             });
-            let tree = FittedTree {
+            let tree = RouteTree {
                 leaves: SmoothedLeaves {
                     kind: inputs.kind,
                     stats,
@@ -157,7 +157,7 @@ impl RnnTree {
     }
 
     fn nodes(&self, tree: usize) -> NodeStatistics {
-        let FittedTree {
+        let RouteTree {
             structure, leaves, ..
         } = &self.parts.trees[tree];
         NodeStatistics::new(leaves.kind, structure, &leaves.stats)
@@ -320,7 +320,7 @@ impl Model for RnnTree {
     }
 
     fn tree_export(&self) -> Option<TreeExport> {
-        let FittedTree {
+        let RouteTree {
             structure, leaves, ..
         } = &self.parts.trees[0];
         Some(export_binned(

@@ -40,8 +40,8 @@ params! {
         /// Number of training runs from different starts. Increase it for a better tree.
         n_restarts: usize = 8, [1, 1000];
         /// Number of trees in the model: the best of the restarts. Members of the ensemble use these
-        /// trees in turn. 1 gives a single tree, which predicts fast and can be read; auto: those
-        /// that together have the largest likelihood on the validation set.
+        /// trees in turn. 1 gives a single tree, which predicts fast and can be read; auto: all
+        /// restarts whose tree is better than its root on the validation set.
         n_trees: Option<usize> = None, [1, 1000];
         /// Whether a prediction is a mixture over all leaves, weighted by the posterior over routes,
         /// or that of the most probable leaf of each tree. Auto: the one with the larger likelihood

@@ -18,18 +18,51 @@ const MIN_STANDARD_ERRORS: f64 = 3.0;
 
 /// A tree whose leaves have distributions.
 #[derive(Debug, Clone)]
-pub(super) struct FittedTree {
+pub(super) struct RouteTree {
     pub(super) structure: TreeStructure,
     pub(super) leaves: SmoothedLeaves,
     /// The posterior over routes, if predictions are mixtures.
     pub(super) soft: Option<SoftRoutes>,
 }
 
+/// Factors of the leaf variances that are compared.
+pub(super) const VARIANCE_FACTORS: [f64; 9] = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2];
+
+/// Densities of the validation rows for each of [`VARIANCE_FACTORS`]; for classes only for the first.
+#[derive(Debug, Default)]
+pub(super) struct FactorDensities(pub(super) Vec<Vec<f64>>);
+
+impl FactorDensities {
+    /// The densities of each factor, from those of a smoothing.
+    pub(super) fn new(
+        kind: CartTarget,
+        smoothing: &Smoothing,
+        densities: impl Fn(&Smoothing) -> Vec<f64>,
+    ) -> Self {
+        let n_factors = if kind == CartTarget::Number {
+            VARIANCE_FACTORS.len()
+        } else {
+            1
+        };
+        let scaled = |factor: &f64| Smoothing {
+            factor: factor * smoothing.factor,
+            ..smoothing.clone()
+        };
+        let factors = VARIANCE_FACTORS[..n_factors].iter();
+        Self(factors.map(|factor| densities(&scaled(factor))).collect())
+    }
+
+    /// Densities of the unscaled variances.
+    pub(super) fn unscaled(&self) -> &[f64] {
+        self.0.first().map_or(&[], Vec::as_slice)
+    }
+}
+
 /// A hard tree and the density that it gives each validation row.
 #[derive(Debug)]
 pub(super) struct ScoredTree {
-    pub(super) tree: FittedTree,
-    pub(super) densities: Vec<f64>,
+    pub(super) tree: RouteTree,
+    pub(super) densities: FactorDensities,
     /// Whether the tree is better than its root by more than chance.
     pub(super) is_significant: bool,
 }
@@ -37,7 +70,7 @@ pub(super) struct ScoredTree {
 impl ScoredTree {
     /// Mean log-likelihood of the validation rows; 0 without validation rows.
     pub(super) fn score(&self, rows: &RouteRows<'_>) -> f64 {
-        mean_log_density(rows, &self.densities)
+        mean_log_density(rows, self.densities.unscaled())
     }
 }
 
@@ -93,11 +126,11 @@ pub(super) fn fitted_tree(
     let nodes = NodeStatistics::new(kind, &structure, &stats);
     let plain = Smoothing::plain(kind, nodes.stats(0), floor);
     let root_smoothing = plain.clone();
-    let mut densities = Vec::new();
+    let mut densities = FactorDensities::default();
     let (mut structure, mut stats, smoothing) = match &rows.validation {
         None => (structure, stats, plain),
         Some(validation) => {
-            let pruner = Pruner::new(&structure, &nodes);
+            let pruner = RoutePruner::new(&structure, &nodes);
             let leaf_of: Vec<usize> = (validation.iter())
                 .map(|(row, ..)| pruner.leaf(|column| validation.binned.bin(row, column)))
                 .collect();
@@ -125,11 +158,14 @@ pub(super) fn fitted_tree(
                 }));
             }
             let smoothing = plain.fit(kind, &left_out);
-            densities = vec![0.0; scored.len()];
-            let order = (0..FOLDS).flat_map(|fold| (fold..scored.len()).step_by(FOLDS));
-            for (row, at) in left_out.iter().zip(order) {
-                densities[at] = smoothing.log_density(kind, row.stats, row.target).exp();
-            }
+            densities = FactorDensities::new(kind, &smoothing, |smoothing| {
+                let mut densities = vec![0.0; scored.len()];
+                let order = (0..FOLDS).flat_map(|fold| (fold..scored.len()).step_by(FOLDS));
+                for (row, at) in left_out.iter().zip(order) {
+                    densities[at] = smoothing.log_density(kind, row.stats, row.target).exp();
+                }
+                densities
+            });
             let path = PruningPath {
                 cut_at: pruner
                     .kept(scored.iter())
@@ -153,8 +189,8 @@ pub(super) fn fitted_tree(
         key,
     };
     ScoredTree {
-        is_significant: is_significant(rows, &root_smoothing, &densities),
-        tree: FittedTree {
+        is_significant: is_significant(rows, &root_smoothing, densities.unscaled()),
+        tree: RouteTree {
             structure,
             leaves,
             soft: None,
@@ -196,8 +232,10 @@ pub(super) fn sparse_tree(
         })
         .collect();
     let smoothing = plain.fit(kind, &left_out);
-    let density = |row: &LeftOutRow<'_>| smoothing.log_density(kind, row.stats, row.target).exp();
-    let densities: Vec<f64> = left_out.iter().map(density).collect();
+    let densities = FactorDensities::new(kind, &smoothing, |smoothing| {
+        let density = |row: &LeftOutRow<'_>| smoothing.log_density(kind, row.stats, row.target);
+        left_out.iter().map(|row| density(row).exp()).collect()
+    });
     let stats = replaced(all_stats(rows, &structure));
     let leaves = SmoothedLeaves {
         kind,
@@ -206,12 +244,12 @@ pub(super) fn sparse_tree(
         key,
     };
     ScoredTree {
-        tree: FittedTree {
+        tree: RouteTree {
             structure,
             leaves,
             soft: None,
         },
-        is_significant: is_significant(rows, &plain, &densities),
+        is_significant: is_significant(rows, &plain, densities.unscaled()),
         densities,
     }
 }
@@ -252,13 +290,13 @@ struct ValidationRow {
     target: f32,
 }
 
-struct Pruner<'a> {
+struct RoutePruner<'a> {
     structure: &'a TreeStructure,
     nodes: &'a NodeStatistics,
     parent: Vec<usize>,
 }
 
-impl<'a> Pruner<'a> {
+impl<'a> RoutePruner<'a> {
     fn new(structure: &'a TreeStructure, nodes: &'a NodeStatistics) -> Self {
         let mut parent = vec![0; nodes.n_nodes()];
         for (node, pair) in nodes.children.iter().enumerate() {

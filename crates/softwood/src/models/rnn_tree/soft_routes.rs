@@ -6,7 +6,9 @@
 //! `P_l(x)`.
 
 use crate::likelihood::normal::log_density_of_square;
-use crate::models::rnn_tree::rows::{RouteRows, ScoredRows};
+use crate::models::rnn_tree::pruning::FactorDensities;
+use crate::models::rnn_tree::rows::{FitRow, RouteRows, ScoredRows};
+use crate::models::rnn_tree::training_run::FINAL_SHARE;
 use crate::recurrent::network::NetworkShape;
 use crate::recurrent::soft_gates::SoftGates;
 use crate::recurrent::unroll::Sharpness;
@@ -175,8 +177,7 @@ impl MixtureLeaves {
 /// A fitted mixture and the mean log-likelihood of the validation rows.
 pub(super) struct FittedRoutes {
     pub(super) routes: SoftRoutes,
-    /// Density of each validation row.
-    pub(super) densities: Vec<f64>,
+    pub(super) densities: FactorDensities,
 }
 
 /// Fits the mixture of a network; sharpness, iterations and smoothing are chosen on the validation
@@ -185,7 +186,6 @@ pub(super) fn fit_routes(
     rows: &RouteRows<'_>,
     shape: &NetworkShape,
     weights: &[f32],
-    share: f64,
     floor: f64,
     key: Key,
 ) -> Option<FittedRoutes> {
@@ -196,7 +196,7 @@ pub(super) fn fit_routes(
     let plain = Smoothing::plain(kind, &root, floor);
     let gates = |threshold: f64| {
         let sharpness = Sharpness {
-            share,
+            share: FINAL_SHARE,
             threshold,
             decision: 0.0,
         };
@@ -236,13 +236,19 @@ pub(super) fn fit_routes(
         leaves = leaves.improved(&rows.train, &reach);
     }
     let of_validation = Reach::new(&gates, validation, validation.rows.len());
-    let densities = (validation.iter().enumerate())
-        .map(|(at, (.., target))| {
+    let densities = FactorDensities::new(kind, &leaves.smoothing, |smoothing| {
+        let scaled = MixtureLeaves {
+            kind,
+            stats: leaves.stats.clone(),
+            smoothing: smoothing.clone(),
+        };
+        let density = |(at, (.., target)): (usize, FitRow)| {
             let reach = of_validation.row(at).iter();
-            let terms = reach.zip(leaves.densities(target));
+            let terms = reach.zip(scaled.densities(target));
             terms.map(|(&p, density)| f64::from(p) * density).sum()
-        })
-        .collect();
+        };
+        validation.iter().enumerate().map(density).collect()
+    });
     if rows.is_split {
         let of_training = MixtureLeaves {
             kind,

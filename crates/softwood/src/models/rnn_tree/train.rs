@@ -4,22 +4,22 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::data::dataset::Dataset;
+use crate::data::schema::Schema;
 use crate::error::{Error, Result};
 use crate::fit::{Fit, Run};
 use crate::model::{Training, Trial};
 use crate::models::rnn_tree::fitted::{RnnTree, RnnTreeParts};
 use crate::models::rnn_tree::params::{MAX_SOFT_DEPTH, RnnTreeParams};
 use crate::models::rnn_tree::pruning::{
-    FittedTree, ScoredTree, fitted_tree, mean_log_density, sparse_tree,
+    FactorDensities, RouteTree, ScoredTree, VARIANCE_FACTORS, fitted_tree, mean_log_density,
+    sparse_tree,
 };
 use crate::models::rnn_tree::rows::{GivenRows, RouteRows};
 use crate::models::rnn_tree::soft_routes::fit_routes;
 use crate::models::rnn_tree::sparse_leaves::SparseLeaves;
 use crate::models::rnn_tree::starts::StartKind;
 use crate::models::rnn_tree::streams;
-use crate::models::rnn_tree::training_run::{
-    FINAL_SHARE, TrainedNetwork, TrainingSetup, member_key,
-};
+use crate::models::rnn_tree::training_run::{TrainedNetwork, TrainingSetup, member_key};
 use crate::params::Checked;
 use crate::recurrent::hard_tree::HardTree;
 use crate::recurrent::network::NetworkShape;
@@ -62,14 +62,13 @@ impl Fit for RnnTreeParams {
             run.key.child(streams::VALIDATION),
         );
         stop::check()?;
-        let (trees, training) = fitted_trees(params, &rows, run)?;
+        let (trees, training) = fitted_trees(params, &rows, data.schema(), run)?;
         let training = Training {
             target_sd: set.target_sd(),
             ..training
         };
-        drop(rows);
         Ok(RnnTree::new(RnnTreeParts {
-            inputs: TreeInputs::new(set, data.schema(), params.n_members, run.key),
+            inputs: TreeInputs::new(&set, data.schema(), params.n_members, run.key),
             params: (**params).clone(),
             training,
             trees,
@@ -81,8 +80,9 @@ impl Fit for RnnTreeParams {
 fn fitted_trees(
     params: &RnnTreeParams,
     rows: &RouteRows<'_>,
+    schema: &Schema,
     run: &Run<'_>,
-) -> Result<(Vec<FittedTree>, Training)> {
+) -> Result<(Vec<RouteTree>, Training)> {
     let floor = params.min_scale.unwrap_or(rows.set.floor);
     if rows.inputs.len() == 0 {
         // all columns are constant: the tree is its root
@@ -103,6 +103,7 @@ fn fitted_trees(
             depth,
         },
         rows,
+        schema,
         run,
         is_stopped: &is_stopped,
     };
@@ -130,10 +131,6 @@ fn fitted_trees(
     // a stable sort: of equal scores the first restart is best
     order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
     let n_trees = params.n_trees.unwrap_or(params.n_restarts);
-    order = match params.n_trees {
-        Some(_) => order,
-        None => complementary(rows, &candidates, &order),
-    };
     order.truncate(n_trees.min(params.n_members));
     let mut candidates: Vec<Option<ScoredTree>> = candidates.into_iter().map(Some).collect();
     let hard: Vec<ScoredTree> = (order.iter())
@@ -146,21 +143,26 @@ fn fitted_trees(
     } else {
         let fit = |at: usize| {
             let (weights, key) = (&trained[at].weights, member_key(run.key, at));
-            fit_routes(rows, &setup.shape, weights, FINAL_SHARE, floor, key)
+            fit_routes(rows, &setup.shape, weights, floor, key)
         };
         let soft: Option<Vec<_>> = run.pool.map(trained.len(), fit).into_iter().collect();
         stop::check()?;
-        soft.filter(|soft| {
-            let of_hard = hard.iter().map(|tree| &tree.densities);
-            let of_soft = soft.iter().map(|routes| &routes.densities);
-            params.posterior == Some(true)
-                || ensemble_score(rows, of_soft) > ensemble_score(rows, of_hard)
-        })
+        soft
     };
+    let of_hard: Vec<_> = hard.iter().map(|tree| &tree.densities).collect();
+    let (hard_factor, hard_score) = best_factor(rows, &of_hard);
+    let of_soft = soft.iter().flatten().map(|routes| &routes.densities);
+    let (soft_factor, soft_score) = best_factor(rows, &of_soft.collect::<Vec<_>>());
+    let soft = soft.filter(|_| params.posterior == Some(true) || soft_score > hard_score);
     let is_soft = soft.is_some();
-    let mut trees: Vec<FittedTree> = hard.into_iter().map(|scored| scored.tree).collect();
+    let mut trees: Vec<RouteTree> = hard.into_iter().map(|scored| scored.tree).collect();
+    for tree in &mut trees {
+        tree.leaves.smoothing.factor *= hard_factor;
+    }
     for (tree, routes) in trees.iter_mut().zip(soft.into_iter().flatten()) {
-        tree.soft = Some(routes.routes);
+        let mut routes = routes.routes;
+        routes.leaves.smoothing.factor *= soft_factor;
+        tree.soft = Some(routes);
     }
     let chosen = match trees.as_slice() {
         [tree] => format!(
@@ -189,36 +191,6 @@ fn fitted_trees(
         ..Training::default()
     };
     Ok((trees, training))
-}
-
-/// The trees of an ensemble, starting with the best one: the tree that raises the likelihood of the
-/// validation rows most is added while the likelihood rises.
-fn complementary(rows: &RouteRows<'_>, trees: &[ScoredTree], order: &[usize]) -> Vec<usize> {
-    if rows.validation.is_none() {
-        return order.to_vec();
-    }
-    let mut chosen = vec![order[0]];
-    let mut sums = trees[order[0]].densities.clone();
-    let mut best = mean_log_density(rows, &sums);
-    loop {
-        let with = |at: usize| -> Vec<f64> {
-            let densities = sums.iter().zip(&trees[at].densities);
-            densities.map(|(sum, density)| sum + density).collect()
-        };
-        let n = (chosen.len() + 1) as f64;
-        let scored = (order.iter())
-            .filter(|at| !chosen.contains(at))
-            .map(|&at| (at, mean_log_density(rows, &with(at)) - n.ln()))
-            .reduce(|a, b| if b.1 > a.1 { b } else { a });
-        match scored {
-            Some((at, score)) if score > best => {
-                sums = with(at);
-                best = score;
-                chosen.push(at);
-            }
-            _ => return chosen,
-        }
-    }
 }
 
 /// The tree of a network: pruned, or with leaf values of few interactions where these predict the
@@ -254,17 +226,28 @@ fn best_tree(
     best
 }
 
-/// Mean log-likelihood of the validation rows under the mixture of all trees; `densities` are those of
-/// the rows in each tree.
-fn ensemble_score<'a>(rows: &RouteRows<'_>, densities: impl Iterator<Item = &'a Vec<f64>>) -> f64 {
-    let mut means: Vec<f64> = Vec::new();
-    for densities in densities {
-        means.resize(densities.len(), 0.0);
-        for (mean, density) in means.iter_mut().zip(densities) {
-            *mean += density;
+/// The factor of the leaf variances with the largest likelihood of the validation rows under the
+/// mixture of all trees, and that likelihood. The trees differ, so that the mixture is wider than each
+/// of them.
+fn best_factor(rows: &RouteRows<'_>, trees: &[&FactorDensities]) -> (f64, f64) {
+    let mut best = (1.0, f64::MIN);
+    for (at, &factor) in VARIANCE_FACTORS.iter().enumerate() {
+        let mut means: Vec<f64> = Vec::new();
+        for densities in trees {
+            let Some(densities) = densities.0.get(at) else {
+                return best;
+            };
+            means.resize(densities.len(), 0.0);
+            for (mean, density) in means.iter_mut().zip(densities) {
+                *mean += density / trees.len() as f64;
+            }
+        }
+        let score = mean_log_density(rows, &means);
+        if !trees.is_empty() && score > best.1 {
+            best = (factor, score);
         }
     }
-    mean_log_density(rows, &means)
+    best
 }
 
 fn trial(network: &TrainedNetwork) -> Trial {

@@ -4,12 +4,15 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::data::schema::Schema;
 use crate::error::{Error, Result};
 use crate::fit::Run;
 use crate::inference::radam::RectifiedAdam;
-use crate::model::CurvePoint;
+use crate::model::{CurvePoint, Model, Training};
+use crate::models::rnn_tree::fitted::{RnnTree, RnnTreeParts};
 use crate::models::rnn_tree::leaves::{LeafConstants, ScaleSharing};
 use crate::models::rnn_tree::params::{LeafScale, RnnTreeParams, RouteEntropy};
+use crate::models::rnn_tree::pruning::fitted_tree;
 use crate::models::rnn_tree::rows::RouteRows;
 use crate::models::rnn_tree::starts::{Start, StartKind};
 use crate::models::rnn_tree::streams;
@@ -20,6 +23,7 @@ use crate::recurrent::objective::{BatchRows, EntropyTerms, RouteObjective};
 use crate::recurrent::unroll::{BLOCK, Sharpness};
 use crate::rng::{Key, shuffle, uniform};
 use crate::stop::{self, Stop};
+use crate::trees::training_set::TreeInputs;
 
 /// Number of times that the hard tree is scored in a run.
 const N_SCORES: usize = 75;
@@ -50,13 +54,14 @@ pub(super) struct TrainingSetup<'a> {
     pub(super) params: &'a RnnTreeParams,
     pub(super) shape: NetworkShape,
     pub(super) rows: &'a RouteRows<'a>,
+    pub(super) schema: &'a Schema,
     pub(super) run: &'a Run<'a>,
     /// Set when the observer stops the fit and keeps it.
     pub(super) is_stopped: &'a AtomicBool,
 }
 
 /// Rows of one step.
-struct Batch {
+struct RouteBatch {
     order: Vec<u32>,
     next: usize,
     scores: Vec<f32>,
@@ -148,7 +153,7 @@ impl TrainingSetup<'_> {
                     best.score = score;
                     best.weights.copy_from_slice(&weights);
                 }
-                if self.is_ended(restart, step + 1, &point)? {
+                if self.is_ended(restart, step + 1, &point, &best)? {
                     best.is_stopped = step + 1 < params.n_steps;
                     break;
                 }
@@ -160,13 +165,20 @@ impl TrainingSetup<'_> {
     }
 
     /// Tells the observer of a step; returns whether the run ends here.
-    fn is_ended(&self, restart: usize, step: usize, point: &CurvePoint) -> Result<bool> {
+    fn is_ended(
+        &self,
+        restart: usize,
+        step: usize,
+        point: &CurvePoint,
+        best: &TrainedNetwork,
+    ) -> Result<bool> {
+        let snapshot = || self.snapshot(best);
         let event = Event {
             member: Some(restart),
             epoch: Some(step),
             elbo: Some(point.elbo),
             held_out: self.rows.validation.as_ref().and(point.held_out),
-            ..Event::new("training", step, self.params.n_steps)
+            ..Event::new("training", step, self.params.n_steps).with_snapshot(&snapshot)
         };
         match self.run.observer.on_event(&event) {
             ControlFlow::Break(Stop::Discard) => return Err(Error::Cancelled),
@@ -176,6 +188,26 @@ impl TrainingSetup<'_> {
         Ok(self.is_stopped.load(Ordering::Relaxed))
     }
 
+    /// A model of the best step so far.
+    fn snapshot(&self, best: &TrainedNetwork) -> Result<Box<dyn Model>> {
+        let rows = self.rows;
+        let (params, key) = (self.params, self.run.key);
+        let floor = params.min_scale.unwrap_or(rows.set.floor);
+        let tree = HardTree::new(&self.shape, &best.weights, &rows.inputs, &rows.set.cuts);
+        let tree = fitted_tree(rows, &tree, floor, member_key(key, 0)).tree;
+        Ok(Box::new(RnnTree::new(RnnTreeParts {
+            inputs: TreeInputs::new(rows.set, self.schema, params.n_members, key),
+            params: params.clone(),
+            training: Training {
+                curve: best.curve.clone(),
+                target_sd: rows.set.target_sd(),
+                is_stopped: true,
+                ..Training::default()
+            },
+            trees: vec![tree],
+        })))
+    }
+
     fn score(&self, weights: &[f32]) -> f64 {
         let rows = self.rows;
         let tree = HardTree::new(&self.shape, weights, &rows.inputs, &rows.set.cuts);
@@ -183,7 +215,7 @@ impl TrainingSetup<'_> {
         if score.is_finite() { score } else { f64::MIN }
     }
 
-    fn first_batch(&self) -> Batch {
+    fn first_batch(&self) -> RouteBatch {
         let n_padded = self.rows.target.len();
         let n_rows = self.rows.train.rows.len();
         let size = self.params.batch_size.unwrap_or(MAX_BATCH);
@@ -194,7 +226,7 @@ impl TrainingSetup<'_> {
             size.next_multiple_of(BLOCK)
         };
         let empty = |n: usize| vec![0.0; if is_whole { 0 } else { n }];
-        Batch {
+        RouteBatch {
             order: if is_whole {
                 Vec::new()
             } else {
@@ -217,7 +249,7 @@ impl TrainingSetup<'_> {
     }
 
     /// Draws the rows and the noise of a step.
-    fn fill_batch(&self, batch: &mut Batch, rng: &mut impl rand_core::Rng) {
+    fn fill_batch(&self, batch: &mut RouteBatch, rng: &mut impl rand_core::Rng) {
         for noise in &mut batch.noise {
             *noise = uniform(rng) as f32 - 0.5;
         }

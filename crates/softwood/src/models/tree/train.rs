@@ -73,7 +73,7 @@ impl Fit for TreeParams {
             ..Training::default()
         };
         Ok(Tree::new(TreeParts {
-            inputs: TreeInputs::new(training_set, data.schema(), params.n_members, run.key),
+            inputs: TreeInputs::new(&training_set, data.schema(), params.n_members, run.key),
             params: (**params).clone(),
             training,
             structure,
