@@ -9,6 +9,7 @@ use crate::fit::{Fit, Run, no_warm_start};
 use crate::model::Model;
 use crate::models::boosting::{SgbParams, SglbParams};
 use crate::models::forest::ForestParams;
+use crate::models::gp::GpParams;
 use crate::models::ldt::LdtParams;
 use crate::models::soft_tree::SoftTreeParams;
 use crate::models::tree::TreeParams;
@@ -38,6 +39,10 @@ const PEERS: &[(&str, &str)] = &[
     ("linear_discriminant", "ldt"),
     ("discriminant", "ldt"),
     ("oblique_tree", "ldt"),
+    ("gaussian_process", "gp"),
+    ("gpr", "gp"),
+    ("svgp", "gp"),
+    ("kriging", "gp"),
 ];
 
 /// Declares the families: variant, parameter type and summary. The name is [`Fit::FAMILY`].
@@ -77,6 +82,11 @@ macro_rules! families {
             /// Whether a fitted model can be trained further.
             pub fn supports_warm_start(self) -> bool {
                 match self { $(Self::$variant => <$params as Fit>::SUPPORTS_WARM_START),+ }
+            }
+
+            /// Whether the target may be classes; all families take numeric targets.
+            pub fn supports_classes(self) -> bool {
+                match self { $(Self::$variant => <$params as Fit>::SUPPORTS_CLASSES),+ }
             }
 
             /// Parameters from `KEY=VALUE` pairs; parameters that are not given have their
@@ -182,6 +192,8 @@ families! {
     /// Linear discriminant tree.
     Ldt(LdtParams): "linear discriminant tree: one hard tree whose splits are linear in all columns, \
         pruned on validation rows",
+    /// Gaussian process.
+    Gp(GpParams): "Gaussian process: a distribution over smooth functions, exact or with inducing points; regression only",
 }
 
 impl Family {

@@ -5,6 +5,7 @@
 //! against 4 for the f64 products that the blocks need, and the program builds in 240
 //! (`docs/decisions/0025-gaussian-process.md`). A product of blocks takes nearly all of the time.
 
+use crate::numerics::dot::dot;
 use crate::numerics::gemm::{Matrix, product, product_transposed, transposed_product};
 use crate::stop::is_cancelled;
 
@@ -80,11 +81,7 @@ impl DenseCholesky {
         let mut inverse_blocks = Vec::with_capacity(n * BLOCK.min(n));
         for start in (0..n).step_by(BLOCK) {
             let width = BLOCK.min(n - start);
-            inverse_blocks.extend(inverse_of_block(
-                &lower[start * n + start..],
-                width,
-                n,
-            )?);
+            inverse_blocks.extend(inverse_of_block(&lower[start * n + start..], width, n)?);
         }
         Some(Self {
             n,
@@ -98,10 +95,6 @@ impl DenseCholesky {
         let rows = self.lower.chunks_exact(self.n.max(1)).enumerate();
         rows.flat_map(|(row, values)| values[..=row].iter().copied())
             .collect()
-    }
-
-    pub(crate) fn n(&self) -> usize {
-        self.n
     }
 
     /// `ln det a`.
@@ -153,12 +146,6 @@ impl DenseCholesky {
             transposed_product(&mut product, inverse, Matrix::new(rest, rows, width));
             rest.copy_from_slice(&product[..rows * width]);
         }
-    }
-
-    /// `L x` for a vector.
-    pub(crate) fn times(&self, x: &[f64]) -> Vec<f64> {
-        let rows = self.lower.chunks_exact(self.n.max(1)).enumerate();
-        rows.map(|(row, values)| dot(&values[..=row], x)).collect()
     }
 
     /// The lower triangle of the inverse of `a` (n x n). What is above the diagonal has no meaning.
@@ -291,20 +278,6 @@ fn inverse_of_block(lower: &[f64], width: usize, stride: usize) -> Option<Vec<f6
         this[row] = 1.0 / pivot;
     }
     Some(inverse)
-}
-
-/// The dot product in four partial sums, which the compiler can keep in one vector.
-pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let (a_chunks, b_chunks) = (a.chunks_exact(4), b.chunks_exact(4));
-    let rest = a_chunks.remainder().iter().zip(b_chunks.remainder());
-    let rest: f64 = rest.map(|(a, b)| a * b).sum();
-    let mut sums = [0.0; 4];
-    for (a, b) in a_chunks.zip(b_chunks) {
-        for lane in 0..4 {
-            sums[lane] += a[lane] * b[lane];
-        }
-    }
-    sums.iter().sum::<f64>() + rest
 }
 
 #[cfg(test)]

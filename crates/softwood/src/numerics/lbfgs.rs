@@ -3,7 +3,8 @@
 
 use std::ops::ControlFlow;
 
-use crate::numerics::dense_cholesky::dot;
+use crate::numerics::dot::dot;
+use crate::stop::is_cancelled;
 
 /// Pairs of steps and gradient differences that approximate the Hessian.
 const MEMORY: usize = 10;
@@ -49,8 +50,11 @@ pub(crate) fn minimise(
     };
     let mut pairs: Vec<(Vec<f64>, Vec<f64>)> = Vec::new();
     for iteration in 1..=tolerance.max_iterations {
-        let steepest = best.gradient.iter().fold(0.0, |max: f64, g| max.max(g.abs()));
-        if steepest <= tolerance.gradient {
+        let steepest = best
+            .gradient
+            .iter()
+            .fold(0.0, |max: f64, g| max.max(g.abs()));
+        if steepest <= tolerance.gradient || is_cancelled() {
             break;
         }
         let mut direction = direction(&best.gradient, &pairs);
@@ -71,9 +75,8 @@ pub(crate) fn minimise(
             pairs.clear();
             continue;
         };
-        let difference = |a: &[f64], b: &[f64]| -> Vec<f64> {
-            a.iter().zip(b).map(|(a, b)| a - b).collect()
-        };
+        let difference =
+            |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a - b).collect() };
         let step = difference(&next.x, &best.x);
         let change = difference(&next.gradient, &best.gradient);
         if dot(&step, &change) > 1e-12 * dot(&change, &change) {
@@ -152,7 +155,7 @@ fn line_search(
             2.0 * low
         };
         // bisection between steps that differ by rounding alone finds nothing
-        if high - low <= 1e-10 * high {
+        if high - low <= 1e-10 * high || is_cancelled() {
             break;
         }
     }
@@ -188,7 +191,8 @@ mod tests {
 
     #[test]
     fn points_without_a_value_are_avoided_and_the_observer_may_stop() {
-        let mut barrier = |x: &[f64]| (x[0] > 0.0).then(|| (x[0] - x[0].ln(), vec![1.0 - 1.0 / x[0]]));
+        let mut barrier =
+            |x: &[f64]| (x[0] > 0.0).then(|| (x[0] - x[0].ln(), vec![1.0 - 1.0 / x[0]]));
         let mut go_on = |_: usize, _: &Evaluated| ControlFlow::Continue(());
         let found = minimise(vec![30.0], TOLERANCE, &mut barrier, &mut go_on);
         close(&found.unwrap().x, &[1.0], 1e-6);

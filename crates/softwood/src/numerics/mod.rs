@@ -2,6 +2,7 @@
 
 pub(crate) mod cholesky;
 pub(crate) mod dense_cholesky;
+pub(crate) mod dot;
 pub(crate) mod eigen;
 pub(crate) mod gamma;
 pub(crate) mod gaussian;
