@@ -120,6 +120,8 @@ def test_the_posterior_over_structures(regression, kind, quick):
 
 def test_every_family_is_trained_further_or_raises(regression, classification, family, quick):
     for task, (X, y) in (("regression", regression), ("classification", classification)):
+        if (family, task) not in REGISTRY:
+            continue
         model = REGISTRY[family, task](**quick)
         with pytest.raises(NotFittedError):
             model.resume(X, y)

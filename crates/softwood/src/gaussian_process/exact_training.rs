@@ -17,7 +17,7 @@ const MAX_GRADIENT: f64 = 1e-3;
 
 /// A point of the search.
 #[derive(Debug, Clone)]
-pub(crate) struct Estimate {
+pub(crate) struct HyperEstimate {
     pub(crate) theta: Vec<f64>,
     /// Log density of the targets and the hyper-parameters.
     pub(crate) value: f64,
@@ -62,15 +62,15 @@ pub(crate) fn maximise(
     rows: TargetRows<'_>,
     start: Vec<f64>,
     max_iterations: usize,
-    on_iteration: &mut dyn FnMut(usize, &Estimate) -> ControlFlow<()>,
-) -> Result<Estimate> {
+    on_iteration: &mut dyn FnMut(usize, &HyperEstimate) -> ControlFlow<()>,
+) -> Result<HyperEstimate> {
     let mut failure = None;
     let tolerance = Tolerance {
         max_iterations,
         gradient: MAX_GRADIENT,
         value: MIN_GAIN,
     };
-    let estimate = |point: &Evaluated| Estimate {
+    let estimate = |point: &Evaluated| HyperEstimate {
         theta: point.x.clone(),
         value: -point.value,
     };

@@ -12,7 +12,7 @@ use crate::gaussian_process::kernel::{CovarianceKernel, KernelGradient, KernelSh
 use crate::gaussian_process::points::Points;
 
 /// Standard deviation of the logarithm of a length scale.
-const LENGTH_SPREAD: f64 = 1.5;
+const LENGTH_SPREAD: f64 = 1.0;
 /// Standard deviation of the logarithm of the signal.
 const SIGNAL_SPREAD: f64 = 1.5;
 /// Median of the noise's standard deviation above its floor, and standard deviation of its logarithm.

@@ -10,7 +10,7 @@ params! {
         /// Kernel: how smooth the functions are. `squared_exponential` functions are infinitely
         /// differentiable, `matern52` ones twice, `matern32` ones once, and `matern12` ones are
         /// continuous and rough.
-        kernel: KernelShape = KernelShape::Matern32;
+        kernel: KernelShape = KernelShape::Matern52;
         /// Length scale of every encoded input, in its standard deviations; auto: one length scale
         /// per input, estimated.
         length_scale: Option<f64> = None, [1e-3, 1e4];

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::error::Result;
 use crate::fit::Run;
-use crate::gaussian_process::exact_training::{Estimate, maximise};
+use crate::gaussian_process::exact_training::{HyperEstimate, maximise};
 use crate::gaussian_process::hyperparameters::HyperSpace;
 use crate::gaussian_process::points::TargetRows;
 use crate::model::{CurvePoint, Model};
@@ -82,7 +82,7 @@ pub(super) fn start(
         weights: &weights,
     };
     let total = n_starts * START_ITERATIONS;
-    let mut best: Option<Estimate> = None;
+    let mut best: Option<HyperEstimate> = None;
     for trial in 0..n_starts {
         let theta = starting_point(space, rows, trial, key.child(streams::STARTS));
         let done = trial * START_ITERATIONS;
@@ -93,7 +93,7 @@ pub(super) fn start(
         if progress.send(&event).is_break() {
             return Ok(best.map_or(theta, |best| best.theta));
         }
-        let mut hear = |iteration: usize, _: &Estimate| {
+        let mut hear = |iteration: usize, _: &HyperEstimate| {
             progress.send(&Event {
                 done: done + iteration,
                 ..event
@@ -154,7 +154,7 @@ pub(super) fn optimise(
         return Ok(theta);
     }
     let mut curve: Vec<CurvePoint> = Vec::new();
-    let mut hear = |iteration: usize, found: &Estimate| {
+    let mut hear = |iteration: usize, found: &HyperEstimate| {
         curve.push(CurvePoint::new(iteration, found.value / total_weight));
         let take = || snapshot(&found.theta, &curve);
         event(iteration, &curve, &take, progress)
@@ -174,7 +174,7 @@ pub(super) fn refine(
     theta: Vec<f64>,
     progress: &mut Progress<'_>,
 ) -> Result<Vec<f64>> {
-    let mut hear = |iteration: usize, _: &Estimate| {
+    let mut hear = |iteration: usize, _: &HyperEstimate| {
         progress.send(&Event::new("sample", iteration, SAMPLE_ITERATIONS))
     };
     let found = maximise(space, rows, theta, SAMPLE_ITERATIONS, &mut hear)?;
