@@ -5,13 +5,14 @@
 //! signal's standard deviation `s`, and of `e` in the noise variance `v = f² + e²` with the floor `f`.
 //! Priors are Normal distributions of these logarithms:
 //!
-//! - a length scale has the median `√d` for `d` inputs, since distances grow with `√d`,
+//! - a length scale has the median `2√d` for `d` inputs, since distances grow with `√d`,
 //! - `s` has the median 1 and `e` the median 0.1, in units of the standardised target.
 
 use crate::gaussian_process::kernel::{CovarianceKernel, KernelGradient, KernelShape};
 use crate::gaussian_process::points::Points;
 
-/// Standard deviation of the logarithm of a length scale.
+/// Median of a length scale in units of `√d`, and standard deviation of its logarithm.
+const LENGTH_MEDIAN: f64 = 2.0;
 const LENGTH_SPREAD: f64 = 1.0;
 /// Standard deviation of the logarithm of the signal.
 const SIGNAL_SPREAD: f64 = 1.5;
@@ -117,8 +118,8 @@ impl HyperSpace {
 
     /// Mean and standard deviation of each coordinate of `θ` under the prior.
     fn prior(&self) -> Vec<(f64, f64)> {
-        let median_length = 0.5 * (self.n_inputs.max(1) as f64).ln();
-        let mut prior = vec![(median_length, LENGTH_SPREAD); self.n_lengths()];
+        let median_length = LENGTH_MEDIAN * (self.n_inputs.max(1) as f64).sqrt();
+        let mut prior = vec![(median_length.ln(), LENGTH_SPREAD); self.n_lengths()];
         if self.fixed.signal_sd.is_none() {
             prior.push((0.0, SIGNAL_SPREAD));
         }

@@ -112,7 +112,12 @@ fn a_hundred_thousand_categories_are_accepted() {
     let rows: Vec<usize> = (0..n).step_by(997).collect();
     for &family in Family::ALL {
         let mut params = quick(family);
-        for (name, small) in [("n_estimators", 5), ("n_epochs", 1), ("n_members", 4)] {
+        for (name, small) in [
+            ("n_estimators", 5),
+            ("n_epochs", 1),
+            ("n_members", 4),
+            ("n_inducing", 30),
+        ] {
             if let Some(value) = params.get_mut(name) {
                 *value = json!(small);
             }

@@ -38,7 +38,7 @@ params! {
         max_categories: usize = 32, [1, 10_000];
         /// Number of ensemble members: functions drawn from the posterior, in pairs around its mean. An
         /// odd number adds the mean itself.
-        n_members: usize = 32, [1, 1000];
+        n_members: usize = 128, [1, 1000];
         use hard_min_scale;
     }
 }

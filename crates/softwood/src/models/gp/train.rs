@@ -295,3 +295,20 @@ fn not_positive_definite() -> Error {
         what: "the covariance matrix of the rows is not positive definite".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_too_large_is_refused_with_alternatives() {
+        let memory = Error::Memory {
+            what: "values".to_owned(),
+            bytes: 20_000_000_000,
+        };
+        let message = too_large(memory, 50_000).to_string();
+        for part in ["50000 rows", "20.0 GB", "`n_inducing`", "`vst`", "`sglb`"] {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+}
