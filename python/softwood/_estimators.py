@@ -3044,7 +3044,7 @@ class GPRegressor(Regressor):
     max_categories : int, default=32
         Maximum number of categories per column with an input of their own; rarer categories share one input. From 1
         to 10000.
-    n_members : int, default=32
+    n_members : int, default=128
         Number of ensemble members: functions drawn from the posterior, in pairs around its mean. An odd number adds
         the mean itself. From 1 to 1000.
     min_scale : float or None, default=None
@@ -3104,7 +3104,7 @@ class GPRegressor(Regressor):
         max_exact_rows: int = 2000,
         n_epochs: int = 10,
         max_categories: int = 32,
-        n_members: int = 32,
+        n_members: int = 128,
         min_scale: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,

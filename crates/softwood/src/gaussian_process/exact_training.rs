@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
 use crate::gaussian_process::exact::log_marginal_likelihood;
-use crate::gaussian_process::hyperparameters::HyperSpace;
-use crate::gaussian_process::points::{Observations, TargetRows};
+use crate::gaussian_process::hyperparameters::EstimationProblem;
+use crate::gaussian_process::points::Observations;
 use crate::numerics::lbfgs::{Evaluated, Tolerance, minimise};
 use crate::stop;
 
@@ -25,11 +25,8 @@ pub(crate) struct HyperEstimate {
 
 /// Minus the log density of targets and hyper-parameters at `theta`, with its gradient; `None` where
 /// the covariance cannot be factored.
-fn evaluate(
-    space: &HyperSpace,
-    rows: TargetRows<'_>,
-    theta: &[f64],
-) -> Result<Option<(f64, Vec<f64>)>> {
+fn evaluate(problem: EstimationProblem<'_>, theta: &[f64]) -> Result<Option<(f64, Vec<f64>)>> {
+    let EstimationProblem { space, rows } = problem;
     let Some(found) = space.at(theta) else {
         return Ok(None);
     };
@@ -58,8 +55,7 @@ fn evaluate(
 /// When the work is cancelled, the covariance matrix does not fit into memory, or it cannot be
 /// factored at the start.
 pub(crate) fn maximise(
-    space: &HyperSpace,
-    rows: TargetRows<'_>,
+    problem: EstimationProblem<'_>,
     start: Vec<f64>,
     max_iterations: usize,
     on_iteration: &mut dyn FnMut(usize, &HyperEstimate) -> ControlFlow<()>,
@@ -78,7 +74,7 @@ pub(crate) fn maximise(
         start,
         tolerance,
         &mut |theta| {
-            evaluate(space, rows, theta).unwrap_or_else(|error| {
+            evaluate(problem, theta).unwrap_or_else(|error| {
                 failure = Some(error);
                 None
             })

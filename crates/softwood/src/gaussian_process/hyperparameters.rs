@@ -9,7 +9,7 @@
 //! - `s` has the median 1 and `e` the median 0.1, in units of the standardised target.
 
 use crate::gaussian_process::kernel::{CovarianceKernel, KernelGradient, KernelShape};
-use crate::gaussian_process::points::Points;
+use crate::gaussian_process::points::{Points, TargetRows};
 
 /// Median of a length scale in units of `√d`, and standard deviation of its logarithm.
 const LENGTH_MEDIAN: f64 = 2.0;
@@ -156,6 +156,13 @@ impl HyperSpace {
         }
         theta
     }
+}
+
+/// The hyper-parameters that are estimated, and the rows that they are estimated from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EstimationProblem<'a> {
+    pub(crate) space: &'a HyperSpace,
+    pub(crate) rows: TargetRows<'a>,
 }
 
 /// The median distance of pairs of points; the square root of the number of inputs if most points

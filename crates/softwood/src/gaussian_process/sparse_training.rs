@@ -2,7 +2,7 @@
 //! values at the inducing points, Adam for the hyper-parameters.
 
 use crate::error::{Error, Result};
-use crate::gaussian_process::hyperparameters::{GpHyperparameters, HyperSpace};
+use crate::gaussian_process::hyperparameters::{EstimationProblem, GpHyperparameters, HyperSpace};
 use crate::gaussian_process::points::{Observations, Points, TargetRows};
 use crate::gaussian_process::posterior::GpPosterior;
 use crate::gaussian_process::sparse::{InducingBasis, NaturalParameters};
@@ -35,12 +35,12 @@ impl<'a> SparseTraining<'a> {
     /// # Errors
     /// When the covariance of the inducing points cannot be factored.
     pub(crate) fn new(
-        space: &'a HyperSpace,
-        rows: TargetRows<'a>,
+        problem: EstimationProblem<'a>,
         inducing: Points,
         theta: Vec<f64>,
         key: Key,
     ) -> Result<Self> {
+        let EstimationProblem { space, rows } = problem;
         let natural = full_pass(&at(space, &theta)?, &inducing, rows)?;
         Ok(Self {
             adam: Adam::new(theta.len()),

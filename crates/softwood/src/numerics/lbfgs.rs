@@ -23,6 +23,9 @@ pub(crate) struct Evaluated {
     pub(crate) gradient: Vec<f64>,
 }
 
+/// Gives the value and the gradient at a point; `None` where there are none.
+type Evaluate<'a> = &'a mut dyn FnMut(&[f64]) -> Option<(f64, Vec<f64>)>;
+
 /// When the minimisation ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tolerance {
@@ -39,7 +42,7 @@ pub(crate) struct Tolerance {
 pub(crate) fn minimise(
     start: Vec<f64>,
     tolerance: Tolerance,
-    evaluate: &mut dyn FnMut(&[f64]) -> Option<(f64, Vec<f64>)>,
+    evaluate: Evaluate<'_>,
     on_iteration: &mut dyn FnMut(usize, &Evaluated) -> ControlFlow<()>,
 ) -> Option<Evaluated> {
     let (value, gradient) = evaluate(&start)?;
@@ -105,7 +108,9 @@ fn direction(gradient: &[f64], pairs: &[(Vec<f64>, Vec<f64>)]) -> Vec<f64> {
     }
     if let Some((step, change)) = pairs.last() {
         let scale = dot(step, change) / dot(change, change);
-        q.iter_mut().for_each(|q| *q *= scale);
+        for q in &mut q {
+            *q *= scale;
+        }
     }
     for ((step, change), factor) in pairs.iter().zip(factors.iter().rev()) {
         let correction = factor - dot(change, &q) / dot(step, change);
@@ -126,7 +131,7 @@ fn line_search(
     from: &Evaluated,
     direction: &[f64],
     first_step: f64,
-    evaluate: &mut dyn FnMut(&[f64]) -> Option<(f64, Vec<f64>)>,
+    evaluate: Evaluate<'_>,
 ) -> Option<Evaluated> {
     let slope = dot(&from.gradient, direction);
     let (mut low, mut high) = (0.0, f64::INFINITY);

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use crate::error::Result;
 use crate::fit::Run;
 use crate::gaussian_process::exact_training::{HyperEstimate, maximise};
-use crate::gaussian_process::hyperparameters::HyperSpace;
+use crate::gaussian_process::hyperparameters::{EstimationProblem, HyperSpace};
 use crate::gaussian_process::points::TargetRows;
 use crate::model::{CurvePoint, Model};
 use crate::models::gp::streams;
@@ -21,6 +21,9 @@ const START_ITERATIONS: usize = 15;
 const SAMPLE_ITERATIONS: usize = 30;
 /// Length scales, relative to the median distance, and noise of the first starting points.
 const STARTS: [(f64, f64); 3] = [(1.0, 0.3), (0.3, 0.1), (3.0, 0.3)];
+
+/// Makes a model of hyper-parameters and the curve that led to them.
+type ModelOfEstimate<'a> = &'a dyn Fn(&[f64], &[CurvePoint]) -> Result<Box<dyn Model>>;
 
 /// The events of a search and the decision of the observer.
 pub(super) struct Progress<'a> {
@@ -68,11 +71,11 @@ pub(super) fn sample(n_rows: usize, n: usize, key: Key) -> Vec<usize> {
 /// # Errors
 /// When the work is cancelled or the covariance matrix cannot be factored.
 pub(super) fn start(
-    space: &HyperSpace,
-    rows: TargetRows<'_>,
+    problem: EstimationProblem<'_>,
     n_starts: usize,
     progress: &mut Progress<'_>,
 ) -> Result<Vec<f64>> {
+    let EstimationProblem { space, rows } = problem;
     let key = progress.run.key;
     let chosen = sample(rows.points.n(), N_START_ROWS, key.child(streams::SAMPLE));
     let (points, targets, weights) = rows.take(&chosen);
@@ -81,6 +84,7 @@ pub(super) fn start(
         targets: &targets,
         weights: &weights,
     };
+    let problem = EstimationProblem { space, rows };
     let total = n_starts * START_ITERATIONS;
     let mut best: Option<HyperEstimate> = None;
     for trial in 0..n_starts {
@@ -99,7 +103,7 @@ pub(super) fn start(
                 ..event
             })
         };
-        let found = maximise(space, rows, theta, START_ITERATIONS, &mut hear)?;
+        let found = maximise(problem, theta, START_ITERATIONS, &mut hear)?;
         if best.as_ref().is_none_or(|best| found.value > best.value) {
             best = Some(found);
         }
@@ -131,14 +135,13 @@ fn starting_point(space: &HyperSpace, rows: TargetRows<'_>, trial: usize, key: K
 /// When the work is cancelled, the covariance matrix does not fit into memory, or it cannot be
 /// factored.
 pub(super) fn optimise(
-    space: &HyperSpace,
-    rows: TargetRows<'_>,
+    problem: EstimationProblem<'_>,
     theta: Vec<f64>,
     max_iter: usize,
     progress: &mut Progress<'_>,
-    snapshot: &dyn Fn(&[f64], &[CurvePoint]) -> Result<Box<dyn Model>>,
+    snapshot: ModelOfEstimate<'_>,
 ) -> Result<Vec<f64>> {
-    let total_weight: f64 = rows.weights.iter().sum();
+    let total_weight: f64 = problem.rows.weights.iter().sum();
     let event =
         |done: usize, curve: &[CurvePoint], take: TakeSnapshot<'_>, progress: &mut Progress<'_>| {
             let event = Event {
@@ -159,7 +162,7 @@ pub(super) fn optimise(
         let take = || snapshot(&found.theta, &curve);
         event(iteration, &curve, &take, progress)
     };
-    let found = maximise(space, rows, theta.clone(), max_iter, &mut hear)?;
+    let found = maximise(problem, theta.clone(), max_iter, &mut hear)?;
     progress.curve = curve;
     Ok(found.theta)
 }
@@ -169,14 +172,13 @@ pub(super) fn optimise(
 /// # Errors
 /// As [`optimise`].
 pub(super) fn refine(
-    space: &HyperSpace,
-    rows: TargetRows<'_>,
+    problem: EstimationProblem<'_>,
     theta: Vec<f64>,
     progress: &mut Progress<'_>,
 ) -> Result<Vec<f64>> {
     let mut hear = |iteration: usize, _: &HyperEstimate| {
         progress.send(&Event::new("sample", iteration, SAMPLE_ITERATIONS))
     };
-    let found = maximise(space, rows, theta, SAMPLE_ITERATIONS, &mut hear)?;
+    let found = maximise(problem, theta, SAMPLE_ITERATIONS, &mut hear)?;
     Ok(found.theta)
 }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::fit::{Fit, Run};
 use crate::gaussian_process::exact;
 use crate::gaussian_process::hyperparameters::{
-    FixedHyperparameters, GpHyperparameters, HyperSpace,
+    EstimationProblem, FixedHyperparameters, GpHyperparameters, HyperSpace,
 };
 use crate::gaussian_process::inducing;
 use crate::gaussian_process::points::{Observations, Points, TargetRows};
@@ -133,6 +133,14 @@ impl<'a> Problem<'a> {
         }
     }
 
+    /// The estimation of the hyper-parameters from some rows.
+    fn estimation<'b>(&'b self, rows: TargetRows<'b>) -> EstimationProblem<'b> {
+        EstimationProblem {
+            space: &self.space,
+            rows,
+        }
+    }
+
     /// The hyper-parameters from which training on all rows starts.
     fn start(&self, rows: TargetRows<'_>, progress: &mut Progress<'_>) -> Result<Vec<f64>> {
         let n_starts = if self.space.n_free() == 0 {
@@ -140,7 +148,7 @@ impl<'a> Problem<'a> {
         } else {
             1 + self.params.n_restarts
         };
-        start(&self.space, rows, n_starts, progress)
+        start(self.estimation(rows), n_starts, progress)
     }
 
     fn fit_exact(&self, progress: &mut Progress<'_>) -> Result<Gp> {
@@ -151,14 +159,8 @@ impl<'a> Problem<'a> {
                 Ok(Box::new(self.exact_model(theta, training)?))
             };
             let max_iter = self.params.max_iter;
-            theta = optimise(
-                &self.space,
-                self.rows(),
-                theta,
-                max_iter,
-                progress,
-                &snapshot,
-            )?;
+            let problem = self.estimation(self.rows());
+            theta = optimise(problem, theta, max_iter, progress, &snapshot)?;
         }
         let training = self.training(std::mem::take(&mut progress.curve), progress.is_stopped);
         self.exact_model(&theta, training)
@@ -193,8 +195,12 @@ impl<'a> Problem<'a> {
         stop::check()?;
         let inducing = self.points.take(&chosen);
         let batches = self.key.child(streams::BATCHES);
-        let mut training =
-            SparseTraining::new(&self.space, self.rows(), inducing.clone(), theta, batches)?;
+        let mut training = SparseTraining::new(
+            self.estimation(self.rows()),
+            inducing.clone(),
+            theta,
+            batches,
+        )?;
         let n_epochs = if self.space.n_free() == 0 {
             0
         } else {
@@ -238,7 +244,7 @@ impl<'a> Problem<'a> {
         if progress.is_stopped || self.space.n_free() == 0 {
             return Ok(theta);
         }
-        refine(&self.space, rows, theta, progress)
+        refine(self.estimation(rows), theta, progress)
     }
 
     fn sparse_model(
