@@ -3030,7 +3030,7 @@ class GPRegressor(Regressor):
         least `min_scale`. From 0.0001 to 100.
     n_restarts : int, default=1
         Number of further starting points of the search for length scales, signal and noise. From 0 to 100.
-    max_iter : int, default=100
+    max_iterations : int, default=100
         Maximum number of iterations of this search. From 0 to 10000.
     n_inducing : int or None, default=None
         Number of inducing points of a sparse process; None: none (an exact process) up to `max_exact_rows`
@@ -3099,7 +3099,7 @@ class GPRegressor(Regressor):
         signal_scale: float | None = None,
         noise_scale: float | None = None,
         n_restarts: int = 1,
-        max_iter: int = 100,
+        max_iterations: int = 100,
         n_inducing: int | None = None,
         max_exact_rows: int = 2000,
         n_epochs: int = 10,
@@ -3115,7 +3115,7 @@ class GPRegressor(Regressor):
         self.signal_scale = signal_scale
         self.noise_scale = noise_scale
         self.n_restarts = n_restarts
-        self.max_iter = max_iter
+        self.max_iterations = max_iterations
         self.n_inducing = n_inducing
         self.max_exact_rows = max_exact_rows
         self.n_epochs = n_epochs

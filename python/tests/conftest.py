@@ -51,7 +51,7 @@ QUICK = {
     "forest": {"n_estimators": 20, "n_members": 4, "random_state": 0},
     "tree": {"n_members": 4, "random_state": 0},
     "ldt": {"n_members": 4, "random_state": 0},
-    "gp": {"max_iter": 10, "n_restarts": 0, "n_members": 4, "random_state": 0},
+    "gp": {"max_iterations": 10, "n_restarts": 0, "n_members": 4, "random_state": 0},
     "soft-tree": {"n_epochs": 2, "max_leaf_nodes": 2, "n_members": 4, "random_state": 0},
 }
 

@@ -68,7 +68,7 @@ def test_families_that_split_on_columns_have_gains(regression, kind, quick):
     with pytest.raises(NotFittedError):
         model.feature_importances_  # noqa: B018
     model.fit(X, y if kind.__name__.endswith("Regressor") else y > 0)
-    if kind._family in ("vst", "vsgbm", "vart", "soft-tree"):
+    if kind._family in ("vst", "vsgbm", "vart", "soft-tree", "gp"):
         assert not hasattr(model, "feature_importances_")
         with pytest.raises(AttributeError, match="does not split on columns"):
             model.feature_importances_  # noqa: B018

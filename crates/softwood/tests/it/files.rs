@@ -74,7 +74,7 @@ fn quick(family: Family) -> Value {
         return json!({"max_leaf_nodes": 3, "n_epochs": 2, "n_members": 3});
     }
     if family == Family::Gp {
-        return json!({"max_iter": 2, "n_members": 4});
+        return json!({"max_iterations": 2, "n_members": 4});
     }
     if family == Family::Vart {
         return json!({"start_depth": 1, "n_epochs": 2, "n_fits": 1, "n_members": 3});
@@ -86,7 +86,7 @@ fn quick(family: Family) -> Value {
 fn sparse_process() -> Box<dyn Model> {
     let pool = Pool::new(1).unwrap();
     let run = Run::new(Key::from_seed(5), &pool);
-    let params = json!({"n_inducing": 5, "n_epochs": 1, "max_iter": 2, "n_members": 4});
+    let params = json!({"n_inducing": 5, "n_epochs": 1, "max_iterations": 2, "n_members": 4});
     Family::Gp
         .fit_with(&params, &labelled(false), &run)
         .unwrap()

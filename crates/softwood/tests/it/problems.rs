@@ -134,7 +134,7 @@ pub(crate) fn quick(family: Family) -> Value {
         }
         Family::Forest => json!({"n_estimators": 60, "n_members": 6}),
         Family::Gp => {
-            json!({"max_iter": 15, "n_restarts": 0, "n_inducing": null, "max_exact_rows": 400, "n_epochs": 2, "n_members": 40})
+            json!({"max_iterations": 15, "n_restarts": 0, "n_inducing": null, "max_exact_rows": 400, "n_epochs": 2, "n_members": 40})
         }
         _ => json!({}),
     }

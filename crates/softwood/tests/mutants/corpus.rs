@@ -114,12 +114,12 @@ fn fits() -> Vec<(Family, &'static str, Value)> {
         (
             Family::Gp,
             "y",
-            json!({"max_iter": 3, "n_restarts": 0, "n_members": 5}),
+            json!({"max_iterations": 3, "n_restarts": 0, "n_members": 5}),
         ),
         (
             Family::Gp,
             "y",
-            json!({"n_inducing": 8, "n_epochs": 1, "max_iter": 3, "n_restarts": 0, "n_members": 4}),
+            json!({"n_inducing": 8, "n_epochs": 1, "max_iterations": 3, "n_restarts": 0, "n_members": 4}),
         ),
         (Family::SoftTree, "y", grown("variational")),
         (Family::SoftTree, "y", grown("ensemble")),

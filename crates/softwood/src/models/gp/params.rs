@@ -23,7 +23,7 @@ params! {
         /// Number of further starting points of the search for length scales, signal and noise.
         n_restarts: usize = 1, [0, 100];
         /// Maximum number of iterations of this search.
-        max_iter: usize = 100, [0, 10_000];
+        max_iterations: usize = 100, [0, 10_000];
         /// Number of inducing points of a sparse process; auto: none (an exact process) up to
         /// `max_exact_rows` different rows, and 512 beyond. More points are more accurate; time grows
         /// with their square and memory too.

@@ -137,7 +137,7 @@ fn starting_point(space: &HyperSpace, rows: TargetRows<'_>, trial: usize, key: K
 pub(super) fn optimise(
     problem: EstimationProblem<'_>,
     theta: Vec<f64>,
-    max_iter: usize,
+    max_iterations: usize,
     progress: &mut Progress<'_>,
     snapshot: ModelOfEstimate<'_>,
 ) -> Result<Vec<f64>> {
@@ -147,7 +147,7 @@ pub(super) fn optimise(
             let event = Event {
                 epoch: Some(done),
                 elbo: curve.last().map(|point| point.elbo),
-                ..Event::new("optimising", done, max_iter)
+                ..Event::new("optimising", done, max_iterations)
             };
             progress.send(&event.with_snapshot(take))
         };
@@ -162,7 +162,7 @@ pub(super) fn optimise(
         let take = || snapshot(&found.theta, &curve);
         event(iteration, &curve, &take, progress)
     };
-    let found = maximise(problem, theta.clone(), max_iter, &mut hear)?;
+    let found = maximise(problem, theta.clone(), max_iterations, &mut hear)?;
     progress.curve = curve;
     Ok(found.theta)
 }

@@ -158,9 +158,9 @@ impl<'a> Problem<'a> {
                 let training = self.training(curve.to_vec(), true);
                 Ok(Box::new(self.exact_model(theta, training)?))
             };
-            let max_iter = self.params.max_iter;
+            let max_iterations = self.params.max_iterations;
             let problem = self.estimation(self.rows());
-            theta = optimise(problem, theta, max_iter, progress, &snapshot)?;
+            theta = optimise(problem, theta, max_iterations, progress, &snapshot)?;
         }
         let training = self.training(std::mem::take(&mut progress.curve), progress.is_stopped);
         self.exact_model(&theta, training)
