@@ -1,7 +1,7 @@
 //! Cholesky decomposition of large symmetric positive definite matrices, row-major, in blocks whose
 //! products are computed by `gemm`. `cholesky` is for small matrices.
 //!
-//! Hand-written, because the crate for this, faer, costs 92 processor seconds of a cold build
+//! Hand-written, because the crate for this, faer, costs about 100 processor seconds of a cold build
 //! against 4 for the f64 products that the blocks need, and the program builds in 240
 //! (`docs/decisions/0025-gaussian-process.md`). A product of blocks takes nearly all of the time.
 
