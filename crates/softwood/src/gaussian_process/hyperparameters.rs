@@ -18,9 +18,11 @@ const LENGTH_SPREAD: f64 = 1.0;
 const SIGNAL_SPREAD: f64 = 1.5;
 /// Median of the noise's standard deviation above its floor, and standard deviation of its logarithm.
 const NOISE_MEDIAN: f64 = 0.1;
-const NOISE_SPREAD: f64 = 2.0;
+const NOISE_SPREAD: f64 = 1.0;
 /// Bounds of every coordinate of `θ`; estimates stay far inside because of the priors.
 const MAX_COORDINATE: f64 = 12.0;
+/// Smallest noise variance above its floor that is set.
+const MIN_EXCESS: f64 = 1e-8;
 /// Points whose distances give the start of the length scales.
 const N_DISTANCES: usize = 200;
 
@@ -101,6 +103,15 @@ impl HyperSpace {
             },
             noise_sd,
         })
+    }
+
+    /// `θ` with the noise variance `noise`, if the noise is free.
+    pub(crate) fn with_noise(&self, mut theta: Vec<f64>, noise: f64) -> Vec<f64> {
+        if let (None, Some(log_excess)) = (self.fixed.noise_sd, theta.last_mut()) {
+            let excess = noise - self.min_noise_sd * self.min_noise_sd;
+            *log_excess = 0.5 * excess.max(MIN_EXCESS).ln();
+        }
+        theta
     }
 
     /// The derivative with respect to `θ`, from those with respect to the kernel and to the variance

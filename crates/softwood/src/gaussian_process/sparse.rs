@@ -92,6 +92,26 @@ impl InducingBasis {
         }
     }
 
+    /// The expectation of `Σ_n w_n (y_n - f(x_n))²`.
+    pub(crate) fn expected_squares(&self, q: &WhitenedPosterior, projected: &Projected<'_>) -> f64 {
+        let Projected {
+            rows,
+            projections: a,
+            ..
+        } = projected;
+        let (m, n) = (self.points.n(), rows.points.n());
+        let mut solved = a.clone();
+        q.precision.solve_lower(&mut solved, n);
+        let (spread, explained) = (column_squares(&solved, n), column_squares(a, n));
+        let mut means = vec![0.0; n];
+        product(&mut means, Matrix::new(&q.mean, 1, m), Matrix::new(a, m, n));
+        let square = |row: usize| {
+            let variance = self.kernel.variance() - explained[row] + spread[row];
+            (rows.targets[row] - means[row]).powi(2) + variance.max(0.0)
+        };
+        (0..n).map(|row| rows.weights[row] * square(row)).sum()
+    }
+
     /// The likelihood part of the bound for projected rows, with derivatives.
     pub(crate) fn expected_likelihood(
         &self,

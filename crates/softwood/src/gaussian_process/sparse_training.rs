@@ -12,6 +12,9 @@ use crate::stop;
 
 /// Rows of a minibatch.
 const BATCH: usize = 1024;
+/// Rows from which the noise of the start is computed, and the number of its updates.
+const NOISE_ROWS: usize = 8192;
+const NOISE_STEPS: usize = 3;
 /// Length of a natural-gradient step.
 const NATURAL_RATE: f64 = 0.2;
 /// Learning rate of the hyper-parameters in the first epoch; it falls linearly to a tenth.
@@ -42,7 +45,7 @@ impl<'a> SparseTraining<'a> {
     ) -> Result<Self> {
         let EstimationProblem { space, rows } = problem;
         let natural = full_pass(&at(space, &theta)?, &inducing, rows)?;
-        Ok(Self {
+        let mut training = Self {
             adam: Adam::new(theta.len()),
             space,
             rows,
@@ -50,7 +53,44 @@ impl<'a> SparseTraining<'a> {
             theta,
             natural,
             key,
-        })
+        };
+        if space.fixed.noise_sd.is_none() {
+            for _ in 0..NOISE_STEPS {
+                training.set_noise()?;
+            }
+        }
+        Ok(training)
+    }
+
+    /// Sets the noise to its optimum given the posterior, and the posterior to its optimum given the
+    /// noise. A start from a sample may have far too little noise: inducing points explain less than
+    /// an exact process does.
+    fn set_noise(&mut self) -> Result<()> {
+        let found = at(self.space, &self.theta)?;
+        let basis = basis(&found, &self.inducing)?;
+        let q = self.natural.posterior().ok_or_else(not_factored)?;
+        let mut order: Vec<usize> = (0..self.rows.points.n()).collect();
+        shuffle(&mut self.key.rng(), &mut order);
+        order.truncate(NOISE_ROWS);
+        let (mut squares, mut total) = (0.0, 0.0);
+        for batch in order.chunks(BATCH) {
+            stop::check()?;
+            let (points, targets, weights) = self.rows.take(batch);
+            let noise = vec![found.noise(); batch.len()];
+            let projected = basis.project(Observations {
+                points: &points,
+                targets: &targets,
+                weights: &weights,
+                noise: &noise,
+            });
+            squares += basis.expected_squares(&q, &projected);
+            total += weights.iter().sum::<f64>();
+        }
+        self.theta = self
+            .space
+            .with_noise(std::mem::take(&mut self.theta), squares / total);
+        self.natural = full_pass(&at(self.space, &self.theta)?, &self.inducing, self.rows)?;
+        Ok(())
     }
 
     /// One epoch; returns the evidence lower bound per unit of weight: its likelihood part is the mean
