@@ -55,7 +55,7 @@ def test_the_marginal_likelihood_is_that_of_scikit_learn(rows):
     kernel = ConstantKernel(0.9**2) * Matern(1.3, nu=1.5) + WhiteKernel(float(model.predict_dist(X).data[0]) / y.var())
     gp = GaussianProcessRegressor(kernel, optimizer=None, alpha=0.0).fit(inputs, (y - y.mean()) / y.std())
     sd = np.sqrt(float(model.predict_dist(X).data[0]) / y.var() - 1e-6)
-    prior = -0.5 * (np.log(sd / 0.1) / 2.0) ** 2
+    prior = -0.5 * np.log(sd / 0.1) ** 2
     expected = (gp.log_marginal_likelihood_value_ + prior) / len(y)
     assert model.training_["curve"][-1]["elbo"] == pytest.approx(expected, abs=1e-6)
 
