@@ -632,10 +632,11 @@ class Regressor(RegressorMixin, Estimator):
             return
         low, high = values.min(), values.max()
         if low < high and low % 1 == 0 and high % 1 == 0 and bool(np.all((values == low) | (values == high))):
-            classifier = REGISTRY[self._family, "classification"].__name__
+            classifier = REGISTRY.get((self._family, "classification"))
+            name = classifier.__name__ if classifier else "a classifier"
             warn_user(
                 f"y has only the values {low:g} and {high:g}, which {type(self).__name__} fits as numbers; "
-                f"use {classifier} if they are classes"
+                f"use {name} if they are classes"
             )
 
 

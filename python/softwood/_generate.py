@@ -109,12 +109,18 @@ from softwood._base import Classifier, Regressor
 def source() -> str:
     """Return the text of the module."""
     texts = _family_texts()
-    names = sorted(text.prefix + kind for text in texts.values() for kind in TASKS)
+    families = json.loads(_native.families())
+    names = sorted(texts[family["name"]].prefix + kind for family in families for kind in _kinds(family))
     exported = "__all__ = [\n" + "".join(f'    "{name}",\n' for name in names) + "]\n"
     parts = [HEADER.rstrip() + "\n\n" + exported]
-    for family in json.loads(_native.families()):
-        parts += [_estimator(family, kind, texts) for kind in TASKS]
+    for family in families:
+        parts += [_estimator(family, kind, texts) for kind in _kinds(family)]
     return "\n\n".join(parts)
+
+
+def _kinds(family: dict[str, Any]) -> list[str]:
+    """Return the kinds of estimators of a family; families for regression have no classifier."""
+    return [kind for kind in TASKS if kind == "Regressor" or family["supports_classes"]]
 
 
 def _estimator(family: dict[str, Any], kind: str, texts: dict[str, FamilyText]) -> str:

@@ -51,6 +51,7 @@ QUICK = {
     "forest": {"n_estimators": 20, "n_members": 4, "random_state": 0},
     "tree": {"n_members": 4, "random_state": 0},
     "ldt": {"n_members": 4, "random_state": 0},
+    "gp": {"max_iterations": 10, "n_restarts": 0, "n_members": 4, "random_state": 0},
     "soft-tree": {"n_epochs": 2, "max_leaf_nodes": 2, "n_members": 4, "random_state": 0},
 }
 
@@ -78,12 +79,16 @@ def regressor(family, quick):
 
 @pytest.fixture
 def classifier(family, quick):
+    if (family, "classification") not in REGISTRY:
+        pytest.skip(f"{family} is for regression")
     return partial(REGISTRY[family, "classification"], **quick)
 
 
 @pytest.fixture(params=["regression", "classification"])
 def kind(family, request):
     """Return the estimator class of every family and task."""
+    if (family, request.param) not in REGISTRY:
+        pytest.skip(f"{family} is for regression")
     return REGISTRY[family, request.param]
 
 

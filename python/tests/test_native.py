@@ -127,7 +127,7 @@ def test_other_threads_run_while_a_model_is_fitted(family, regressor):
             "vart": {"n_epochs": 200},
             "forest": {"n_estimators": 100},
         }
-        by_family |= {"tree": {}, "ldt": {}, "soft-tree": {"n_epochs": 50}}
+        by_family |= {"tree": {}, "ldt": {}, "soft-tree": {"n_epochs": 50}, "gp": {"n_restarts": 3}}
         longer = by_family.get(family, {"n_estimators": 2000})
         start = time.perf_counter()
         regressor(**longer, n_jobs=1).fit(X, X[:, 0])
@@ -198,8 +198,10 @@ def interrupted(script):
 
 def test_a_target_of_two_whole_numbers_is_taken_for_classes_with_a_warning(family, regressor, regression):
     X, y = regression
+    has_classifier = (family, "classification") in _base.REGISTRY
+    name = rf"{family.upper()[0]}\w*Classifier" if has_classifier else "a classifier"
     for target in ((y > 0).astype(int), np.where(y > 0, 2.0, -1.0), y > 0):
-        with pytest.warns(UserWarning, match=rf"y has only the values .* use {family.upper()[0]}\w*Classifier if"):
+        with pytest.warns(UserWarning, match=rf"y has only the values .* use {name} if"):
             regressor().fit(X, target)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message="y has only")

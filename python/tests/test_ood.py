@@ -21,6 +21,8 @@ def test_auroc_equals_that_of_scikit_learn(regression, kind, quick):
     is_outside = np.repeat([0, 1], [120, 60])
     for name in ("total", "data", "knowledge"):
         scores = np.concatenate([getattr(inner, name), getattr(outer, name)])
+        if np.ptp(scores) < 1e-9 * scores.mean():
+            continue  # a constant noise: only rounding would be ranked
         part = report[name]
         assert part["auroc"] == pytest.approx(roc_auc_score(is_outside, scores), abs=1e-12)
         # ranks, since scikit-learn splits in 32 bits

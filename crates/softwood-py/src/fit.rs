@@ -21,7 +21,8 @@ use crate::model::PyModel;
 pub(crate) fn families() -> String {
     let all = Family::ALL.iter().map(|family| {
         json!({"name": family.name(), "summary": family.summary(), "params": family.table(),
-               "supports_warm_start": family.supports_warm_start()})
+               "supports_warm_start": family.supports_warm_start(),
+               "supports_classes": family.supports_classes()})
     });
     Value::Array(all.collect()).to_string()
 }

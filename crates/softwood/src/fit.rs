@@ -116,6 +116,8 @@ pub trait Fit: Params {
     const FAMILY: &'static str;
     /// Whether a fitted model can be trained further.
     const SUPPORTS_WARM_START: bool = false;
+    /// Whether the target may be classes.
+    const SUPPORTS_CLASSES: bool = true;
 
     /// Restores a fitted model from its record.
     ///
@@ -143,6 +145,9 @@ pub trait Fit: Params {
     /// As [`Fit::learn`], and when a parameter is outside its range.
     fn fit_with(&self, data: &Dataset, run: &Run<'_>) -> Result<Self::Fitted> {
         let params = self.clone().check()?;
+        if data.schema().classes().is_some() && !Self::SUPPORTS_CLASSES {
+            return Err(no_classes(Self::FAMILY, &data.schema().target));
+        }
         data.check_fit()?;
         if run.warm_start.is_some() && !Self::SUPPORTS_WARM_START {
             return Err(no_warm_start(Self::FAMILY));
@@ -164,6 +169,15 @@ pub(crate) fn no_warm_start(family: &str) -> Error {
     Error::Parameters(vec![format!(
         "a `{family}` model cannot be trained further; fit it to all rows"
     )])
+}
+
+/// The error of a family for regression whose target has classes.
+fn no_classes(family: &str, target: &str) -> Error {
+    let problem = format!(
+        "`{family}` predicts numbers, and this target has classes; use `vst`, `sgb` or `sglb` for classes, or a \
+         numeric target"
+    );
+    Error::column(target, problem)
 }
 
 /// Returns an error unless the data have the columns, categories and classes of the fitted model,

@@ -69,6 +69,7 @@ mod error;
 pub mod evaluate;
 pub mod explain;
 mod fit;
+mod gaussian_process;
 mod inference;
 mod likelihood;
 pub mod model;

@@ -29,6 +29,8 @@ pub(crate) struct ParametersReport {
     pub(crate) parameters: Vec<ParamSpec>,
     /// Whether a fitted model can be trained further (warm start).
     pub(crate) supports_warm_start: bool,
+    /// Whether the target may be classes.
+    pub(crate) supports_classes: bool,
 }
 
 /// The content of a model file.
@@ -58,6 +60,7 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<()> {
                 summary: family.summary(),
                 parameters: family.table(),
                 supports_warm_start: family.supports_warm_start(),
+                supports_classes: family.supports_classes(),
             };
             print::emit(args.json, false, &report, || text::parameters(&report))
         }

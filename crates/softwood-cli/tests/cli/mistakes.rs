@@ -390,3 +390,15 @@ fn empty_cells_are_missing_values() {
         .unwrap();
     assert!(child.status.success());
 }
+
+#[test]
+fn classes_for_a_family_that_predicts_numbers() {
+    let content = table("a,kind", 40, |row| {
+        format!("{row},{}", ["low", "high"][row / 3 % 2])
+    });
+    assert_fit_rejected(
+        &content,
+        &["-t", "kind", "--model", "gp"],
+        &["`kind`", "`gp` predicts numbers", "`sglb`"],
+    );
+}

@@ -17,6 +17,7 @@ fn a_fit_that_runs_out_of_time_writes_the_best_model_so_far() {
         "tree",
         "ldt",
         "soft-tree",
+        "gp",
     ] {
         let args = [
             "fit",

@@ -3,6 +3,7 @@
 pub(crate) mod boosting;
 pub(crate) mod file;
 pub(crate) mod forest;
+pub(crate) mod gp;
 pub(crate) mod ldt;
 pub(crate) mod registry;
 pub(crate) mod rnn_tree;
@@ -13,11 +14,13 @@ pub(crate) mod vsgbm;
 pub(crate) mod vst;
 
 pub use crate::data::encoding::{Rotation, Scaling};
+pub use crate::gaussian_process::kernel::KernelShape;
 pub use crate::likelihood::NoiseModel;
 pub use crate::variational::options::{Leaf, LeafMixing, Prior};
 pub use boosting::{Boosted, GrowPolicy, LangevinNoise, SgbParams, SglbParams};
 pub use file::{from_bytes, load};
 pub use forest::{Forest, ForestParams};
+pub use gp::{Gp, GpParams};
 pub use ldt::{Ldt, LdtParams};
 pub use registry::{Family, ModelSpec};
 pub use rnn_tree::{LeafScale, RnnTree, RnnTreeParams, RouteEntropy};

@@ -9,6 +9,7 @@ use crate::fit::{Fit, Run, no_warm_start};
 use crate::model::Model;
 use crate::models::boosting::{SgbParams, SglbParams};
 use crate::models::forest::ForestParams;
+use crate::models::gp::GpParams;
 use crate::models::ldt::LdtParams;
 use crate::models::rnn_tree::RnnTreeParams;
 use crate::models::soft_tree::SoftTreeParams;
@@ -39,6 +40,10 @@ const PEERS: &[(&str, &str)] = &[
     ("linear_discriminant", "ldt"),
     ("discriminant", "ldt"),
     ("oblique_tree", "ldt"),
+    ("gaussian_process", "gp"),
+    ("gpr", "gp"),
+    ("svgp", "gp"),
+    ("kriging", "gp"),
 ];
 
 /// Declares the families: variant, parameter type and summary. The name is [`Fit::FAMILY`].
@@ -78,6 +83,11 @@ macro_rules! families {
             /// Whether a fitted model can be trained further.
             pub fn supports_warm_start(self) -> bool {
                 match self { $(Self::$variant => <$params as Fit>::SUPPORTS_WARM_START),+ }
+            }
+
+            /// Whether the target may be classes; all families take numeric targets.
+            pub fn supports_classes(self) -> bool {
+                match self { $(Self::$variant => <$params as Fit>::SUPPORTS_CLASSES),+ }
             }
 
             /// Parameters from `KEY=VALUE` pairs; parameters that are not given have their
@@ -185,6 +195,8 @@ families! {
         pruned on validation rows",
     /// RNN-Tree.
     RnnTree(RnnTreeParams): "RNN-Tree: decision trees that a recurrent network writes, optimised as a whole",
+    /// Gaussian process.
+    Gp(GpParams): "Gaussian process: a distribution over smooth functions, exact or with inducing points; regression only",
 }
 
 impl Family {

@@ -3,12 +3,13 @@
 
 use crate::numerics::real::Real;
 
-/// A row-major matrix: `rows x cols` values.
+/// A row-major matrix: `rows x cols` values, whose rows start `stride` values apart.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Matrix<'a, T> {
     values: &'a [T],
     rows: usize,
     cols: usize,
+    stride: usize,
 }
 
 impl<'a, T> Matrix<'a, T> {
@@ -17,7 +18,27 @@ impl<'a, T> Matrix<'a, T> {
             values.len() >= rows * cols,
             "a matrix needs rows x cols values"
         );
-        Self { values, rows, cols }
+        Self {
+            values,
+            rows,
+            cols,
+            stride: cols,
+        }
+    }
+
+    /// A part of a matrix with rows of `stride` values, from the first value of `values` on.
+    pub(crate) fn part(values: &'a [T], rows: usize, cols: usize, stride: usize) -> Self {
+        assert!(
+            cols <= stride
+                && (rows == 0 || cols == 0 || (rows - 1) * stride + cols <= values.len()),
+            "the part lies inside its matrix"
+        );
+        Self {
+            values,
+            rows,
+            cols,
+            stride,
+        }
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -47,6 +68,17 @@ pub(crate) fn product<T: Real>(out: &mut [T], a: Matrix<'_, T>, b: Matrix<'_, T>
     T::multiply(out, size, &Factor::of(&a), &Factor::of(&b));
 }
 
+/// `out` (a.cols x b.cols) = `a' b`.
+pub(crate) fn transposed_product<T: Real>(out: &mut [T], a: Matrix<'_, T>, b: Matrix<'_, T>) {
+    assert_eq!(a.rows, b.rows, "inner sizes agree");
+    let size = ProductSize {
+        rows: a.cols,
+        cols: b.cols,
+        inner: a.rows,
+    };
+    T::multiply(out, size, &Factor::transposed(&a), &Factor::of(&b));
+}
+
 /// A number type that has a matrix product.
 pub(crate) trait Product: Sized {
     /// `out` = `a b`, row-major.
@@ -74,7 +106,7 @@ impl<'a, T> Factor<'a, T> {
     fn of(matrix: &Matrix<'a, T>) -> Self {
         Self {
             values: matrix.values,
-            row_stride: matrix.cols as isize,
+            row_stride: matrix.stride as isize,
             col_stride: 1,
         }
     }
@@ -83,7 +115,7 @@ impl<'a, T> Factor<'a, T> {
         Self {
             values: matrix.values,
             row_stride: 1,
-            col_stride: matrix.cols as isize,
+            col_stride: matrix.stride as isize,
         }
     }
 
@@ -97,66 +129,63 @@ impl<'a, T> Factor<'a, T> {
     }
 }
 
-impl Product for f32 {
-    #[expect(
-        unsafe_code,
-        reason = "the library takes raw pointers; sizes are asserted by `Matrix::new` and here"
-    )]
-    fn multiply(out: &mut [f32], size: ProductSize, a: &Factor<'_, f32>, b: &Factor<'_, f32>) {
-        let ProductSize { rows, cols, inner } = size;
-        assert!(
-            out.len() >= rows * cols,
-            "the product needs rows x cols values"
-        );
-        // The library computes column-major products: `out' = b' a'`. A single column is both.
-        let (m, n, lhs, rhs) = if cols > 1 {
-            (cols, rows, b.swapped(), a.swapped())
-        } else {
-            (rows, cols, *a, *b)
-        };
-        // SAFETY: `Matrix::new` and the assertion above keep every index inside its slice, and
-        // `out` is borrowed mutably.
-        unsafe {
-            gemm_f32::gemm::f32::get_gemm_fn()(
-                m,
-                n,
-                inner,
-                out.as_mut_ptr(),
-                cols as isize,
-                1,
-                false,
-                lhs.values.as_ptr(),
-                lhs.col_stride,
-                lhs.row_stride,
-                rhs.values.as_ptr(),
-                rhs.col_stride,
-                rhs.row_stride,
-                0.0,
-                1.0,
-                false,
-                false,
-                false,
-                gemm_common::Parallelism::None,
-            );
-        }
-    }
-}
-
-/// A plain loop: only tests of gradients compute in f64.
-impl Product for f64 {
-    fn multiply(out: &mut [f64], size: ProductSize, a: &Factor<'_, f64>, b: &Factor<'_, f64>) {
-        let entry = |of: &Factor<'_, f64>, row: usize, col: usize| {
-            of.values[row * of.row_stride as usize + col * of.col_stride as usize]
-        };
-        for row in 0..size.rows {
-            for col in 0..size.cols {
-                out[row * size.cols + col] = (0..size.inner)
-                    .map(|at| entry(a, row, at) * entry(b, at, col))
-                    .sum();
+/// The product of one number type by the function of the library for that type.
+macro_rules! library_product {
+    ($real:ty, $gemm:expr) => {
+        impl Product for $real {
+            #[expect(
+                unsafe_code,
+                reason = "the library takes raw pointers; sizes are asserted by `Matrix` and here"
+            )]
+            fn multiply(
+                out: &mut [Self],
+                size: ProductSize,
+                a: &Factor<'_, Self>,
+                b: &Factor<'_, Self>,
+            ) {
+                let ProductSize { rows, cols, inner } = size;
+                assert!(
+                    out.len() >= rows * cols,
+                    "the product needs rows x cols values"
+                );
+                // The library computes column-major products: `out' = b' a'`. A single column is both.
+                let (m, n, lhs, rhs) = if cols > 1 {
+                    (cols, rows, b.swapped(), a.swapped())
+                } else {
+                    (rows, cols, *a, *b)
+                };
+                // SAFETY: `Matrix` and the assertion above keep every index inside its slice, and
+                // `out` is borrowed mutably.
+                unsafe {
+                    $gemm(
+                        m,
+                        n,
+                        inner,
+                        out.as_mut_ptr(),
+                        cols as isize,
+                        1,
+                        false,
+                        lhs.values.as_ptr(),
+                        lhs.col_stride,
+                        lhs.row_stride,
+                        rhs.values.as_ptr(),
+                        rhs.col_stride,
+                        rhs.row_stride,
+                        0.0,
+                        1.0,
+                        false,
+                        false,
+                        false,
+                        gemm_common::Parallelism::None,
+                    );
+                }
             }
         }
-    }
+    };
 }
+
+library_product!(f32, gemm_f32::gemm::f32::get_gemm_fn());
+library_product!(f64, gemm_f64::gemm::f64::get_gemm_fn());
 
 #[cfg(test)]
 mod tests {
@@ -194,6 +223,16 @@ mod tests {
         out.fill(T::ZERO);
         let transposed = Matrix::new(&transposed, n, k);
         product_transposed(&mut out, Matrix::new(&a, m, k), transposed);
+        close(&wide(&out), expected, 1e-14);
+        // a transposed first factor that is a part of a wider matrix
+        let stride = m + 3;
+        let mut wider = vec![T::ONE; k * stride];
+        for at in 0..m * k {
+            wider[at % k * stride + at / k] = a[at];
+        }
+        out.fill(T::ZERO);
+        let part = Matrix::part(&wider, k, m, stride);
+        transposed_product(&mut out, part, Matrix::new(&b, k, n));
         close(&wide(&out), expected, 1e-14);
     }
 }

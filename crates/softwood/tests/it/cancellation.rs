@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use serde_json::json;
 
 use crate::problems::FitJson as _;
-use crate::problems::{TARGETS, fit, mixed, normals, numbers, quick, with_target};
+use crate::problems::{fit, mixed, normals, numbers, quick, targets_of, with_target};
 use softwood::evaluate::{Protocol, evaluate};
 use softwood::explain::{PermutationOptions, importances};
 use softwood::observer::{CancelToken, Event, Observer, Stop};
@@ -99,7 +99,7 @@ fn is_cancelled_anywhere<T>(what: &str, work: impl Fn(&Watched) -> Result<T>) ->
 fn a_fit_is_cancelled_anywhere_and_a_token_does_not_change_its_bits() {
     let pool = Pool::new(1).unwrap();
     for &family in Family::ALL {
-        for target in TARGETS {
+        for &target in targets_of(family) {
             let data = with_target(&mixed(14, 80), target);
             let what = format!("{} {target}", family.name());
             let model =

@@ -2,8 +2,8 @@
 
 use crate::problems::FitJson as _;
 use crate::problems::{
-    TARGETS, categories, fit, mixed, normals, numbers, prediction_bits, quick, replaced,
-    with_target,
+    categories, classifiers, fit, mixed, normals, numbers, prediction_bits, quick, replaced,
+    targets_of, with_target,
 };
 use softwood::observer::{NoObserver, Observer};
 use softwood::{
@@ -13,7 +13,7 @@ use softwood::{
 /// Checks each family on each target of the mixed table.
 fn for_each_family_and_target(check: impl Fn(Family, &str)) {
     for &family in Family::ALL {
-        for target in TARGETS {
+        for &target in targets_of(family) {
             check(family, target);
         }
     }
@@ -157,6 +157,9 @@ fn an_unseen_category_raises_knowledge_uncertainty() {
             Column::categorical("tall", &tall),
         );
         for (table, target) in [(&table, "height"), (&classes, "tall")] {
+            if target == "tall" && !family.supports_classes() {
+                continue;
+            }
             let data = Dataset::from_table(table, &roles(target)).unwrap();
             let model = quick_fit(family, &data);
             let unseen = knowledge(&*model, table, "baobab");
@@ -208,6 +211,9 @@ fn a_constant_target_is_refused_by_name() {
         let table = replaced(&mixed(10, 50), Column::numeric("y", vec![2.5; 50]));
         let error = try_fit(family, &with_target(&table, "y"), &NoObserver).unwrap_err();
         assert!(error.to_string().contains("`y`"), "{error}");
+        if !family.supports_classes() {
+            continue;
+        }
         let table = replaced(&table, Column::categorical("two", &[Some("no"); 50]));
         let error = try_fit(family, &with_target(&table, "two"), &NoObserver).unwrap_err();
         assert!(error.to_string().contains("`two`"), "{error}");
@@ -294,7 +300,7 @@ fn a_dataset_with_appended_rows_fits_like_the_whole_table() {
 
 #[test]
 fn class_probabilities_sum_to_one_and_the_label_is_the_largest() {
-    for &family in Family::ALL {
+    for family in classifiers() {
         for target in ["two", "three"] {
             let table = mixed(15, 150);
             let model = quick_fit(family, &with_target(&table, target));
@@ -313,7 +319,7 @@ fn class_probabilities_sum_to_one_and_the_label_is_the_largest() {
 
 #[test]
 fn a_class_with_one_row_is_kept() {
-    for &family in Family::ALL {
+    for family in classifiers() {
         let table = mixed(16, 100);
         let mut classes: Vec<_> = (0..100).map(|row| Some(["no", "yes"][row % 2])).collect();
         classes[40] = Some("rare");
@@ -326,7 +332,7 @@ fn a_class_with_one_row_is_kept() {
 
 #[test]
 fn numbers_can_be_classes() {
-    for &family in Family::ALL {
+    for family in classifiers() {
         let table = mixed(17, 80);
         let digits = (0..80).map(|row| f64::from(row % 3)).collect();
         let table = replaced(&table, Column::numeric("y", digits)).without(&["two", "three"]);
@@ -447,6 +453,20 @@ fn a_class_for_every_row_is_refused_with_a_remedy() {
             "{message}"
         );
     });
+}
+
+#[test]
+fn a_family_for_regression_refuses_classes_and_names_others() {
+    for &family in Family::ALL {
+        if family.supports_classes() {
+            continue;
+        }
+        let data = with_target(&mixed(32, 60), "two");
+        let message = try_fit(family, &data, &NoObserver).unwrap_err().to_string();
+        for word in ["`two`", family.name(), "`vst`", "`sglb`"] {
+            assert!(message.contains(word), "{message}");
+        }
+    }
 }
 
 #[test]

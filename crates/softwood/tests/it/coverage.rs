@@ -13,10 +13,11 @@ use softwood::{Column, Dataset, Distribution, Family, Key, Pool, Roles, Table};
 const N_TRAIN: usize = 2000;
 const N_TEST: usize = 5000;
 const N_INPUTS: usize = 5;
-/// Seeds of the data and the fit. A soft tree takes long and scatters little: three do.
+/// Seeds of the data and the fit. Soft trees and Gaussian processes take long and scatter little.
 fn seeds(family: Family) -> std::ops::RangeInclusive<u64> {
     match family {
         Family::Vst | Family::Vsgbm | Family::Vart => 1..=3,
+        Family::Gp => 1..=2,
         _ => 1..=8,
     }
 }

@@ -1,7 +1,7 @@
 //! The seed and the data determine every byte of a model, for any number of threads.
 
 use crate::problems::FitJson as _;
-use crate::problems::{TARGETS, mixed, quick, with_target};
+use crate::problems::{mixed, quick, targets_of, with_target};
 use softwood::{Distribution, Family, Key, Pool, Run, Table};
 
 /// The model file of a quick fit.
@@ -18,7 +18,7 @@ fn bytes(family: Family, table: &Table, target: &str, seed: u64, threads: usize)
 #[test]
 fn models_do_not_depend_on_the_number_of_threads() {
     for &family in Family::ALL {
-        for target in TARGETS {
+        for &target in targets_of(family) {
             let table = mixed(1, 200);
             let one = bytes(family, &table, target, 0, 1);
             for threads in [2, 3, 7] {
@@ -36,7 +36,7 @@ fn models_do_not_depend_on_the_number_of_threads() {
 #[test]
 fn the_seed_determines_every_byte() {
     for &family in Family::ALL {
-        for target in TARGETS {
+        for &target in targets_of(family) {
             let table = mixed(2, 200);
             let first = bytes(family, &table, target, 5, 2);
             assert!(first == bytes(family, &table, target, 5, 2));

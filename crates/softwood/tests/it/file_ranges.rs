@@ -74,7 +74,7 @@ fn a_rare_target_value_leaves_a_model_that_can_be_read() {
 #[test]
 fn numbers_out_of_range_are_refused_by_name() {
     let data = with_target(&mixed(2, 60), "y");
-    let cases: [(_, _, f64, _); 24] = [
+    let cases: [(_, _, f64, _); 28] = [
         (Family::Sgb, "/law/floor", 3e3, "`law.floor`"),
         (Family::Sgb, "/law/floor", 0.0, "`law.floor`"),
         (Family::Sglb, "/law/floor", -1.0, "`law.floor`"),
@@ -119,6 +119,10 @@ fn numbers_out_of_range_are_refused_by_name() {
         (Family::Forest, "/noise/floor", 0.0, "the noise"),
         (Family::Forest, "/noise/tails/part", 1.5, "the noise"),
         (Family::Forest, "/n_members", 0.0, "members"),
+        (Family::Gp, "/n_members", 0.0, "`n_members`"),
+        (Family::Gp, "/noise_sd", 0.0, "`noise_sd`"),
+        (Family::Gp, "/log_signal", 30.0, "`log_signal`"),
+        (Family::Gp, "/n_points", 7.0, "`alpha`"),
     ];
     for (family, pointer, value, expected) in cases {
         let record = fit(family, &quick(family), &data, 0).record();

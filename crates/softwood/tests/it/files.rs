@@ -73,10 +73,23 @@ fn quick(family: Family) -> Value {
     if family == Family::SoftTree {
         return json!({"max_leaf_nodes": 3, "n_epochs": 2, "n_members": 3});
     }
+    if family == Family::Gp {
+        return json!({"max_iterations": 2, "n_members": 4});
+    }
     if family == Family::Vart {
         return json!({"start_depth": 1, "n_epochs": 2, "n_fits": 1, "n_members": 3});
     }
     json!({})
+}
+
+/// A Gaussian process with inducing points.
+fn sparse_process() -> Box<dyn Model> {
+    let pool = Pool::new(1).unwrap();
+    let run = Run::new(Key::from_seed(5), &pool);
+    let params = json!({"n_inducing": 5, "n_epochs": 1, "max_iterations": 2, "n_members": 4});
+    Family::Gp
+        .fit_with(&params, &labelled(false), &run)
+        .unwrap()
 }
 
 fn model_bytes() -> Vec<u8> {
@@ -98,6 +111,9 @@ fn models_of_every_family_are_restored_with_the_same_predictions_and_bytes() {
     let folder = tempfile::tempdir().unwrap();
     for &family in Family::ALL {
         for classify in [false, true] {
+            if classify && !family.supports_classes() {
+                continue;
+            }
             let model = fitted(family, classify);
             let path = folder.path().join(format!("{}.softwood", family.name()));
             model.save(&path).unwrap();
@@ -285,7 +301,15 @@ static MODELS: LazyLock<Vec<Record>> = LazyLock::new(|| {
         Family::Vart,
     ];
     let both = |family| [false, true].map(|classify| fitted(family, classify).record());
-    families.into_iter().flat_map(both).collect()
+    let processes = [
+        fitted(Family::Gp, false).record(),
+        sparse_process().record(),
+    ];
+    families
+        .into_iter()
+        .flat_map(both)
+        .chain(processes)
+        .collect()
 });
 
 /// JSON pointers of all parts of a document.

@@ -1,7 +1,7 @@
 //! Models do not depend on the order of rows and columns, nor on units.
 
 use crate::problems::{
-    TARGETS, fit, mixed, numbers, prediction_bits, quick, replaced, with_target,
+    fit, mixed, numbers, prediction_bits, quick, replaced, targets_of, with_target,
 };
 use softwood::{Column, Distribution, Family, Model, Pool, Table};
 
@@ -15,7 +15,7 @@ fn permuted(n: usize) -> Vec<usize> {
 #[test]
 fn the_order_of_training_rows_does_not_matter() {
     for &family in Family::ALL {
-        for target in TARGETS {
+        for &target in targets_of(family) {
             let table = mixed(1, 150);
             let models = [table.clone(), table.take(&permuted(150))]
                 .map(|table| fit(family, &quick(family), &with_target(&table, target), 0));
@@ -50,7 +50,7 @@ fn the_order_of_predicted_rows_does_not_matter() {
 #[test]
 fn columns_are_matched_by_name() {
     for &family in Family::ALL {
-        for target in TARGETS {
+        for &target in targets_of(family) {
             let table = mixed(3, 120);
             let model = fit(family, &quick(family), &with_target(&table, target), 0);
             let mut columns = table.columns().to_vec();

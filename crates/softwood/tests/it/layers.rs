@@ -21,6 +21,7 @@ const LAYERS: &[&[&str]] = &[
     &["predictive", "likelihood", "score"],
     // variational training names no tree
     &["inference"],
+    &["gaussian_process"],
     &["trees"],
     &["recurrent"],
     &["boosting"],

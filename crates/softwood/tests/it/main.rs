@@ -13,6 +13,7 @@ mod exact;
 mod file_ranges;
 mod files;
 mod fixtures;
+mod gp;
 mod invariance;
 mod langevin;
 mod layers;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::problems::FitJson as _;
-use crate::problems::{TARGETS, fit, mixed, numbers, prediction_bits, quick, with_target};
+use crate::problems::{fit, mixed, numbers, prediction_bits, quick, targets_of, with_target};
 use softwood::observer::{Event, NoObserver, Observer, Observers, Stop, TimeLimit};
 use softwood::{Dataset, Distribution, Error, Family, Key, Model, Pool, Result, Run, from_bytes};
 
@@ -50,7 +50,7 @@ const STOPS: [usize; 5] = [0, 1, 7, 30, 90];
 #[test]
 fn a_fit_that_is_stopped_and_kept_gives_a_valid_model() {
     for &family in Family::ALL {
-        for target in TARGETS {
+        for &target in targets_of(family) {
             let table = mixed(14, 80);
             let data = with_target(&table, target);
             for after in STOPS {
@@ -76,7 +76,7 @@ fn a_fit_that_is_stopped_and_kept_gives_a_valid_model() {
 #[test]
 fn a_fit_that_is_stopped_and_discarded_gives_no_model() {
     for &family in Family::ALL {
-        for target in TARGETS {
+        for &target in targets_of(family) {
             let data = with_target(&mixed(14, 80), target);
             let counter = StopAfter::new(usize::MAX, Stop::Discard);
             observed_fit(family, &data, &counter).unwrap();
@@ -223,7 +223,7 @@ impl Observer for Recorder {
 #[test]
 fn snapshots_are_models_and_do_not_change_the_fit() {
     for &family in Family::ALL {
-        for target in TARGETS {
+        for &target in targets_of(family) {
             let table = mixed(17, 120);
             let data = with_target(&table, target);
             let recorder = Recorder::default();

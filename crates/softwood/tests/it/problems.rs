@@ -78,6 +78,21 @@ pub(crate) fn mixed(seed: u64, n: usize) -> Table {
 /// Targets of [`mixed`]: a number, two classes, three classes.
 pub(crate) const TARGETS: [&str; 3] = ["y", "two", "three"];
 
+/// The targets of [`mixed`] that a family takes.
+pub(crate) fn targets_of(family: Family) -> &'static [&'static str] {
+    if family.supports_classes() {
+        &TARGETS
+    } else {
+        &TARGETS[..1]
+    }
+}
+
+/// The families that take classes.
+pub(crate) fn classifiers() -> impl Iterator<Item = Family> {
+    let all = Family::ALL.iter().copied();
+    all.filter(|family| family.supports_classes())
+}
+
 /// The dataset with target `target`, without the other targets.
 pub(crate) fn with_target(table: &Table, target: &str) -> Dataset {
     let others: Vec<&str> = TARGETS.into_iter().filter(|name| *name != target).collect();
@@ -119,6 +134,9 @@ pub(crate) fn quick(family: Family) -> Value {
         }
         Family::Forest => json!({"n_estimators": 60, "n_members": 6}),
         Family::RnnTree => json!({"n_steps": 60, "n_restarts": 4, "max_depth": 3, "n_hidden": 8}),
+        Family::Gp => {
+            json!({"max_iterations": 15, "n_restarts": 0, "n_inducing": null, "max_exact_rows": 400, "n_epochs": 2, "n_members": 40})
+        }
         _ => json!({}),
     }
 }

@@ -111,6 +111,16 @@ fn fits() -> Vec<(Family, &'static str, Value)> {
         (Family::Tree, "three", tree.clone()),
         (Family::Ldt, "y", tree.clone()),
         (Family::Ldt, "three", tree),
+        (
+            Family::Gp,
+            "y",
+            json!({"max_iterations": 3, "n_restarts": 0, "n_members": 5}),
+        ),
+        (
+            Family::Gp,
+            "y",
+            json!({"n_inducing": 8, "n_epochs": 1, "max_iterations": 3, "n_restarts": 0, "n_members": 4}),
+        ),
         (Family::SoftTree, "y", grown("variational")),
         (Family::SoftTree, "y", grown("ensemble")),
         (Family::SoftTree, "three", grown("variational")),

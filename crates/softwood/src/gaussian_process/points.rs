@@ -1,0 +1,116 @@
+//! Rows of inputs, stored column by column so that loops over rows vectorise; and rows with targets,
+//! weights and noise variances.
+
+use crate::data::encoding::Encoder;
+use crate::data::table::Rows;
+
+/// `n` points with `n_inputs` coordinates each.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Points {
+    n: usize,
+    n_inputs: usize,
+    /// Inputs x points.
+    columns: Vec<f64>,
+}
+
+impl Points {
+    /// Points from columns (inputs x points).
+    pub(crate) fn from_columns(columns: Vec<f64>, n: usize, n_inputs: usize) -> Self {
+        assert_eq!(columns.len(), n * n_inputs, "a value for each input");
+        Self {
+            n,
+            n_inputs,
+            columns,
+        }
+    }
+
+    /// Points from rows of f32 values; the first `n_inputs` of every `width` values are inputs.
+    pub(crate) fn from_rows(rows: &[f32], width: usize, n_inputs: usize) -> Self {
+        let n = rows.len() / width;
+        let columns = (0..n_inputs).flat_map(|input| rows.iter().skip(input).step_by(width));
+        let columns = columns.map(|&value| f64::from(value)).collect();
+        Self::from_columns(columns, n, n_inputs)
+    }
+
+    /// The encoded rows of a table.
+    pub(crate) fn encoded(encoder: &Encoder, rows: &Rows<'_>) -> Self {
+        let n_inputs = encoder.n_inputs();
+        Self::from_rows(&encoder.encode(rows), n_inputs + 1, n_inputs)
+    }
+
+    pub(crate) fn n(&self) -> usize {
+        self.n
+    }
+
+    pub(crate) fn n_inputs(&self) -> usize {
+        self.n_inputs
+    }
+
+    /// All inputs (inputs x points).
+    pub(crate) fn columns(&self) -> &[f64] {
+        &self.columns
+    }
+
+    /// One input of all points.
+    pub(crate) fn column(&self, input: usize) -> &[f64] {
+        &self.columns[input * self.n..(input + 1) * self.n]
+    }
+
+    /// The inputs of one point.
+    pub(crate) fn row(&self, point: usize) -> impl Iterator<Item = f64> {
+        let columns = self.columns.chunks_exact(self.n.max(1));
+        columns.map(move |column| column[point])
+    }
+
+    /// The given points, in that order.
+    pub(crate) fn take(&self, points: &[usize]) -> Self {
+        let columns = (0..self.n_inputs).flat_map(|input| {
+            let column = self.column(input);
+            points.iter().map(|&point| column[point])
+        });
+        Self {
+            n: points.len(),
+            n_inputs: self.n_inputs,
+            columns: columns.collect(),
+        }
+    }
+
+    /// Points whose inputs are multiplied by one factor each.
+    pub(crate) fn times(&self, factors: &[f64]) -> Self {
+        let columns = factors.iter().enumerate().flat_map(|(input, factor)| {
+            let column = self.column(input).iter();
+            column.map(move |value| value * factor)
+        });
+        Self {
+            n: self.n,
+            n_inputs: self.n_inputs,
+            columns: columns.collect(),
+        }
+    }
+}
+
+/// Rows to condition on: `weight` observations of the value `target` at each point, whose noise has
+/// the variance `noise`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Observations<'a> {
+    pub(crate) points: &'a Points,
+    pub(crate) targets: &'a [f64],
+    pub(crate) weights: &'a [f64],
+    pub(crate) noise: &'a [f64],
+}
+
+/// Rows with targets and weights; the noise is a hyper-parameter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TargetRows<'a> {
+    pub(crate) points: &'a Points,
+    pub(crate) targets: &'a [f64],
+    pub(crate) weights: &'a [f64],
+}
+
+impl TargetRows<'_> {
+    /// Points, targets and weights of the given rows.
+    pub(crate) fn take(&self, rows: &[usize]) -> (Points, Vec<f64>, Vec<f64>) {
+        let of = |values: &[f64]| rows.iter().map(|&row| values[row]).collect();
+        (self.points.take(rows), of(self.targets), of(self.weights))
+    }
+}
