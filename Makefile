@@ -11,7 +11,7 @@ RUST := --release --workspace --exclude softwood-py
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python audit bench bench-peers bench-quality bench-soft-trees bench-vart docs docs-output venv python
+.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python audit bench bench-peers bench-quality bench-soft-trees bench-vart bench-rnn-tree docs docs-output venv python
 
 help:
 	@echo "make demo      fit a small model and draw its predictive distribution"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench-quality  compare scores with CatBoost and the papers, into docs/benchmarks.md"
 	@echo "make bench-soft-trees  compare soft-tree, tree and ldt with their paper, into docs/experiments/soft-tree.md"
 	@echo "make bench-vart  compare vart with its paper, vst and sglb, into docs/experiments/vart.md"
+	@echo "make bench-rnn-tree  compare rnn-tree with its paper, tree and JAX, into docs/experiments/rnn-tree.md"
 	@echo "make docs-output    run README and guides again and renew the outputs and the picture that they show"
 	@echo "make docs      build the Rust documentation; broken links are errors"
 	@echo "make python    install the Python package, editable, in $(VENV)"
@@ -84,6 +85,9 @@ bench-soft-trees: python
 bench-vart: python
 	$(BIN)/python -m benches.vart --fresh --parts tables,large,leaves
 	$(BIN)/python -m benches.vart --quick --columns depth3,depth5,depth7,depth10,one_fit,vst_one_fit,forest
+
+bench-rnn-tree: python $(PEERS)/ready
+	$(BIN)/python -m benches.rnn_tree --fresh --peers $(PEERS)/bin/python
 
 $(PEERS)/ready: python/benches/requirements.txt
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
