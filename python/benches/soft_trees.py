@@ -27,13 +27,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import import_module
-from itertools import groupby
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from benches import report
 from benches.measure import timed
+from benches.svg import BLUE, INK, ORANGE, Frame, caption, dot, polyline
 
 LINES = report.SCRATCH / "soft_trees.jsonl"
 PAGE = report.ROOT / "docs" / "experiments" / "soft-tree.md"
@@ -475,8 +475,7 @@ class Curve:
 
 
 GRID = [-1 + 0.0025 * step for step in range(801)]
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 560, 70, 920, 118, 488
-INK, GREY, SOFT_COLOR, HARD_COLOR = "#1f2733", "#555f6e", "#145da0", "#d9731a"
+FRAME = Frame(960, 560, 70, 920, 118, 488, (-1.0, 1.0), (-1.75, 1.75))
 
 
 def sinusoid(x: float) -> float:
@@ -515,79 +514,26 @@ def write_csv(path: Path, header: Sequence[str], rows: Sequence[tuple[float, ...
         csv.writer(file).writerows([header, *rows])
 
 
-def to_pixels(x: float, y: float) -> tuple[float, float]:
-    """Map a point of the plot, x in [-1, 1] and y in [-1.75, 1.75], to the picture."""
-    return LEFT + (RIGHT - LEFT) * (x + 1) / 2, BOTTOM - (BOTTOM - TOP) * (y + 1.75) / 3.5
-
-
-def polyline(points: Sequence[tuple[float, float]], color: str, width: float, dashes: str = "") -> str:
-    """Return a line; of points with the same y in a row, the first and the last are drawn."""
-    kept = []
-    for _, run_of_points in groupby(points, key=lambda point: point[1]):
-        same = list(run_of_points)
-        kept += [same[0], same[-1]] if len(same) > 1 else same
-    path = " ".join(f"{x:.2f},{y:.2f}" for x, y in kept)
-    dash = f' stroke-dasharray="{dashes}"' if dashes else ""
-    return (
-        f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="{width}" '
-        f'stroke-linejoin="round" stroke-linecap="round"{dash}/>'
-    )
-
-
-def caption(x: float, y: float, text: str, *, size: int = 13, anchor: str = "start", color: str = INK) -> str:
-    """Return a line of text."""
-    weight = ' font-weight="600"' if size > 20 else ""
-    position = f'x="{x:.2f}" y="{y:.2f}" font-size="{size}" text-anchor="{anchor}"'
-    return f'<text {position}{weight} fill="{color}">{text}</text>'
-
-
-def axes() -> list[str]:
-    """Return the grid lines and the labels of the axes."""
-    parts = []
-    for x in (-1.0, -0.5, 0.0, 0.5, 1.0):
-        at = to_pixels(x, 0.0)[0]
-        parts += [polyline([(at, TOP), (at, BOTTOM)], "#e9ecf1", 1)]
-        parts += [caption(at, BOTTOM + 19, f"{x:g}", anchor="middle", color=GREY)]
-    for y in (-1.0, 0.0, 1.0):
-        at = to_pixels(0.0, y)[1]
-        parts += [polyline([(LEFT, at), (RIGHT, at)], "#e9ecf1", 1)]
-        parts += [caption(LEFT - 9, at + 4.5, f"{y:g}", anchor="end", color=GREY)]
-    parts += [polyline([(LEFT, TOP), (LEFT, BOTTOM), (RIGHT, BOTTOM)], "#b8bfca", 1.2)]
-    middle = ((LEFT + RIGHT) / 2, (TOP + BOTTOM) / 2)
-    parts += [caption(middle[0], BOTTOM + 42, "x", size=14, anchor="middle", color=GREY)]
-    return [*parts, caption(28, middle[1], "y", size=14, anchor="middle", color=GREY)]
-
-
 def picture(soft: Curve, hard: Curve) -> str:
     """Draw the sample, the sinusoid and both curves."""
     title = "A soft tree and a hard tree fitted to a sinusoid"
     subtitle = "400 rows of sin(2πx) with noise of standard deviation 0.2; errors are measured against the sinusoid."
-    font = "Inter, 'Helvetica Neue', Helvetica, Arial, 'DejaVu Sans', sans-serif"
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'font-family="{font}" role="img">',
-        f"<title>{title}</title>",
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-        caption(LEFT, 42, title, size=22),
-        caption(LEFT, 66, subtitle, size=14, color="#6b7686"),
-        *axes(),
-    ]
-    dots = [(*to_pixels(*point), 2.6, 0.22) for point in draw_sample()]
+    parts = FRAME.axes((-1.0, -0.5, 0.0, 0.5, 1.0), (-1.0, 0.0, 1.0), "x", "y")
+    dots = [(*FRAME.pixels(*point), 2.6, 0.22) for point in draw_sample()]
     for x, y, radius, opacity in [*dots, (79.0, 91.5, 3.0, 0.35)]:
-        circle = f'cx="{x:.2f}" cy="{y:.2f}" r="{radius}"'
-        parts.append(f'<circle {circle} fill="#263445" fill-opacity="{opacity}"/>')
+        parts.append(dot(x, y, radius, opacity=opacity))
     parts.append(caption(90, 96, "training data"))
     mean_curve = [sinusoid(x) for x in GRID]
     hard_text, soft_text = (f"{curve.n_nodes} nodes, MSE {curve.mse:.4f}" for curve in (hard, soft))
     for left, text, curve, color, width, dashes in [
         (200, "sinusoid", mean_curve, INK, 1.6, "5.6 4.8"),
-        (316, f"tree: {hard_text}", hard.y, HARD_COLOR, 1.8, ""),
-        (580, f"soft-tree: {soft_text}", soft.y, SOFT_COLOR, 2.6, ""),
+        (316, f"tree: {hard_text}", hard.y, ORANGE, 1.8, ""),
+        (580, f"soft-tree: {soft_text}", soft.y, BLUE, 2.6, ""),
     ]:
-        parts.append(polyline([to_pixels(*point) for point in zip(GRID, curve, strict=True)], color, width, dashes))
+        parts.append(polyline([FRAME.pixels(*point) for point in zip(GRID, curve, strict=True)], color, width, dashes))
         parts.append(polyline([(left, 91.5), (left + 24, 91.5)], color, width, dashes))
         parts.append(caption(left + 32, 96, text))
-    return "\n".join([*parts, "</svg>", ""])
+    return FRAME.picture(title, subtitle, parts)
 
 
 def figure(program: Path) -> str:
