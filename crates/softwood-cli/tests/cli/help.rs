@@ -106,6 +106,7 @@ fn the_list_of_models() {
     soft-tree  incremental soft tree: one soft tree that grows while the validation error falls
     tree       classification or regression tree: one hard tree, pruned by cross-validation
     ldt        linear discriminant tree: one hard tree whose splits are linear in all columns, pruned on validation rows
+    rnn-tree   RNN-Tree: decision trees that a recurrent network writes, optimised as a whole
     gp         Gaussian process: a distribution over smooth functions, exact or with inducing points; regression only
 
     `softwood models NAME` lists the parameters of a model, `softwood models FILE` describes a model file.

@@ -55,14 +55,14 @@ impl LeafScores<f64> for LinearScores {
     }
 }
 
-struct Problem {
+struct RouteProblem {
     inputs: Vec<f64>,
     weight: Vec<f64>,
     noise: Vec<f64>,
     target: Vec<f64>,
 }
 
-impl Problem {
+impl RouteProblem {
     /// Two blocks, the second of which has padding rows.
     fn new(shape: &NetworkShape) -> Self {
         let (n_rows, n) = (BLOCK + 20, 2 * BLOCK);
@@ -133,7 +133,7 @@ fn the_recurrent_unit_has_its_golden_value() {
 
 #[test]
 fn gradients_agree_with_central_differences() {
-    let problem = Problem::new(&SHAPE);
+    let problem = RouteProblem::new(&SHAPE);
     let weights = weights(&SHAPE);
     let other = EntropyTerms {
         kl_weight: 0.7,
@@ -161,7 +161,7 @@ fn gradients_agree_with_central_differences() {
 /// The KL divergence of the definition, with one term per node.
 #[test]
 fn the_divergence_is_the_sum_over_all_nodes() {
-    let problem = Problem::new(&SHAPE);
+    let problem = RouteProblem::new(&SHAPE);
     let weights = weights(&SHAPE);
     let value = |kl_weight: f64, row_sign: f64| {
         let terms = EntropyTerms {
@@ -202,7 +202,7 @@ fn constant_split(bias: f64, slope: f64) -> Vec<f64> {
 /// The divergence of a confident tree with `b` balanced levels of `D` is `W (D - b) ln 2`.
 #[test]
 fn a_confident_tree_pays_for_unbalanced_levels_alone() {
-    let mut problem = Problem::new(&SHAPE);
+    let mut problem = RouteProblem::new(&SHAPE);
     // one half of the weight on either side of zero
     problem.weight.fill(0.0);
     problem.weight[..40].fill(1.0);

@@ -162,6 +162,7 @@ fn fitted_trees(
     for (tree, routes) in trees.iter_mut().zip(soft.into_iter().flatten()) {
         let mut routes = routes.routes;
         routes.leaves.smoothing.factor *= soft_factor;
+        routes.leaves.key = tree.leaves.key;
         tree.soft = Some(routes);
     }
     let chosen = match trees.as_slice() {
