@@ -9,6 +9,7 @@ from softwood._base import Classifier, Regressor
 __all__ = [
     "ForestClassifier",
     "ForestRegressor",
+    "GPRegressor",
     "LDTClassifier",
     "LDTRegressor",
     "RNNTreeClassifier",
@@ -3026,8 +3027,8 @@ class RNNTreeRegressor(Regressor):
         Number of training runs from different starts. Increase it for a better tree. From 1 to 1000.
     n_trees : int or None, default=None
         Number of trees in the model: the best of the restarts. Members of the ensemble use these trees in turn. 1
-        gives a single tree, which predicts fast and can be read; None: those that together have the largest
-        likelihood on the validation set. From 1 to 1000.
+        gives a single tree, which predicts fast and can be read; None: all restarts whose tree is better than its
+        root on the validation set. From 1 to 1000.
     posterior : bool or None, default=None
         Whether a prediction is a mixture over all leaves, weighted by the posterior over routes, or that of the
         most probable leaf of each tree. Auto: the one with the larger likelihood on the validation set; trees
@@ -3174,8 +3175,8 @@ class RNNTreeClassifier(Classifier):
         Number of training runs from different starts. Increase it for a better tree. From 1 to 1000.
     n_trees : int or None, default=None
         Number of trees in the model: the best of the restarts. Members of the ensemble use these trees in turn. 1
-        gives a single tree, which predicts fast and can be read; None: those that together have the largest
-        likelihood on the validation set. From 1 to 1000.
+        gives a single tree, which predicts fast and can be read; None: all restarts whose tree is better than its
+        root on the validation set. From 1 to 1000.
     posterior : bool or None, default=None
         Whether a prediction is a mixture over all leaves, weighted by the posterior over routes, or that of the
         most probable leaf of each tree. Auto: the one with the larger likelihood on the validation set; trees
@@ -3299,6 +3300,126 @@ class RNNTreeClassifier(Classifier):
         self.validation_fraction = validation_fraction
         self.max_categories = max_categories
         self.max_bins = max_bins
+        self.n_members = n_members
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+class GPRegressor(Regressor):
+    """Gaussian process for regression.
+
+    Gaussian process: a distribution over smooth functions, exact or with inducing points; regression only.
+
+    A parameter that is None by default is set by the model, unless its description says otherwise.
+
+    Parameters
+    ----------
+    kernel : {"squared_exponential", "matern12", "matern32", "matern52"}, default="matern52"
+        Kernel: how smooth the functions are. `squared_exponential` functions are infinitely differentiable,
+        `matern52` ones twice, `matern32` ones once, and `matern12` ones are continuous and rough.
+    length_scale : float or None, default=None
+        Length scale of every encoded input, in its standard deviations; None: one length scale per input,
+        estimated. From 0.001 to 10000.
+    signal_scale : float or None, default=None
+        Standard deviation of the functions, in units of the standard deviation of the target; None: estimated. From
+        0.001 to 1000.
+    noise_scale : float or None, default=None
+        Standard deviation of the noise, in units of the standard deviation of the target; None: estimated, and at
+        least `min_scale`. From 0.0001 to 100.
+    n_restarts : int, default=1
+        Number of further starting points of the search for length scales, signal and noise. From 0 to 100.
+    max_iterations : int, default=100
+        Maximum number of iterations of this search. From 0 to 10000.
+    n_inducing : int or None, default=None
+        Number of inducing points of a sparse process; None: none (an exact process) up to `max_exact_rows`
+        different rows, and 512 beyond. More points are more accurate; time grows with their square and memory too.
+        From 1 to 8192.
+    max_exact_rows : int, default=2000
+        Maximum number of different rows of an exact process, whose time grows with the cube of the rows and whose
+        memory with the square, unless `n_inducing` is given. From 2 to 50000.
+    n_epochs : int, default=10
+        Number of passes over the rows that a sparse process is trained for. From 0 to 10000.
+    max_categories : int, default=32
+        Maximum number of categories per column with an input of their own; rarer categories share one input. From 1
+        to 10000.
+    n_members : int, default=128
+        Number of ensemble members: functions drawn from the posterior, in pairs around its mean. An odd number adds
+        the mean itself. From 1 to 1000.
+    min_scale : float or None, default=None
+        Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
+        the resolution of a rounded target. From 1e-06 to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
+        any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
+        command line.
+    n_jobs : int or None, default=None
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the training table had names.
+    training_ : dict
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
+
+    Notes
+    -----
+    Use it for up to some thousand rows with a target that varies smoothly with a few numeric columns and has the same
+    noise everywhere. Its intervals widen where training rows are far, and its joint distribution of several rows is
+    exact. Beyond `max_exact_rows` rows it becomes a sparse process with inducing points.
+
+    Use `VSTRegressor` if the noise depends on the features or is not Normal, and `SGBRegressor` or `SGLBRegressor` for
+    large tables, sharp steps or many categories.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import GPRegressor
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.sin(6 * X[:, 0])
+    >>> model = GPRegressor(n_members=8, random_state=0).fit(X, y)
+    >>> model.predict_dist(X).interval(0.9).shape
+    (40, 2)
+    """
+
+    _family = "gp"
+
+    def __init__(
+        self,
+        *,
+        kernel: Literal["squared_exponential", "matern12", "matern32", "matern52"] = "matern52",
+        length_scale: float | None = None,
+        signal_scale: float | None = None,
+        noise_scale: float | None = None,
+        n_restarts: int = 1,
+        max_iterations: int = 100,
+        n_inducing: int | None = None,
+        max_exact_rows: int = 2000,
+        n_epochs: int = 10,
+        max_categories: int = 32,
+        n_members: int = 128,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.length_scale = length_scale
+        self.signal_scale = signal_scale
+        self.noise_scale = noise_scale
+        self.n_restarts = n_restarts
+        self.max_iterations = max_iterations
+        self.n_inducing = n_inducing
+        self.max_exact_rows = max_exact_rows
+        self.n_epochs = n_epochs
+        self.max_categories = max_categories
         self.n_members = n_members
         self.min_scale = min_scale
         self.random_state = random_state
