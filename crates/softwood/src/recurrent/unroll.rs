@@ -466,8 +466,7 @@ fn backward<T: Real>(
                     split_backward(
                         network.sharpness,
                         inputs,
-                        chunk,
-                        at,
+                        [chunk, at],
                         tape,
                         &gradient,
                         scratch,
@@ -513,13 +512,13 @@ fn backward<T: Real>(
     }
 }
 
-/// Gradients of the heads, from that of the probability of going right.
+/// Gradients of the heads of a chunk of rows, which is `at` this place of the tape, from that of the
+/// probability of going right.
 #[inline(always)]
 fn split_backward<T: Real>(
     sharpness: Sharpness,
     inputs: &BlockInputs<'_, T>,
-    chunk: usize,
-    at: usize,
+    [chunk, at]: [usize; 2],
     tape: &Tape<T>,
     gradient: &Lanes<T>,
     scratch: &mut UnrollScratch<T>,

@@ -3,7 +3,6 @@
 use crate::data::binning::binned::Binned;
 use crate::data::dataset::Dataset;
 use crate::data::split::n_validation_rows;
-use crate::error::Result;
 use crate::recurrent::bin_inputs::{BinInputs, BinnedRows};
 use crate::recurrent::hard_tree::HardTree;
 use crate::recurrent::unroll::BLOCK;
@@ -41,16 +40,16 @@ pub(super) struct GivenRows {
 }
 
 impl GivenRows {
-    pub(super) fn new(set: &TreeTrainingSet, data: &Dataset) -> Result<Self> {
+    pub(super) fn new(set: &TreeTrainingSet, data: &Dataset) -> Self {
         let n_rows = data.n_rows();
         let weights = data.weights();
-        Ok(Self {
+        Self {
             binned: set.cuts.bin_range(&data.features().rows(0..n_rows)),
             target: set.units.encode(data.target(), 0..n_rows),
             weight: (0..n_rows)
                 .map(|row| weights.map_or(1.0, |weights| weights[row] as f32))
                 .collect(),
-        })
+        }
     }
 }
 
@@ -141,7 +140,7 @@ impl<'a> RouteRows<'a> {
     /// All rows of the fit: training rows, and validation rows that were split off.
     pub(super) fn all(&self) -> Vec<FitRow> {
         let own_validation = self.validation.iter().filter(|_| self.is_split);
-        let validation = own_validation.flat_map(|validation| validation.iter());
+        let validation = own_validation.flat_map(ScoredRows::iter);
         self.train.iter().chain(validation).collect()
     }
 

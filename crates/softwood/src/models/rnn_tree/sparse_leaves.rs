@@ -270,7 +270,7 @@ impl WalshFit {
         let mut values = vec![0.0; n_leaves * n];
         for leaf in 0..n_leaves {
             for (at, &function) in self.selected.iter().enumerate() {
-                let sign = if (function & leaf).count_ones() % 2 == 0 {
+                let sign = if (function & leaf).count_ones().is_multiple_of(2) {
                     1.0
                 } else {
                     -1.0
@@ -385,7 +385,7 @@ mod tests {
         walsh_hadamard(&mut values);
         for (function, value) in values.iter().enumerate() {
             let term = |leaf: usize| {
-                let sign = if (function & leaf).count_ones() % 2 == 0 {
+                let sign = if (function & leaf).count_ones().is_multiple_of(2) {
                     1.0
                 } else {
                     -1.0

@@ -37,7 +37,6 @@ impl StartKind {
     pub(super) fn of(restart: usize) -> Self {
         match restart % 4 {
             0 if restart == 0 => Self::Cart,
-            0 => Self::BaggedCart,
             1 => Self::Balanced,
             2 => Self::Random,
             _ => Self::BaggedCart,
@@ -84,10 +83,10 @@ impl Start {
                 weights[shape.decision_weights()].fill(0.0);
                 balanced_splits(&shape, key)
             }
-            StartKind::Cart => cart_splits(&shape, rows, train_weight(rows), run, key)?,
+            StartKind::Cart => cart_splits(&shape, rows, &train_weight(rows), run, key)?,
             StartKind::BaggedCart => {
                 let weight = bootstrap_weights(&train_weight(rows), key);
-                cart_splits(&shape, rows, weight, run, key)?
+                cart_splits(&shape, rows, &weight, run, key)?
             }
         };
         imitate(shape, &targets, &mut weights);
@@ -142,7 +141,7 @@ fn balanced_splits(shape: &NetworkShape, key: Key) -> Vec<Option<TargetSplit>> {
 fn cart_splits(
     shape: &NetworkShape,
     rows: &RouteRows<'_>,
-    weight: Vec<f32>,
+    weight: &[f32],
     run: &Run<'_>,
     key: Key,
 ) -> Result<Vec<Option<TargetSplit>>> {
@@ -156,7 +155,7 @@ fn cart_splits(
         let event = crate::observer::Event::new("growing", 0, 1);
         run.observer.on_event(&event)
     };
-    let cart = grow(&rows.set.cart_data(&pool), &weight, &limits, key, &observer)?;
+    let cart = grow(&rows.set.cart_data(&pool), weight, &limits, key, &observer)?;
     let mut splits = vec![None; shape.n_leaves() - 1];
     if let TreeStructure::General {
         conditions,

@@ -50,10 +50,7 @@ impl Fit for RnnTreeParams {
         }
         let set = TreeTrainingSet::new(data, params.max_bins, run.key);
         stop::check()?;
-        let given = run
-            .held_out
-            .map(|data| GivenRows::new(&set, data))
-            .transpose()?;
+        let given = run.held_out.map(|data| GivenRows::new(&set, data));
         let rows = RouteRows::new(
             &set,
             given.as_ref(),
@@ -117,54 +114,8 @@ fn fitted_trees(
     let trained: Result<Vec<_>> = trained.into_iter().filter_map(Result::transpose).collect();
     let mut trained = trained?;
     let trials = trained.iter().map(trial).collect();
-    let candidates = run.pool.map(trained.len(), |at| {
-        let key = member_key(run.key, at);
-        best_tree(&setup, &trained[at], floor, key)
-    });
-    stop::check()?;
-    // trees that are not better than their root only add noise to those that are
-    let has_significant = candidates.iter().any(|tree| tree.is_significant);
-    let mut order: Vec<usize> = (0..trained.len())
-        .filter(|&at| candidates[at].is_significant || !has_significant)
-        .collect();
-    let scores: Vec<f64> = candidates.iter().map(|tree| tree.score(rows)).collect();
-    // a stable sort: of equal scores the first restart is best
-    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
-    let n_trees = params.n_trees.unwrap_or(params.n_restarts);
-    order.truncate(n_trees.min(params.n_members));
-    let mut candidates: Vec<Option<ScoredTree>> = candidates.into_iter().map(Some).collect();
-    let hard: Vec<ScoredTree> = (order.iter())
-        .filter_map(|&at| candidates[at].take())
-        .collect();
-    trained = order.iter().map(|&at| trained[at].clone()).collect();
-    stop::check()?;
-    let soft = if params.posterior == Some(false) || depth > MAX_SOFT_DEPTH {
-        None
-    } else {
-        let fit = |at: usize| {
-            let (weights, key) = (&trained[at].weights, member_key(run.key, at));
-            fit_routes(rows, &setup.shape, weights, floor, key)
-        };
-        let soft: Option<Vec<_>> = run.pool.map(trained.len(), fit).into_iter().collect();
-        stop::check()?;
-        soft
-    };
-    let of_hard: Vec<_> = hard.iter().map(|tree| &tree.densities).collect();
-    let (hard_factor, hard_score) = best_factor(rows, &of_hard);
-    let of_soft = soft.iter().flatten().map(|routes| &routes.densities);
-    let (soft_factor, soft_score) = best_factor(rows, &of_soft.collect::<Vec<_>>());
-    let soft = soft.filter(|_| params.posterior == Some(true) || soft_score > hard_score);
-    let is_soft = soft.is_some();
-    let mut trees: Vec<RouteTree> = hard.into_iter().map(|scored| scored.tree).collect();
-    for tree in &mut trees {
-        tree.leaves.smoothing.factor *= hard_factor;
-    }
-    for (tree, routes) in trees.iter_mut().zip(soft.into_iter().flatten()) {
-        let mut routes = routes.routes;
-        routes.leaves.smoothing.factor *= soft_factor;
-        routes.leaves.key = tree.leaves.key;
-        tree.soft = Some(routes);
-    }
+    let trees = selected_trees(&setup, &mut trained, floor)?;
+    let is_soft = trees[0].soft.is_some();
     let chosen = match trees.as_slice() {
         [tree] => format!(
             "{} leaves, {} start",
@@ -192,6 +143,65 @@ fn fitted_trees(
         ..Training::default()
     };
     Ok((trees, training))
+}
+
+/// The trees of the model, best first; `trained` is reduced to their networks in the same order.
+fn selected_trees(
+    setup: &TrainingSetup<'_>,
+    trained: &mut Vec<TrainedNetwork>,
+    floor: f64,
+) -> Result<Vec<RouteTree>> {
+    let TrainingSetup {
+        params, rows, run, ..
+    } = *setup;
+    let candidates = run.pool.map(trained.len(), |at| {
+        let key = member_key(run.key, at);
+        best_tree(setup, &trained[at], floor, key)
+    });
+    stop::check()?;
+    // trees that are not better than their root only add noise to those that are
+    let has_significant = candidates.iter().any(|tree| tree.is_significant);
+    let mut order: Vec<usize> = (0..trained.len())
+        .filter(|&at| candidates[at].is_significant || !has_significant)
+        .collect();
+    let scores: Vec<f64> = candidates.iter().map(|tree| tree.score(rows)).collect();
+    // a stable sort: of equal scores the first restart is best
+    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+    let n_trees = params.n_trees.unwrap_or(params.n_restarts);
+    order.truncate(n_trees.min(params.n_members));
+    let mut candidates: Vec<Option<ScoredTree>> = candidates.into_iter().map(Some).collect();
+    let hard: Vec<ScoredTree> = (order.iter())
+        .filter_map(|&at| candidates[at].take())
+        .collect();
+    *trained = order.iter().map(|&at| trained[at].clone()).collect();
+    stop::check()?;
+    let soft = if params.posterior == Some(false) || setup.shape.depth > MAX_SOFT_DEPTH {
+        None
+    } else {
+        let fit = |at: usize| {
+            let (weights, key) = (&trained[at].weights, member_key(run.key, at));
+            fit_routes(rows, &setup.shape, weights, floor, key)
+        };
+        let soft: Option<Vec<_>> = run.pool.map(trained.len(), fit).into_iter().collect();
+        stop::check()?;
+        soft
+    };
+    let of_hard: Vec<_> = hard.iter().map(|tree| &tree.densities).collect();
+    let (hard_factor, hard_score) = best_factor(rows, &of_hard);
+    let of_soft = soft.iter().flatten().map(|routes| &routes.densities);
+    let (soft_factor, soft_score) = best_factor(rows, &of_soft.collect::<Vec<_>>());
+    let soft = soft.filter(|_| params.posterior == Some(true) || soft_score > hard_score);
+    let mut trees: Vec<RouteTree> = hard.into_iter().map(|scored| scored.tree).collect();
+    for tree in &mut trees {
+        tree.leaves.smoothing.factor *= hard_factor;
+    }
+    for (tree, routes) in trees.iter_mut().zip(soft.into_iter().flatten()) {
+        let mut routes = routes.routes;
+        routes.leaves.smoothing.factor *= soft_factor;
+        routes.leaves.key = tree.leaves.key;
+        tree.soft = Some(routes);
+    }
+    Ok(trees)
 }
 
 /// The tree of a network: pruned, or with leaf values of few interactions where these predict the

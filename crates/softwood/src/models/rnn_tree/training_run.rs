@@ -172,7 +172,7 @@ impl TrainingSetup<'_> {
         point: &CurvePoint,
         best: &TrainedNetwork,
     ) -> Result<bool> {
-        let snapshot = || self.snapshot(best);
+        let snapshot = || -> Result<Box<dyn Model>> { Ok(Box::new(self.snapshot(best))) };
         let event = Event {
             member: Some(restart),
             epoch: Some(step),
@@ -189,13 +189,13 @@ impl TrainingSetup<'_> {
     }
 
     /// A model of the best step so far.
-    fn snapshot(&self, best: &TrainedNetwork) -> Result<Box<dyn Model>> {
+    fn snapshot(&self, best: &TrainedNetwork) -> RnnTree {
         let rows = self.rows;
         let (params, key) = (self.params, self.run.key);
         let floor = params.min_scale.unwrap_or(rows.set.floor);
         let tree = HardTree::new(&self.shape, &best.weights, &rows.inputs, &rows.set.cuts);
         let tree = fitted_tree(rows, &tree, floor, member_key(key, 0)).tree;
-        Ok(Box::new(RnnTree::new(RnnTreeParts {
+        RnnTree::new(RnnTreeParts {
             inputs: TreeInputs::new(rows.set, self.schema, params.n_members, key),
             params: params.clone(),
             training: Training {
@@ -205,7 +205,7 @@ impl TrainingSetup<'_> {
                 ..Training::default()
             },
             trees: vec![tree],
-        })))
+        })
     }
 
     fn score(&self, weights: &[f32]) -> f64 {
