@@ -10,6 +10,7 @@ from softwood._base import REGISTRY
 BOOSTED = {"n_estimators": 20, "n_members": 4, "max_depth": 2, "learning_rate": 0.1, "random_state": 0}
 
 QUICK = {
+    "rnn-tree": {"n_steps": 40, "n_restarts": 2, "max_depth": 2, "n_hidden": 8, "n_members": 8, "random_state": 0},
     "vst": {
         "max_depth": 1,
         "leaf_mixing": "mixture",

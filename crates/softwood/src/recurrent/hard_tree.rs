@@ -123,3 +123,68 @@ impl StructureBuilder<'_> {
         (structure, leaves)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::column::Column;
+    use crate::data::table::Table;
+    use crate::recurrent::bin_inputs::BinnedRows;
+    use crate::rng::Key;
+    use crate::trees::cart::CartTarget;
+
+    /// Numbers with missing cells, categories with missing cells, and a column of two values.
+    fn table(n: usize) -> Table {
+        let draws = Key::from_seed(8).uniforms(3 * n);
+        let number = |row: usize| if row % 7 == 0 { f64::NAN } else { draws[row] };
+        let category = |row: usize| match (3.5 * draws[n + row]) as usize {
+            0 => Some("ash"),
+            1 => Some("elm"),
+            2 => Some("oak"),
+            _ => None,
+        };
+        let categories: Vec<_> = (0..n).map(category).collect();
+        Table::new(vec![
+            Column::numeric("a", (0..n).map(number).collect()),
+            Column::categorical("b", &categories),
+            Column::numeric("c", draws[2 * n..].iter().map(|u| u.round()).collect()),
+        ])
+        .unwrap()
+    }
+
+    #[test]
+    fn the_tree_routes_every_row_as_the_network_does() {
+        let n = 300;
+        let table = table(n);
+        let (rows, ones): (Vec<u32>, Vec<f64>) = (0..n as u32).map(|row| (row, 1.0)).unzip();
+        let cuts = Cuts::fit(&table, &rows, &ones, 255);
+        let binned = cuts.bin_rows(&table, &rows);
+        let weight = vec![1.0; n];
+        let data = BinnedRows {
+            cuts: &cuts,
+            binned: &binned,
+            weight: &weight,
+            target: &weight,
+            kind: CartTarget::Number,
+        };
+        let inputs = BinInputs::fit(&data, 8, 100);
+        let shape = NetworkShape {
+            n_inputs: inputs.len(),
+            n_hidden: 8,
+            depth: 4,
+        };
+        for seed in 0..200 {
+            let weights = shape.random_weights(1.0, Key::from_seed(seed));
+            let tree = HardTree::new(&shape, &weights, &inputs, &cuts);
+            let (structure, leaves) = tree.structure(&binned, &rows);
+            for row in 0..n {
+                let leaf = structure.leaf(|column| binned.bin(row, column));
+                assert_eq!(
+                    leaves[leaf],
+                    tree.leaf(&binned, row),
+                    "seed {seed}, row {row}"
+                );
+            }
+        }
+    }
+}

@@ -14,8 +14,6 @@ const N_STEPS: usize = 600;
 const LEARNING_RATE: f64 = 0.02;
 /// Weight of the squared error of a threshold, beside the log share of its input.
 const THRESHOLD_WEIGHT: f64 = 3.0;
-/// Number of steps between two checks whether the work is cancelled.
-const CHECK_INTERVAL: usize = 8;
 
 /// The split that a node should have: a row goes right if `bias + slope x` is positive for this
 /// input; the slope is about one.
@@ -44,7 +42,7 @@ pub(crate) fn imitate(shape: NetworkShape, targets: &[Option<TargetSplit>], weig
     };
     let mut gradient = vec![0.0; weights.len()];
     for step in 0..N_STEPS {
-        if step % CHECK_INTERVAL == 0 && is_cancelled() {
+        if is_cancelled() {
             return;
         }
         gradient.fill(0.0);

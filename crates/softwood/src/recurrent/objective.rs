@@ -24,6 +24,7 @@ use crate::recurrent::unroll::{
     BLOCK, BlockInputs, Decisions, HeadGradient, Network, Sharpness, Tape, UnrollKernels,
     UnrollScratch, add_weight_gradients,
 };
+use crate::stop::until_cancelled;
 
 /// Probabilities are kept this far from 0 and 1 in logarithms.
 const MIN_PROBABILITY: f64 = 1e-6;
@@ -168,7 +169,7 @@ impl<T: RouteKernels> RouteObjective<T> {
         let network = Network::new(self.shape, weights, self.sharpness);
         let n_rows = rows.weight.len();
         self.routes.occupancy.fill(Lanes::of(T::ZERO));
-        for (block, start) in (0..n_rows).step_by(BLOCK).enumerate() {
+        for (block, start) in until_cancelled((0..n_rows).step_by(BLOCK).enumerate()) {
             let tape = &mut self.tapes[block];
             let decisions = block_noise(rows, self.shape.depth, block);
             let inputs = block_inputs(rows, start);
@@ -178,7 +179,7 @@ impl<T: RouteKernels> RouteObjective<T> {
         let total: f64 = rows.weight.iter().map(|weight| weight.wide()).sum();
         self.set_rarity(total);
         let mut value = 0.0;
-        for (block, start) in (0..n_rows).step_by(BLOCK).enumerate() {
+        for (block, start) in until_cancelled((0..n_rows).step_by(BLOCK).enumerate()) {
             let tape = &self.tapes[block];
             value += T::route_gradient(&mut self.routes, self.entropy, tape, rows, start, leaves);
             let entering = HeadGradient::OfRight(&self.routes.of_right);

@@ -13,7 +13,7 @@ use crate::trees::serialize::WordReader;
 /// Inputs with a smaller share are left out of a node.
 const MIN_SHARE: f64 = 0.01;
 /// Greatest depth of a tree in a file.
-const MAX_DEPTH: usize = 10;
+const MAX_DEPTH: usize = 6;
 
 /// A function of one column.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +40,7 @@ impl SoftGates {
         let tables = |split: &crate::recurrent::node_splits::NodeSplit| {
             let shares = split.shares(sharpness.share);
             let kept: Vec<usize> = (0..shares.len())
-                .filter(|&input| shares[input] >= MIN_SHARE)
+                .filter(|&input| shares[input] >= MIN_SHARE || input == split.input())
                 .collect();
             let total: f64 = kept.iter().map(|&input| shares[input]).sum();
             let table = |&at: &usize| {

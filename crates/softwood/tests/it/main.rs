@@ -29,6 +29,7 @@ mod permutation_importance;
 mod predictive;
 mod problems;
 mod protocols;
+mod rnn_tree;
 mod saving;
 mod soft_tree;
 mod tree_export;

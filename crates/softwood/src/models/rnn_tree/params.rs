@@ -40,17 +40,19 @@ params! {
         /// Number of training runs from different starts. Increase it for a better tree.
         n_restarts: usize = 8, [1, 1000];
         /// Number of trees in the model: the best of the restarts. Members of the ensemble use these
-        /// trees in turn. 1 gives a single tree, which predicts fast and can be read; auto: all
-        /// restarts whose tree is better than its root on the validation set.
+        /// trees in turn, so there are at most as many trees as members. 1 gives a single tree, which
+        /// predicts fast and can be read; auto: all restarts, or those whose tree is better than its
+        /// root on the validation set by three standard errors, if there are such.
         n_trees: Option<usize> = None, [1, 1000];
         /// Whether a prediction is a mixture over all leaves, weighted by the posterior over routes,
         /// or that of the most probable leaf of each tree. Auto: the one with the larger likelihood
-        /// on the validation set; trees deeper than 6 are always hard.
+        /// on the validation set; trees deeper than 6, and trees of too few rows for a validation set,
+        /// are always hard.
         posterior: Option<bool> = None;
         /// Number of optimisation steps of a training run.
         n_steps: usize = 800, [1, 1_000_000];
         /// Number of rows of an optimisation step; auto: all rows, but at most 1024.
-        batch_size: Option<usize> = None, [64, 1_000_000];
+        batch_size: Option<usize> = None, [64, 32_768];
         /// Learning rate.
         learning_rate: f64 = 0.01, [1e-6, 1.0];
         /// Weight of the KL divergence between routes and the prior of balanced trees.

@@ -121,8 +121,8 @@ pub(super) fn fitted_tree(
 ) -> ScoredTree {
     let kind = rows.kind();
     let (mut structure, _) = tree.structure(rows.train.binned, &rows.train.rows);
-    refit_thresholds(rows, false, &mut structure);
-    let stats = leaf_stats(rows, &structure);
+    let mut stats = leaf_stats(rows, &structure);
+    refit(rows, false, &mut structure, &mut stats);
     let nodes = NodeStatistics::new(kind, &structure, &stats);
     let plain = Smoothing::plain(kind, nodes.stats(0), floor);
     let root_smoothing = plain.clone();
@@ -179,8 +179,8 @@ pub(super) fn fitted_tree(
         }
     };
     if rows.validation.is_some() {
-        refit_thresholds(rows, true, &mut structure);
         stats = all_stats(rows, &structure);
+        refit(rows, true, &mut structure, &mut stats);
     }
     let leaves = SmoothedLeaves {
         kind,
@@ -196,6 +196,28 @@ pub(super) fn fitted_tree(
             soft: None,
         },
         densities,
+    }
+}
+
+/// Refits the thresholds and the statistics of the leaves, unless a leaf would lose all of its rows.
+fn refit(
+    rows: &RouteRows<'_>,
+    uses_validation: bool,
+    structure: &mut TreeStructure,
+    stats: &mut Vec<f64>,
+) {
+    let mut moved = structure.clone();
+    refit_thresholds(rows, uses_validation, &mut moved);
+    let of_moved = if uses_validation {
+        all_stats(rows, &moved)
+    } else {
+        leaf_stats(rows, &moved)
+    };
+    let kind = rows.kind();
+    let mut leaves = of_moved.chunks_exact(kind.n_stats());
+    if leaves.all(|leaf| kind.weight(leaf) > 0.0) {
+        *structure = moved;
+        *stats = of_moved;
     }
 }
 

@@ -93,7 +93,11 @@ impl<'a> RouteRows<'a> {
             Some(_) => None,
             None => split_copies(&set.weight, fraction, key),
         };
-        let train = scored(split.as_ref().map_or(&set.weight, |(train, _)| train));
+        let train_weight = split
+            .as_ref()
+            .map_or(&set.weight, |(train, _)| train)
+            .clone();
+        let train = scored(&train_weight);
         let is_split = split.is_some();
         let validation = match given {
             Some(given) => Some(ScoredRows {
@@ -108,7 +112,7 @@ impl<'a> RouteRows<'a> {
             &BinnedRows {
                 cuts: &set.cuts,
                 binned: &set.binned,
-                weight: &set.weight,
+                weight: &train_weight,
                 target: &set.target,
                 kind: set.kind,
             },
@@ -135,6 +139,11 @@ impl<'a> RouteRows<'a> {
 
     pub(super) fn kind(&self) -> CartTarget {
         self.set.kind
+    }
+
+    /// Whether some inputs were left out because of the targets.
+    pub(super) fn has_selected_inputs(&self) -> bool {
+        self.inputs.len() >= MAX_INPUTS
     }
 
     /// All rows of the fit: training rows, and validation rows that were split off.

@@ -149,25 +149,32 @@ impl MixtureLeaves {
         }
     }
 
+    /// Which leaves have enough rows.
+    fn kept(&self) -> Vec<bool> {
+        let leaves = self.stats.chunks_exact(self.kind.n_stats());
+        leaves
+            .map(|stats| self.kind.weight(stats) >= MIN_WEIGHT)
+            .collect()
+    }
+
+    /// Density of a target in the mixture of the kept leaves.
+    fn mixture(&self, kept: &[bool], reach: &[f32], target: f32) -> f64 {
+        let (mut joint, mut mass) = (0.0, f64::MIN_POSITIVE);
+        let leaves = reach.iter().zip(self.densities(target)).zip(kept);
+        for ((&p, density), _) in leaves.filter(|(_, is_kept)| **is_kept) {
+            joint += f64::from(p) * density;
+            mass += f64::from(p);
+        }
+        joint / mass
+    }
+
     /// Mean log-likelihood of rows.
     fn score(&self, rows: &ScoredRows<'_>, reach: &Reach) -> f64 {
-        let n_stats = self.kind.n_stats();
-        let is_kept: Vec<bool> = (self.stats.chunks_exact(n_stats))
-            .map(|stats| self.kind.weight(stats) >= MIN_WEIGHT)
-            .collect();
+        let kept = self.kept();
         let (mut sum, mut total) = (0.0, 0.0);
-        for (at, (_, weight, target)) in rows.iter().enumerate() {
-            let (mut joint, mut mass) = (0.0, f64::MIN_POSITIVE);
-            let leaves = reach
-                .row(at)
-                .iter()
-                .zip(self.densities(target))
-                .zip(&is_kept);
-            for ((&p, density), _) in leaves.filter(|(_, is_kept)| **is_kept) {
-                joint += f64::from(p) * density;
-                mass += f64::from(p);
-            }
-            sum += weight * (joint / mass).max(f64::MIN_POSITIVE).ln();
+        for (at, (_, weight, target)) in until_cancelled(rows.iter().enumerate()) {
+            let density = self.mixture(&kept, reach.row(at), target);
+            sum += weight * density.max(f64::MIN_POSITIVE).ln();
             total += weight;
         }
         sum / total
@@ -242,10 +249,9 @@ pub(super) fn fit_routes(
             stats: leaves.stats.clone(),
             smoothing: smoothing.clone(),
         };
+        let kept = scaled.kept();
         let density = |(at, (.., target)): (usize, FitRow)| {
-            let reach = of_validation.row(at).iter();
-            let terms = reach.zip(scaled.densities(target));
-            terms.map(|(&p, density)| f64::from(p) * density).sum()
+            scaled.mixture(&kept, of_validation.row(at), target)
         };
         validation.iter().enumerate().map(density).collect()
     });

@@ -27,6 +27,8 @@ const N_PASSES: usize = 2;
 const SIGNIFICANCE: f64 = 12.0;
 /// The same for a tree that has not seen the targets.
 const BLIND_SIGNIFICANCE: f64 = 6.0;
+/// Largest number of rows times leaves: the features of more rows are not computed.
+const MAX_FEATURES: usize = 1 << 22;
 /// Ridge penalty, in rows.
 const PENALTY: f64 = 1.0;
 /// Smallest probability of a class.
@@ -52,11 +54,13 @@ impl SparseLeaves {
         is_blind: bool,
     ) -> Option<Self> {
         let share = FINAL_SHARE;
-        let fit_rows = if is_blind {
+        let mut fit_rows = if is_blind {
             rows.all()
         } else {
             rows.train.iter().collect()
         };
+        // rows are in random order, so that the first ones are a sample
+        fit_rows.truncate((MAX_FEATURES / shape.n_leaves()).max(1));
         let responses = Responses::new(rows.kind(), &fit_rows);
         let significance = if is_blind {
             BLIND_SIGNIFICANCE

@@ -2,6 +2,7 @@
 //! moved to the bin where the rows of its node have the smallest loss in the branches below.
 
 use crate::models::rnn_tree::rows::{FitRow, RouteRows};
+use crate::stop::is_cancelled;
 use crate::trees::cart::CartTarget;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::histogram::BINS;
@@ -96,6 +97,9 @@ impl Refit<'_> {
 
     /// Refits the branch of a node, whose rows are given.
     fn node(&mut self, conditions: &mut [BinCondition], node: usize, rows: &[FitRow]) {
+        if is_cancelled() {
+            return;
+        }
         let condition = conditions[node];
         let bin = |row: &FitRow| self.rows.set.binned.bin(row.0, condition.column);
         let (right, left): (Vec<FitRow>, Vec<FitRow>) =
@@ -136,7 +140,9 @@ impl Refit<'_> {
         }
         let now = costs[usize::from(current)];
         let best = (1..n_bins).min_by(|&a, &b| costs[a].total_cmp(&costs[b]));
-        if let Some(best) = best.filter(|&best| costs[best] < now - MIN_REDUCTION * now.abs()) {
+        if let Some(best) =
+            best.filter(|&best| costs[best] + MIN_REDUCTION * costs[best].abs() < now)
+        {
             conditions[node].right_bins = RightBins::Above {
                 bin: best as u8,
                 missing_right,

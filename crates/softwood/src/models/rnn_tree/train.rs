@@ -41,7 +41,7 @@ impl Fit for RnnTreeParams {
     }
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<RnnTree> {
-        if let CartTarget::Classes(n @ MAX_CLASSES..) = cart_target(data.schema())
+        if let CartTarget::Classes(n) = cart_target(data.schema())
             && n > MAX_CLASSES
         {
             return Err(Error::Table(format!(
@@ -220,7 +220,7 @@ fn best_tree(
     }
     // a balanced start has not seen the targets, so that the significance of its functions on the
     // training rows is honest
-    let is_blind = network.start == StartKind::Balanced;
+    let is_blind = network.start == StartKind::Balanced && !rows.has_selected_inputs();
     let starts = is_blind.then_some((&network.start_weights, true));
     for (weights, is_blind) in [(&network.weights, false)].into_iter().chain(starts) {
         let tree = hard(weights);

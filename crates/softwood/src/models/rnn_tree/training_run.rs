@@ -145,6 +145,9 @@ impl TrainingSetup<'_> {
             }
             optimiser.ascend(&mut weights, &gradient, rate);
             leaves.ascend(&sums, total, LEAF_RATE * rate);
+            if stop::is_cancelled() {
+                return Err(Error::Cancelled);
+            }
             if (step + 1) % interval == 0 || step + 1 == params.n_steps {
                 let score = self.score(&weights);
                 let point = CurvePoint::new(step + 1, value / total).with_held_out(score);
@@ -157,8 +160,6 @@ impl TrainingSetup<'_> {
                     best.is_stopped = step + 1 < params.n_steps;
                     break;
                 }
-            } else if stop::is_cancelled() {
-                return Err(Error::Cancelled);
             }
         }
         Ok(best)
