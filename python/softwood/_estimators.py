@@ -3026,17 +3026,18 @@ class RNNTreeRegressor(Regressor):
     n_restarts : int, default=8
         Number of training runs from different starts. Increase it for a better tree. From 1 to 1000.
     n_trees : int or None, default=None
-        Number of trees in the model: the best of the restarts. Members of the ensemble use these trees in turn. 1
-        gives a single tree, which predicts fast and can be read; None: all restarts whose tree is better than its
-        root on the validation set. From 1 to 1000.
+        Number of trees in the model: the best of the restarts. Members of the ensemble use these trees in turn, so
+        there are at most as many trees as members. 1 gives a single tree, which predicts fast and can be read;
+        None: all restarts, or those whose tree is better than its root on the validation set by three standard
+        errors, if there are such. From 1 to 1000.
     posterior : bool or None, default=None
         Whether a prediction is a mixture over all leaves, weighted by the posterior over routes, or that of the
         most probable leaf of each tree. Auto: the one with the larger likelihood on the validation set; trees
-        deeper than 6 are always hard.
+        deeper than 6, and trees of too few rows for a validation set, are always hard.
     n_steps : int, default=800
         Number of optimisation steps of a training run. From 1 to 1e+06.
     batch_size : int or None, default=None
-        Number of rows of an optimisation step; None: all rows, but at most 1024. From 64 to 1e+06.
+        Number of rows of an optimisation step; None: all rows, but at most 1024. From 64 to 32768.
     learning_rate : float, default=0.01
         Learning rate. From 1e-06 to 1.
     kl_weight : float, default=0.1
@@ -3174,17 +3175,18 @@ class RNNTreeClassifier(Classifier):
     n_restarts : int, default=8
         Number of training runs from different starts. Increase it for a better tree. From 1 to 1000.
     n_trees : int or None, default=None
-        Number of trees in the model: the best of the restarts. Members of the ensemble use these trees in turn. 1
-        gives a single tree, which predicts fast and can be read; None: all restarts whose tree is better than its
-        root on the validation set. From 1 to 1000.
+        Number of trees in the model: the best of the restarts. Members of the ensemble use these trees in turn, so
+        there are at most as many trees as members. 1 gives a single tree, which predicts fast and can be read;
+        None: all restarts, or those whose tree is better than its root on the validation set by three standard
+        errors, if there are such. From 1 to 1000.
     posterior : bool or None, default=None
         Whether a prediction is a mixture over all leaves, weighted by the posterior over routes, or that of the
         most probable leaf of each tree. Auto: the one with the larger likelihood on the validation set; trees
-        deeper than 6 are always hard.
+        deeper than 6, and trees of too few rows for a validation set, are always hard.
     n_steps : int, default=800
         Number of optimisation steps of a training run. From 1 to 1e+06.
     batch_size : int or None, default=None
-        Number of rows of an optimisation step; None: all rows, but at most 1024. From 64 to 1e+06.
+        Number of rows of an optimisation step; None: all rows, but at most 1024. From 64 to 32768.
     learning_rate : float, default=0.01
         Learning rate. From 1e-06 to 1.
     kl_weight : float, default=0.1
