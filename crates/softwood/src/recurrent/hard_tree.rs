@@ -136,7 +136,13 @@ mod tests {
     /// Numbers with missing cells, categories with missing cells, and a column of two values.
     fn table(n: usize) -> Table {
         let draws = Key::from_seed(8).uniforms(3 * n);
-        let number = |row: usize| if row % 7 == 0 { f64::NAN } else { draws[row] };
+        let number = |row: usize| {
+            if row.is_multiple_of(7) {
+                f64::NAN
+            } else {
+                draws[row]
+            }
+        };
         let category = |row: usize| match (3.5 * draws[n + row]) as usize {
             0 => Some("ash"),
             1 => Some("elm"),
