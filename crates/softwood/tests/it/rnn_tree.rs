@@ -74,7 +74,7 @@ fn parity_of_noisy_bits_is_learned() {
         .unwrap();
     let right = found.iter().zip(0..64_u32);
     let n_right = right
-        .filter(|(found, row)| **found as u32 == row.count_ones() % 2)
+        .filter(|(found, row)| **found == row.count_ones() % 2)
         .count();
     assert!(n_right >= 63, "{n_right} of 64");
 }
