@@ -127,7 +127,13 @@ def test_other_threads_run_while_a_model_is_fitted(family, regressor):
             "vart": {"n_epochs": 200},
             "forest": {"n_estimators": 100},
         }
-        by_family |= {"tree": {}, "ldt": {}, "soft-tree": {"n_epochs": 50}, "gp": {"n_restarts": 3}}
+        by_family |= {
+            "tree": {},
+            "ldt": {},
+            "soft-tree": {"n_epochs": 50},
+            "gp": {"n_restarts": 3},
+            "rnn-tree": {"n_steps": 200},
+        }
         longer = by_family.get(family, {"n_estimators": 2000})
         start = time.perf_counter()
         regressor(**longer, n_jobs=1).fit(X, X[:, 0])
