@@ -112,7 +112,7 @@ impl<'a> RouteRows<'a> {
             &BinnedRows {
                 cuts: &set.cuts,
                 binned: &set.binned,
-                weight: &train_weight,
+                weight: &set.weight,
                 target: &set.target,
                 kind: set.kind,
             },
