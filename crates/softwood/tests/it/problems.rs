@@ -135,7 +135,10 @@ pub(crate) fn quick(family: Family) -> Value {
         Family::Forest => json!({"n_estimators": 60, "n_members": 6}),
         Family::RnnTree => json!({"n_steps": 60, "n_restarts": 4, "max_depth": 3, "n_hidden": 8}),
         Family::Gp => {
-            json!({"max_iterations": 15, "n_restarts": 0, "n_inducing": null, "max_exact_rows": 400, "n_epochs": 2, "n_members": 40})
+            json!({
+                "max_iterations": 15, "n_restarts": 0, "n_inducing": null, "max_exact_rows": 400,
+                "n_epochs": 2, "n_members": 40
+            })
         }
         _ => json!({}),
     }

@@ -2,6 +2,7 @@
 //! together with the network.
 
 use crate::inference::radam::RectifiedAdam;
+use crate::models::rnn_tree::params::LeafScale;
 use crate::numerics::real::{LANES, Lanes, lanes_at};
 use crate::recurrent::objective::LeafScores;
 use crate::trees::cart::CartTarget;
@@ -12,23 +13,12 @@ const LOG_SCALE_RANGE: [f32; 2] = [-7.0, 3.0];
 /// `ln(2 pi) / 2`.
 const HALF_LN_TWO_PI: f32 = 0.918_938_5;
 
-/// Which standard deviations are learned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ScaleSharing {
-    /// One for all leaves.
-    Shared,
-    /// One for each leaf.
-    Leaf,
-    /// None: it is one.
-    Unit,
-}
-
 /// Constants of the leaves.
 #[derive(Debug, Clone)]
 pub(super) struct LeafConstants {
     kind: CartTarget,
     n_leaves: usize,
-    sharing: ScaleSharing,
+    scale: LeafScale,
     /// Regression: means, then logarithms of the standard deviations. Classification: logits, classes
     /// x leaves.
     values: Vec<f32>,
@@ -40,7 +30,7 @@ impl LeafConstants {
     pub(super) fn new(
         kind: CartTarget,
         n_leaves: usize,
-        sharing: ScaleSharing,
+        scale: LeafScale,
         mut values: Vec<f32>,
     ) -> Self {
         if kind == CartTarget::Number {
@@ -49,7 +39,7 @@ impl LeafConstants {
         Self {
             kind,
             n_leaves,
-            sharing,
+            scale,
             optimiser: RectifiedAdam::new(values.len()),
             values,
         }
@@ -132,13 +122,13 @@ impl LeafConstants {
                     gradient[n + leaf] = ((precision * square - s0) / total) as f32;
                 }
                 let scales = &mut gradient[n..];
-                match self.sharing {
-                    ScaleSharing::Shared => {
+                match self.scale {
+                    LeafScale::Shared => {
                         let sum: f32 = scales.iter().sum();
                         scales.fill(sum);
                     }
-                    ScaleSharing::Leaf => {}
-                    ScaleSharing::Unit => scales.fill(0.0),
+                    LeafScale::Leaf => {}
+                    LeafScale::Unit => scales.fill(0.0),
                 }
             }
             CartTarget::Classes(classes) => {
@@ -233,5 +223,62 @@ impl LeafScores<f32> for BatchLeaves<'_> {
                 *sum += f64::from(p[lane]);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Key;
+
+    const N_LEAVES: usize = 4;
+
+    /// Leaf probabilities of one chunk of rows, and the gradient of the mean log density.
+    fn check(kind: CartTarget, scale: LeafScale, target: &[f32], values: Vec<f32>) {
+        let mut leaves = LeafConstants::new(kind, N_LEAVES, scale, values);
+        let draws = Key::from_seed(6).uniforms(N_LEAVES * LANES);
+        let probability: Vec<Lanes<f32>> = (0..N_LEAVES)
+            .map(|leaf| {
+                Lanes(std::array::from_fn(|lane| {
+                    draws[leaf * LANES + lane] as f32
+                }))
+            })
+            .collect();
+        let value = |leaves: &LeafConstants| -> f64 {
+            let mut scores = vec![Lanes::of(0.0); N_LEAVES];
+            leaves.batch(target).scores(0, &mut scores);
+            let terms = scores.iter().zip(&probability);
+            let sum = terms.flat_map(|(score, p)| score.iter().zip(p.iter()));
+            sum.map(|(&score, &p)| f64::from(score) * f64::from(p))
+                .sum()
+        };
+        let mut batch = leaves.batch(target);
+        batch.observe(0, &probability);
+        let gradient = leaves.gradient(&batch.finished(), 1.0);
+        for at in 0..gradient.len() {
+            let given = leaves.values[at];
+            let mut shifted = |step: f32| {
+                leaves.values[at] = given + step;
+                let shifted = value(&leaves);
+                leaves.values[at] = given;
+                shifted
+            };
+            let difference = (shifted(0.01) - shifted(-0.01)) / 0.02;
+            let error = (f64::from(gradient[at]) - difference).abs();
+            assert!(
+                error < 0.01 * (1.0 + difference.abs()),
+                "{at}: {difference}"
+            );
+        }
+    }
+
+    #[test]
+    fn gradients_of_leaf_constants_agree_with_central_differences() {
+        let numbers: Vec<f32> = (0..LANES).map(|row| row as f32 / 8.0 - 1.0).collect();
+        let means = vec![-0.5, 0.1, 0.4, 1.2];
+        check(CartTarget::Number, LeafScale::Leaf, &numbers, means);
+        let classes: Vec<f32> = (0..LANES).map(|row| (row % 3) as f32).collect();
+        let logits = (0..3 * N_LEAVES).map(|at| (at % 5) as f32 / 3.0).collect();
+        check(CartTarget::Classes(3), LeafScale::Shared, &classes, logits);
     }
 }

@@ -93,11 +93,7 @@ impl<'a> RouteRows<'a> {
             Some(_) => None,
             None => split_copies(&set.weight, fraction, key),
         };
-        let train_weight = split
-            .as_ref()
-            .map_or(&set.weight, |(train, _)| train)
-            .clone();
-        let train = scored(&train_weight);
+        let train = scored(split.as_ref().map_or(&set.weight, |(train, _)| train));
         let is_split = split.is_some();
         let validation = match given {
             Some(given) => Some(ScoredRows {

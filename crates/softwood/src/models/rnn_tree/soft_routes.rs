@@ -181,7 +181,7 @@ impl MixtureLeaves {
     }
 }
 
-/// A fitted mixture and the mean log-likelihood of the validation rows.
+/// A fitted mixture and the densities that it gives the validation rows.
 pub(super) struct FittedRoutes {
     pub(super) routes: SoftRoutes,
     pub(super) densities: FactorDensities,
@@ -227,7 +227,9 @@ pub(super) fn fit_routes(
                         best = Some((score, threshold, iteration, n_pseudo_rows));
                     }
                 }
-                leaves = leaves.improved(&rows.train, &reach);
+                if iteration < N_ITERATIONS[1] {
+                    leaves = leaves.improved(&rows.train, &reach);
+                }
             }
         }
     }

@@ -10,8 +10,8 @@ use crate::fit::Run;
 use crate::inference::radam::RectifiedAdam;
 use crate::model::{CurvePoint, Model, Training};
 use crate::models::rnn_tree::fitted::{RnnTree, RnnTreeParts};
-use crate::models::rnn_tree::leaves::{LeafConstants, ScaleSharing};
-use crate::models::rnn_tree::params::{LeafScale, RnnTreeParams, RouteEntropy};
+use crate::models::rnn_tree::leaves::LeafConstants;
+use crate::models::rnn_tree::params::{RnnTreeParams, RouteEntropy};
 use crate::models::rnn_tree::pruning::fitted_tree;
 use crate::models::rnn_tree::rows::RouteRows;
 use crate::models::rnn_tree::starts::{Start, StartKind};
@@ -45,7 +45,6 @@ pub(super) struct TrainedNetwork {
     pub(super) score: f64,
     pub(super) start: StartKind,
     pub(super) curve: Vec<CurvePoint>,
-    pub(super) is_stopped: bool,
 }
 
 /// What all runs of a fit share.
@@ -90,13 +89,8 @@ impl TrainingSetup<'_> {
             mut weights,
             leaf_values,
         } = start;
-        let sharing = match params.leaf_scale {
-            LeafScale::Shared => ScaleSharing::Shared,
-            LeafScale::Leaf => ScaleSharing::Leaf,
-            LeafScale::Unit => ScaleSharing::Unit,
-        };
         let n_leaves = shape.n_leaves();
-        let mut leaves = LeafConstants::new(rows.kind(), n_leaves, sharing, leaf_values);
+        let mut leaves = LeafConstants::new(rows.kind(), n_leaves, params.leaf_scale, leaf_values);
         let mut batch = self.first_batch();
         let entropy = EntropyTerms {
             kl_weight: params.kl_weight,
@@ -116,7 +110,6 @@ impl TrainingSetup<'_> {
             start_weights: weights.clone(),
             start: kind,
             curve: Vec::new(),
-            is_stopped: false,
         };
         let interval = params.n_steps.div_ceil(N_SCORES);
         for step in 0..params.n_steps {
@@ -157,7 +150,6 @@ impl TrainingSetup<'_> {
                     best.weights.copy_from_slice(&weights);
                 }
                 if self.is_ended(restart, step + 1, &point, &best)? {
-                    best.is_stopped = step + 1 < params.n_steps;
                     break;
                 }
             }
