@@ -10,6 +10,7 @@ __all__ = [
     "ForestClassifier",
     "ForestRegressor",
     "GPRegressor",
+    "HeteroscedasticGPRegressor",
     "LDTClassifier",
     "LDTRegressor",
     "RNNTreeClassifier",
@@ -3423,6 +3424,150 @@ class GPRegressor(Regressor):
         self.n_epochs = n_epochs
         self.max_categories = max_categories
         self.n_members = n_members
+        self.min_scale = min_scale
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+
+class HeteroscedasticGPRegressor(Regressor):
+    """Gaussian process whose noise is a tree that a recurrent network writes; regression only for regression.
+
+    Gaussian process whose noise is a tree that a recurrent network writes; regression only.
+
+    A parameter that is None by default is set by the model, unless its description says otherwise.
+
+    Parameters
+    ----------
+    kernel : {"squared_exponential", "matern12", "matern32", "matern52"}, default="matern52"
+        Kernel: how smooth the functions are. `squared_exponential` functions are infinitely differentiable,
+        `matern52` ones twice, `matern32` ones once, and `matern12` ones are continuous and rough.
+    length_scale : float or None, default=None
+        Length scale of every encoded input, in its standard deviations; None: one length scale per input,
+        estimated. From 0.001 to 10000.
+    signal_scale : float or None, default=None
+        Standard deviation of the functions, in units of the standard deviation of the target; None: estimated. From
+        0.001 to 1000.
+    max_depth : int, default=3
+        Depth of the tree of the noise that the network writes. Splits that do not raise the likelihood enough are
+        removed. From 1 to 10.
+    n_hidden : int, default=16
+        Number of hidden units of the network. From 1 to 256.
+    n_tree_restarts : int, default=4
+        Number of training runs of the network from different starts. From 1 to 1000.
+    n_steps : int, default=400
+        Number of optimisation steps of a training run of the network. From 1 to 1e+06.
+    learning_rate : float, default=0.01
+        Learning rate of the network. From 1e-06 to 1.
+    kl_weight : float, default=0.1
+        Weight of the KL divergence between routes and the prior of balanced trees. From 0 to 100.
+    n_restarts : int, default=1
+        Number of further starting points of the search for length scales, signal and noise. From 0 to 100.
+    max_iterations : int, default=100
+        Maximum number of iterations of this search. From 0 to 10000.
+    n_inducing : int or None, default=None
+        Number of inducing points of a sparse process; None: none (an exact process) up to `max_exact_rows`
+        different rows, and 512 beyond. More points are more accurate; time grows with their square and memory too.
+        From 1 to 8192.
+    max_exact_rows : int, default=2000
+        Maximum number of different rows of an exact process, whose time grows with the cube of the rows and whose
+        memory with the square, unless `n_inducing` is given. From 2 to 50000.
+    n_epochs : int, default=10
+        Number of passes over the rows that a sparse process is trained for. From 0 to 10000.
+    max_categories : int, default=32
+        Maximum number of categories per column with an input of their own; rarer categories share one input. From 1
+        to 10000.
+    n_members : int, default=128
+        Number of ensemble members: functions drawn from the posterior, in pairs around its mean. An odd number adds
+        the mean itself. From 1 to 1000.
+    max_bins : int, default=255
+        Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser. From 2 to 255.
+    min_scale : float or None, default=None
+        Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
+        the resolution of a rounded target. From 1e-06 to 10.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
+        any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
+        command line.
+    n_jobs : int or None, default=None
+        Number of threads. None: one per core, or the number of `joblib.parallel_config`; within a worker of joblib its
+        limit of inner threads, mostly one. -1: one per core, -2: one fewer, and so on.
+    verbose : int, default=0
+        What `fit` prints: 0 nothing, 1 a line per stage and every few seconds, 2 a line per event.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the training table had names.
+    training_ : dict
+        Training report: training curve, settings tried and chosen, and whether the fit was stopped.
+
+    Notes
+    -----
+    Use it instead of `GPRegressor` if the noise changes between regions of the table and you want to read where: the
+    noise is a tree with conditions on single columns (`export_text`). It suits up to some thousand rows with a target
+    that varies smoothly with a few numeric columns.
+
+    Use `VSTRegressor` or `VSGBMRegressor` if the noise changes gradually or is not Normal, and `SGBRegressor` or
+    `SGLBRegressor` for large tables, sharp steps or many categories.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from softwood import HeteroscedasticGPRegressor
+    >>> X = np.linspace(0, 1, 40)[:, None]
+    >>> y = np.sin(6 * X[:, 0])
+    >>> model = HeteroscedasticGPRegressor(n_members=8, n_steps=50, n_tree_restarts=1, random_state=0).fit(X, y)
+    >>> model.predict_dist(X).interval(0.9).shape
+    (40, 2)
+    """
+
+    _family = "gp-rnn-tree"
+
+    def __init__(
+        self,
+        *,
+        kernel: Literal["squared_exponential", "matern12", "matern32", "matern52"] = "matern52",
+        length_scale: float | None = None,
+        signal_scale: float | None = None,
+        max_depth: int = 3,
+        n_hidden: int = 16,
+        n_tree_restarts: int = 4,
+        n_steps: int = 400,
+        learning_rate: float = 0.01,
+        kl_weight: float = 0.1,
+        n_restarts: int = 1,
+        max_iterations: int = 100,
+        n_inducing: int | None = None,
+        max_exact_rows: int = 2000,
+        n_epochs: int = 10,
+        max_categories: int = 32,
+        n_members: int = 128,
+        max_bins: int = 255,
+        min_scale: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.length_scale = length_scale
+        self.signal_scale = signal_scale
+        self.max_depth = max_depth
+        self.n_hidden = n_hidden
+        self.n_tree_restarts = n_tree_restarts
+        self.n_steps = n_steps
+        self.learning_rate = learning_rate
+        self.kl_weight = kl_weight
+        self.n_restarts = n_restarts
+        self.max_iterations = max_iterations
+        self.n_inducing = n_inducing
+        self.max_exact_rows = max_exact_rows
+        self.n_epochs = n_epochs
+        self.max_categories = max_categories
+        self.n_members = n_members
+        self.max_bins = max_bins
         self.min_scale = min_scale
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -53,6 +53,15 @@ QUICK = {
     "tree": {"n_members": 4, "random_state": 0},
     "ldt": {"n_members": 4, "random_state": 0},
     "gp": {"max_iterations": 10, "n_restarts": 0, "n_members": 4, "random_state": 0},
+    "gp-rnn-tree": {
+        "max_iterations": 10,
+        "n_restarts": 0,
+        "n_steps": 20,
+        "n_tree_restarts": 1,
+        "max_depth": 2,
+        "n_members": 4,
+        "random_state": 0,
+    },
     "soft-tree": {"n_epochs": 2, "max_leaf_nodes": 2, "n_members": 4, "random_state": 0},
 }
 

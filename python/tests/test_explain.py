@@ -68,7 +68,7 @@ def test_families_that_split_on_columns_have_gains(regression, kind, quick):
     with pytest.raises(NotFittedError):
         model.feature_importances_  # noqa: B018
     model.fit(X, y if kind.__name__.endswith("Regressor") else y > 0)
-    if kind._family in ("vst", "vsgbm", "vart", "soft-tree", "gp"):
+    if kind._family in ("vst", "vsgbm", "vart", "soft-tree", "gp", "gp-rnn-tree"):
         assert not hasattr(model, "feature_importances_")
         with pytest.raises(AttributeError, match="does not split on columns"):
             model.feature_importances_  # noqa: B018
@@ -94,7 +94,7 @@ def test_bad_arguments_of_importances_are_rejected(regression, regressor):
 def test_a_single_tree_is_exported_as_text_svg_and_dict(regression, kind, quick):
     X, y = regression
     model = kind(**quick).fit(X, y if kind.__name__.endswith("Regressor") else y > 0)
-    if kind._family not in ("tree", "ldt", "soft-tree", "vart", "rnn-tree"):
+    if kind._family not in ("tree", "ldt", "soft-tree", "vart", "rnn-tree", "gp-rnn-tree"):
         for export in (model.export_text, model.export_svg, model.export_dict):
             with pytest.raises(ValueError, match="is not a single tree"):
                 export()

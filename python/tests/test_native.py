@@ -132,6 +132,7 @@ def test_other_threads_run_while_a_model_is_fitted(family, regressor):
             "ldt": {},
             "soft-tree": {"n_epochs": 50},
             "gp": {"n_restarts": 3},
+            "gp-rnn-tree": {"n_steps": 200},
             "rnn-tree": {"n_steps": 200},
         }
         longer = by_family.get(family, {"n_estimators": 2000})

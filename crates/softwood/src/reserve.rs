@@ -7,10 +7,10 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// [`Error::Memory`] when there is not enough memory.
-pub(crate) fn zeros(n_rows: usize, width: usize) -> Result<Vec<f64>> {
+pub(crate) fn zeros<T: Clone + Default>(n_rows: usize, width: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
     reserve(&mut values, n_rows, width)?;
-    values.resize(n_rows * width, 0.0);
+    values.resize(n_rows * width, T::default());
     Ok(values)
 }
 
@@ -44,10 +44,10 @@ mod tests {
             (usize::MAX, usize::MAX),
             (1 << 60, 1),
         ] {
-            let error = zeros(n_rows, width).unwrap_err();
+            let error = zeros::<f64>(n_rows, width).unwrap_err();
             assert!(matches!(error, Error::Memory { .. }), "{error}");
         }
-        assert_eq!(zeros(2, 3).unwrap(), [0.0; 6]);
-        assert!(zeros(0, usize::MAX).unwrap().is_empty());
+        assert_eq!(zeros::<f64>(2, 3).unwrap(), [0.0; 6]);
+        assert!(zeros::<f64>(0, usize::MAX).unwrap().is_empty());
     }
 }

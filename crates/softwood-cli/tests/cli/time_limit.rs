@@ -17,7 +17,9 @@ fn a_fit_that_runs_out_of_time_writes_the_best_model_so_far() {
         "tree",
         "ldt",
         "soft-tree",
+        "rnn-tree",
         "gp",
+        "gp-rnn-tree",
     ] {
         let args = [
             "fit",

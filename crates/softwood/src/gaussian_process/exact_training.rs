@@ -1,12 +1,11 @@
-//! Estimation of the hyper-parameters of an exact Gaussian process with constant noise: the marginal
-//! likelihood times the prior is maximised by L-BFGS.
+//! Estimation of the hyper-parameters of an exact Gaussian process whose noise has one free scale: the
+//! marginal likelihood times the prior is maximised by L-BFGS.
 
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
 use crate::gaussian_process::exact::log_marginal_likelihood;
 use crate::gaussian_process::hyperparameters::EstimationProblem;
-use crate::gaussian_process::points::Observations;
 use crate::numerics::lbfgs::{Evaluated, Tolerance, minimise};
 use crate::stop;
 
@@ -30,23 +29,20 @@ fn evaluate(problem: EstimationProblem<'_>, theta: &[f64]) -> Result<Option<(f64
     let Some(found) = space.at(theta) else {
         return Ok(None);
     };
-    let noise = vec![found.noise(); rows.points.n()];
-    let observations = Observations {
-        points: rows.points,
-        targets: rows.targets,
-        weights: rows.weights,
-        noise: &noise,
-    };
-    let Some(evidence) = log_marginal_likelihood(&found.kernel, &observations)? else {
+    let noise = rows.noise(found.noise());
+    let Some(evidence) = log_marginal_likelihood(&found.kernel, &rows.observations(&noise))? else {
         return Ok(None);
     };
     let (prior, prior_gradient) = space.log_prior(theta);
-    let noise_slope: f64 = evidence.noise.iter().sum();
+    let noise_slope = rows.noise_slope(&evidence.noise);
     let slopes = space.gradient(theta, &evidence.kernel, noise_slope);
     let gradient = slopes.iter().zip(&prior_gradient);
     let gradient = gradient.map(|(slope, prior)| -slope - prior).collect();
     Ok(Some((-evidence.value - prior, gradient)))
 }
+
+/// Gives the value and the gradient of a function that is minimised, or `None` where it has none.
+type EvaluateEstimate<'a> = &'a mut dyn FnMut(&[f64]) -> Result<Option<(f64, Vec<f64>)>>;
 
 /// Maximises from `start` with at most `max_iterations` iterations. `on_iteration` hears of every
 /// iteration and may stop the search.
@@ -58,6 +54,20 @@ pub(crate) fn maximise(
     problem: EstimationProblem<'_>,
     start: Vec<f64>,
     max_iterations: usize,
+    on_iteration: &mut dyn FnMut(usize, &HyperEstimate) -> ControlFlow<()>,
+) -> Result<HyperEstimate> {
+    let mut evaluate = |theta: &[f64]| evaluate(problem, theta);
+    search(start, max_iterations, &mut evaluate, on_iteration)
+}
+
+/// Minimises minus a log density.
+///
+/// # Errors
+/// As [`maximise`].
+pub(crate) fn search(
+    start: Vec<f64>,
+    max_iterations: usize,
+    evaluate: EvaluateEstimate<'_>,
     on_iteration: &mut dyn FnMut(usize, &HyperEstimate) -> ControlFlow<()>,
 ) -> Result<HyperEstimate> {
     let mut failure = None;
@@ -74,7 +84,7 @@ pub(crate) fn maximise(
         start,
         tolerance,
         &mut |theta| {
-            evaluate(problem, theta).unwrap_or_else(|error| {
+            evaluate(theta).unwrap_or_else(|error| {
                 failure = Some(error);
                 None
             })

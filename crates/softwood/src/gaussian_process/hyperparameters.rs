@@ -169,6 +169,13 @@ impl HyperSpace {
     }
 }
 
+/// Log density of the prior of the logarithm of a noise's standard deviation above its floor, up to a
+/// constant, and its derivative.
+pub(crate) fn log_noise_prior(log_excess: f64) -> (f64, f64) {
+    let score = (log_excess - NOISE_MEDIAN.ln()) / NOISE_SPREAD;
+    (-0.5 * score * score, -score / NOISE_SPREAD)
+}
+
 /// The hyper-parameters that are estimated, and the rows that they are estimated from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EstimationProblem<'a> {

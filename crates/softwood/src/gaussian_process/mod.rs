@@ -9,6 +9,7 @@ pub(crate) mod exact_training;
 pub(crate) mod hyperparameters;
 pub(crate) mod inducing;
 pub(crate) mod kernel;
+pub(crate) mod noise_levels;
 pub(crate) mod pathwise;
 pub(crate) mod points;
 pub(crate) mod posterior;

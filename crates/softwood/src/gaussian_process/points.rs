@@ -105,12 +105,62 @@ pub(crate) struct TargetRows<'a> {
     pub(crate) points: &'a Points,
     pub(crate) targets: &'a [f64],
     pub(crate) weights: &'a [f64],
+    /// Noise variance of each row, relative to the hyper-parameter.
+    pub(crate) noise_factors: &'a [f64],
 }
 
-impl TargetRows<'_> {
-    /// Points, targets and weights of the given rows.
-    pub(crate) fn take(&self, rows: &[usize]) -> (Points, Vec<f64>, Vec<f64>) {
+/// Some of the rows.
+#[derive(Debug, Clone)]
+pub(crate) struct RowSample {
+    points: Points,
+    targets: Vec<f64>,
+    weights: Vec<f64>,
+    noise_factors: Vec<f64>,
+}
+
+impl<'a> TargetRows<'a> {
+    /// The given rows.
+    pub(crate) fn take(&self, rows: &[usize]) -> RowSample {
         let of = |values: &[f64]| rows.iter().map(|&row| values[row]).collect();
-        (self.points.take(rows), of(self.targets), of(self.weights))
+        RowSample {
+            points: self.points.take(rows),
+            targets: of(self.targets),
+            weights: of(self.weights),
+            noise_factors: of(self.noise_factors),
+        }
+    }
+
+    /// Noise variance of each row, if the hyper-parameter is `noise`.
+    pub(crate) fn noise(&self, noise: f64) -> Vec<f64> {
+        let factors = self.noise_factors.iter();
+        factors.map(|factor| noise * factor).collect()
+    }
+
+    /// The rows with their noise variances.
+    pub(crate) fn observations(&self, noise: &'a [f64]) -> Observations<'a> {
+        Observations {
+            points: self.points,
+            targets: self.targets,
+            weights: self.weights,
+            noise,
+        }
+    }
+
+    /// Derivative with respect to the hyper-parameter, from those with respect to the noise variances
+    /// of the rows.
+    pub(crate) fn noise_slope(&self, of_rows: &[f64]) -> f64 {
+        let terms = of_rows.iter().zip(self.noise_factors);
+        terms.map(|(slope, factor)| slope * factor).sum()
+    }
+}
+
+impl RowSample {
+    pub(crate) fn rows(&self) -> TargetRows<'_> {
+        TargetRows {
+            points: &self.points,
+            targets: &self.targets,
+            weights: &self.weights,
+            noise_factors: &self.noise_factors,
+        }
     }
 }

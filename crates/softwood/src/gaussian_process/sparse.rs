@@ -92,8 +92,12 @@ impl InducingBasis {
         }
     }
 
-    /// The expectation of `Σ_n w_n (y_n - f(x_n))²`.
-    pub(crate) fn expected_squares(&self, q: &WhitenedPosterior, projected: &Projected<'_>) -> f64 {
+    /// The expectation of `(y_n - f(x_n))²` for each row.
+    pub(crate) fn expected_squares(
+        &self,
+        q: &WhitenedPosterior,
+        projected: &Projected<'_>,
+    ) -> Vec<f64> {
         let Projected {
             rows,
             projections: a,
@@ -109,7 +113,7 @@ impl InducingBasis {
             let variance = self.kernel.variance() - explained[row] + spread[row];
             (rows.targets[row] - means[row]).powi(2) + variance.max(0.0)
         };
-        (0..n).map(|row| rows.weights[row] * square(row)).sum()
+        (0..n).map(square).collect()
     }
 
     /// The likelihood part of the bound for projected rows, with derivatives.

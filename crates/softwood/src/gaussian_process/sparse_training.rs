@@ -1,9 +1,9 @@
-//! Training of a sparse Gaussian process with constant noise: minibatches, natural gradients for the
+//! Training of a sparse Gaussian process whose noise has one free scale: minibatches, natural gradients for the
 //! values at the inducing points, Adam for the hyper-parameters.
 
 use crate::error::{Error, Result};
 use crate::gaussian_process::hyperparameters::{EstimationProblem, GpHyperparameters, HyperSpace};
-use crate::gaussian_process::points::{Observations, Points, TargetRows};
+use crate::gaussian_process::points::{Points, TargetRows};
 use crate::gaussian_process::posterior::GpPosterior;
 use crate::gaussian_process::sparse::{InducingBasis, NaturalParameters};
 use crate::inference::adam::Adam;
@@ -75,16 +75,17 @@ impl<'a> SparseTraining<'a> {
         let (mut squares, mut total) = (0.0, 0.0);
         for batch in order.chunks(BATCH) {
             stop::check()?;
-            let (points, targets, weights) = self.rows.take(batch);
-            let noise = vec![found.noise(); batch.len()];
-            let projected = basis.project(Observations {
-                points: &points,
-                targets: &targets,
-                weights: &weights,
-                noise: &noise,
-            });
-            squares += basis.expected_squares(&q, &projected);
-            total += weights.iter().sum::<f64>();
+            let sample = self.rows.take(batch);
+            let rows = sample.rows();
+            let noise = rows.noise(found.noise());
+            let projected = basis.project(rows.observations(&noise));
+            // relative to the factors, which the optimum of a common scale needs
+            let of_rows = basis.expected_squares(&q, &projected);
+            let terms = of_rows.iter().zip(rows.noise_factors).zip(rows.weights);
+            squares += terms
+                .map(|((square, factor), weight)| weight * square / factor)
+                .sum::<f64>();
+            total += rows.weights.iter().sum::<f64>();
         }
         self.theta = self
             .space
@@ -117,23 +118,18 @@ impl<'a> SparseTraining<'a> {
     /// A natural-gradient step and a step of the hyper-parameters.
     fn step(&mut self, batch: &[usize], rate: f64) -> Result<f64> {
         let found = at(self.space, &self.theta)?;
-        let (points, targets, weights) = self.rows.take(batch);
-        let noise = vec![found.noise(); batch.len()];
-        let rows = Observations {
-            points: &points,
-            targets: &targets,
-            weights: &weights,
-            noise: &noise,
-        };
+        let sample = self.rows.take(batch);
+        let rows = sample.rows();
+        let noise = rows.noise(found.noise());
         let basis = basis(&found, &self.inducing)?;
-        let projected = basis.project(rows);
+        let projected = basis.project(rows.observations(&noise));
         let factor = self.rows.points.n() as f64 / batch.len() as f64;
         let mut optimum = NaturalParameters::prior(self.inducing.n());
         optimum.add(&projected, factor);
         self.natural.approach(&optimum, NATURAL_RATE);
         let q = self.natural.posterior().ok_or_else(not_factored)?;
         let part = basis.expected_likelihood(&q, &projected);
-        let noise_slope: f64 = part.noise.iter().sum();
+        let noise_slope = rows.noise_slope(&part.noise);
         let (_, prior) = self.space.log_prior(&self.theta);
         let slopes = self.space.gradient(&self.theta, &part.kernel, noise_slope);
         let descent = slopes.iter().zip(&prior);
@@ -146,7 +142,27 @@ impl<'a> SparseTraining<'a> {
         if self.space.at(&next).is_some() {
             self.theta = next;
         }
-        Ok(part.value / weights.iter().sum::<f64>())
+        Ok(part.value / rows.weights.iter().sum::<f64>())
+    }
+
+    /// The expectation of the squared error `(y - f(x))²` of every row under the present posterior.
+    ///
+    /// # Errors
+    /// When the work is cancelled or a matrix cannot be factored.
+    pub(crate) fn expected_squares(&self) -> Result<Vec<f64>> {
+        let found = at(self.space, &self.theta)?;
+        let basis = basis(&found, &self.inducing)?;
+        let q = self.natural.posterior().ok_or_else(not_factored)?;
+        let order: Vec<usize> = (0..self.rows.points.n()).collect();
+        let mut squares = Vec::with_capacity(order.len());
+        for batch in order.chunks(BATCH) {
+            stop::check()?;
+            let sample = self.rows.take(batch);
+            let noise = sample.rows().noise(found.noise());
+            let projected = basis.project(sample.rows().observations(&noise));
+            squares.extend(basis.expected_squares(&q, &projected));
+        }
+        Ok(squares)
     }
 
     /// The posterior under the present hyper-parameters, given all rows.
@@ -187,17 +203,12 @@ fn full_pass(
     let basis = basis(found, inducing)?;
     let mut natural = NaturalParameters::prior(inducing.n());
     let order: Vec<usize> = (0..all.points.n()).collect();
-    let noise = vec![found.noise(); BATCH];
     for batch in order.chunks(BATCH) {
         stop::check()?;
-        let (points, targets, weights) = all.take(batch);
-        let rows = Observations {
-            points: &points,
-            targets: &targets,
-            weights: &weights,
-            noise: &noise[..batch.len()],
-        };
-        natural.add(&basis.project(rows), 1.0);
+        let sample = all.take(batch);
+        let noise = sample.rows().noise(found.noise());
+        let projected = basis.project(sample.rows().observations(&noise));
+        natural.add(&projected, 1.0);
     }
     Ok(natural)
 }

@@ -20,7 +20,7 @@ pub use crate::variational::options::{Leaf, LeafMixing, Prior};
 pub use boosting::{Boosted, GrowPolicy, LangevinNoise, SgbParams, SglbParams};
 pub use file::{from_bytes, load};
 pub use forest::{Forest, ForestParams};
-pub use gp::{Gp, GpParams};
+pub use gp::{Gp, GpParams, GpRnnTreeParams};
 pub use ldt::{Ldt, LdtParams};
 pub use registry::{Family, ModelSpec};
 pub use rnn_tree::{LeafScale, RnnTree, RnnTreeParams, RouteEntropy};

@@ -9,7 +9,7 @@ use crate::fit::{Fit, Run, no_warm_start};
 use crate::model::Model;
 use crate::models::boosting::{SgbParams, SglbParams};
 use crate::models::forest::ForestParams;
-use crate::models::gp::GpParams;
+use crate::models::gp::{GpParams, GpRnnTreeParams};
 use crate::models::ldt::LdtParams;
 use crate::models::rnn_tree::RnnTreeParams;
 use crate::models::soft_tree::SoftTreeParams;
@@ -44,6 +44,7 @@ const PEERS: &[(&str, &str)] = &[
     ("gpr", "gp"),
     ("svgp", "gp"),
     ("kriging", "gp"),
+    ("heteroscedastic_gp", "gp-rnn-tree"),
 ];
 
 /// Declares the families: variant, parameter type and summary. The name is [`Fit::FAMILY`].
@@ -197,6 +198,8 @@ families! {
     RnnTree(RnnTreeParams): "RNN-Tree: decision trees that a recurrent network writes, optimised as a whole",
     /// Gaussian process.
     Gp(GpParams): "Gaussian process: a distribution over smooth functions, exact or with inducing points; regression only",
+    /// Gaussian process whose noise is an RNN-Tree.
+    GpRnnTree(GpRnnTreeParams): "Gaussian process whose noise is a tree that a recurrent network writes; regression only",
 }
 
 impl Family {

@@ -2,12 +2,14 @@
 //! split.
 
 use crate::inference::radam::RectifiedAdam;
+use crate::recurrent::bin_inputs::BinInputs;
 use crate::recurrent::network::NetworkShape;
 use crate::recurrent::unroll::{
     BLOCK, BlockInputs, Decisions, HeadGradient, Network, Sharpness, Tape, UnrollKernels,
     UnrollScratch, add_weight_gradients,
 };
 use crate::stop::is_cancelled;
+use crate::trees::structure::TreeStructure;
 
 /// Steps of the training.
 const N_STEPS: usize = 600;
@@ -22,6 +24,48 @@ pub(crate) struct TargetSplit {
     pub(crate) input: usize,
     pub(crate) bias: f64,
     pub(crate) slope: f64,
+}
+
+/// The splits of the nodes of a tree in the order of
+/// [`node_splits`](crate::recurrent::node_splits::node_splits), down to the depth of the network; a
+/// node whose condition is not one of a single input is free, and so are the nodes below it.
+pub(crate) fn target_splits(
+    shape: &NetworkShape,
+    inputs: &BinInputs,
+    structure: &TreeStructure,
+) -> Vec<Option<TargetSplit>> {
+    let mut splits = vec![None; shape.n_leaves() - 1];
+    let TreeStructure::General {
+        conditions,
+        children,
+    } = structure
+    else {
+        return splits;
+    };
+    let mut places = Vec::new();
+    if !conditions.is_empty() {
+        places.push((0_usize, 0_usize));
+    }
+    while let Some((at, node)) = places.pop() {
+        let Some((input, threshold, is_right)) = inputs.of_condition(&conditions[at]) else {
+            continue;
+        };
+        let Some(split) = splits.get_mut(node) else {
+            continue;
+        };
+        let sign = if is_right { 1.0 } else { -1.0 };
+        *split = Some(TargetSplit {
+            input,
+            bias: -sign * threshold,
+            slope: sign,
+        });
+        for (side, &child) in children[at].iter().enumerate() {
+            if child >= 0 {
+                places.push((child as usize, 2 * node + 1 + side));
+            }
+        }
+    }
+    splits
 }
 
 /// Trains the weights so that the nodes have these splits, in the order of

@@ -1,14 +1,21 @@
 //! Tests of the network: golden values, gradients against central differences, entropy terms
 //! against their definition.
 
-use softwood_testkit::close;
+use softwood_testkit::{central_difference, close};
 
+use crate::gaussian_process::hyperparameters::{
+    EstimationProblem, FixedHyperparameters, HyperSpace,
+};
+use crate::gaussian_process::kernel::KernelShape;
+use crate::gaussian_process::noise_levels::{LevelProblem, LevelShares};
+use crate::gaussian_process::points::{Points, TargetRows};
 use crate::numerics::real::{LANES, Lanes};
 use crate::recurrent::imitation::{TargetSplit, imitate};
 use crate::recurrent::network::NetworkShape;
 use crate::recurrent::node_splits::{RecurrentUnit, node_splits};
 use crate::recurrent::objective::{BatchRows, EntropyTerms, LeafScores, RouteObjective};
 use crate::recurrent::routes::probabilities;
+use crate::recurrent::scale_leaves::{RouteProbabilities, ScaleLeaves};
 use crate::recurrent::unroll::{BLOCK, Sharpness};
 use crate::rng::Key;
 
@@ -289,4 +296,79 @@ fn a_network_learns_to_write_a_deep_balanced_tree() {
     for (split, target) in node_splits(&shape, &weights).iter().zip(targets) {
         assert_eq!(split.input(), target.unwrap().input);
     }
+}
+
+/// The bound of a Gaussian process whose noise scales are the leaves, as a function of the weights of
+/// the network: its gradient is that of the route objective with the expected squared errors.
+#[test]
+fn gradients_of_the_bound_of_a_gaussian_process_agree_with_central_differences() {
+    const N_ROWS: usize = 12;
+    let space = HyperSpace {
+        shape: KernelShape::Matern32,
+        n_inputs: 1,
+        fixed: FixedHyperparameters {
+            length: Some(1.0),
+            signal_sd: Some(1.0),
+            noise_sd: Some(1.0),
+        },
+        min_noise_sd: 0.0,
+    };
+    let mut problem = RouteProblem::new(&SHAPE);
+    problem.weight[N_ROWS..].fill(0.0);
+    problem.noise.fill(0.0);
+    let n_leaves = SHAPE.n_leaves();
+    let log_scales: Vec<f64> = (0..n_leaves).map(|leaf| leaf as f64 / 4.0 - 1.0).collect();
+    let points = Points::from_columns(problem.inputs[..N_ROWS].to_vec(), N_ROWS, 1);
+    let ones = [1.0; N_ROWS];
+    let rows = TargetRows {
+        points: &points,
+        targets: &problem.target[..N_ROWS],
+        weights: &problem.weight[..N_ROWS],
+        noise_factors: &ones,
+    };
+    let process = |weights: &[f64]| {
+        let mut objective = RouteObjective::new(SHAPE, 2 * BLOCK, ELBO, Sharpness::PUBLISHED);
+        let mut routes = RouteProbabilities::new(n_leaves, &problem.weight).unwrap();
+        let mut unused = vec![0.0; weights.len()];
+        // with scores of zero the objective is minus the divergence
+        let divergence = -objective.evaluate(weights, &problem.rows(), &mut routes, &mut unused);
+        routes.values.truncate(N_ROWS * n_leaves);
+        let levels = LevelProblem {
+            estimation: EstimationProblem {
+                space: &space,
+                rows,
+            },
+            shares: &LevelShares::Several(routes.values),
+        };
+        let bound = levels.bound(&[], &log_scales).unwrap().unwrap();
+        (bound.value - divergence, bound.squares)
+    };
+    let weights = weights(&SHAPE);
+    let (_, mut squares) = process(&weights);
+    squares.resize(2 * BLOCK, 0.0);
+    let mut leaves = ScaleLeaves::new(&log_scales, &squares);
+    let mut objective = RouteObjective::new(SHAPE, 2 * BLOCK, ELBO, Sharpness::PUBLISHED);
+    let mut gradient = vec![0.0; weights.len()];
+    objective.evaluate(&weights, &problem.rows(), &mut leaves, &mut gradient);
+    let differences = central_difference(|weights| process(weights).0, &weights);
+    close(&gradient, &differences, 1e-5);
+}
+
+#[test]
+fn gradients_of_leaf_scales_agree_with_central_differences() {
+    let problem = RouteProblem::new(&SHAPE);
+    let weights = weights(&SHAPE);
+    let squares: Vec<f64> = problem.target.iter().map(|y| y * y).collect();
+    let log_scales: Vec<f64> = (0..SHAPE.n_leaves())
+        .map(|leaf| 0.3 - leaf as f64 / 9.0)
+        .collect();
+    let evaluate = |log_scales: &[f64]| {
+        let mut objective = RouteObjective::new(SHAPE, 2 * BLOCK, ELBO, Sharpness::PUBLISHED);
+        let mut leaves = ScaleLeaves::new(log_scales, &squares);
+        let mut unused = vec![0.0; weights.len()];
+        let value = objective.evaluate(&weights, &problem.rows(), &mut leaves, &mut unused);
+        (value, leaves.gradient())
+    };
+    let differences = central_difference(|m| evaluate(m).0, &log_scales);
+    close(&evaluate(&log_scales).1, &differences, 1e-6);
 }

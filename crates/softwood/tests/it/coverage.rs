@@ -17,7 +17,7 @@ const N_INPUTS: usize = 5;
 fn seeds(family: Family) -> std::ops::RangeInclusive<u64> {
     match family {
         Family::Vst | Family::Vsgbm | Family::Vart => 1..=3,
-        Family::Gp => 1..=2,
+        Family::Gp | Family::GpRnnTree => 1..=2,
         _ => 1..=8,
     }
 }

@@ -74,7 +74,7 @@ fn a_rare_target_value_leaves_a_model_that_can_be_read() {
 #[test]
 fn numbers_out_of_range_are_refused_by_name() {
     let data = with_target(&mixed(2, 60), "y");
-    let cases: [(_, _, f64, _); 28] = [
+    let cases: [(_, _, f64, _); 32] = [
         (Family::Sgb, "/law/floor", 3e3, "`law.floor`"),
         (Family::Sgb, "/law/floor", 0.0, "`law.floor`"),
         (Family::Sglb, "/law/floor", -1.0, "`law.floor`"),
@@ -123,6 +123,20 @@ fn numbers_out_of_range_are_refused_by_name() {
         (Family::Gp, "/noise_sd", 0.0, "`noise_sd`"),
         (Family::Gp, "/log_signal", 30.0, "`log_signal`"),
         (Family::Gp, "/n_points", 7.0, "`alpha`"),
+        (Family::GpRnnTree, "/n_members", 0.0, "`n_members`"),
+        (Family::GpRnnTree, "/log_signal", 30.0, "`log_signal`"),
+        (
+            Family::RnnTree,
+            "/smoothing/0/factor",
+            -1.0,
+            "members of a tree",
+        ),
+        (
+            Family::RnnTree,
+            "/smoothing/0/floor",
+            -5.0,
+            "members of a tree",
+        ),
     ];
     for (family, pointer, value, expected) in cases {
         let record = fit(family, &quick(family), &data, 0).record();

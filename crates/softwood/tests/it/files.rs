@@ -76,6 +76,9 @@ fn quick(family: Family) -> Value {
     if family == Family::Gp {
         return json!({"max_iterations": 2, "n_members": 4});
     }
+    if family == Family::GpRnnTree {
+        return json!({"max_iterations": 2, "n_members": 4, "n_steps": 5, "n_tree_restarts": 1, "max_depth": 2});
+    }
     if family == Family::Vart {
         return json!({"start_depth": 1, "n_epochs": 2, "n_fits": 1, "n_members": 3});
     }

@@ -1,5 +1,5 @@
 //! The Gaussian process: moments and joint distribution are exact, members are functions, and a sparse
-//! process with many inducing points is the exact one.
+//! process with many inducing points is the exact one. A noise with steps is found as a tree.
 
 use crate::problems::{fit, mixed, normals, numbers, replaced, with_target};
 use serde_json::{Value, json};
@@ -155,4 +155,76 @@ fn noise_is_estimated_and_irrelevant_columns_are_ignored() {
         let noise = dist.uncertainty().unwrap().data[0].sqrt();
         assert!((noise - 0.2).abs() < 0.03, "{noise}");
     }
+}
+
+/// The noise function of Antorán et al. 2020, figure 2: `f = -x^3 + x^2`, and a log noise scale of 0, 2/3,
+/// 2 and 10/3 on four parts of [-2, 1].
+const LOG_SCALES: [f64; 4] = [0.0, 2.0 / 3.0, 2.0, 10.0 / 3.0];
+
+fn steps_of_noise(n: usize, seed: u64) -> Table {
+    let noise = normals(Key::from_seed(seed), n);
+    let x: Vec<f64> = (0..n)
+        .map(|row| 3.0 * row as f64 / (n - 1) as f64 - 2.0)
+        .collect();
+    let level = |x: f64| LOG_SCALES[((x + 2.0) / 0.75).min(3.0) as usize];
+    let y = x.iter().zip(&noise);
+    let y = y
+        .map(|(&x, z)| x * x - x * x * x + level(x).exp() * z)
+        .collect();
+    Table::new(vec![Column::numeric("x", x), Column::numeric("y", y)]).unwrap()
+}
+
+/// With 150 rows of each step, the standard error of a log scale is 0.06.
+#[test]
+fn every_step_of_the_noise_is_found() {
+    let model = fit(
+        Family::GpRnnTree,
+        &json!({}),
+        &data(&steps_of_noise(600, 1)),
+        0,
+    );
+    let rows = Table::new(vec![Column::numeric("x", vec![-1.7, -0.9, -0.1, 0.7])]).unwrap();
+    let pool = Pool::new(1).unwrap();
+    let dist = Distribution::new(&*model, &rows, &pool).unwrap();
+    for (variance, log_scale) in dist.uncertainty().unwrap().data.iter().zip(LOG_SCALES) {
+        let error = 0.5 * variance.ln() - log_scale;
+        assert!(error.abs() < 0.25, "{log_scale}: {error}");
+    }
+    let tree = model.tree_export().unwrap();
+    assert_eq!(tree.nodes.len(), 7, "{}", tree.text());
+    assert!(tree.text().starts_with("y: noise ± "), "{}", tree.text());
+}
+
+#[test]
+fn a_noise_that_is_the_same_everywhere_has_a_tree_of_one_leaf() {
+    let table = sine(200);
+    let model = fit(Family::GpRnnTree, &json!({}), &data(&table), 3);
+    let tree = model.tree_export().unwrap();
+    assert_eq!(tree.nodes.len(), 1, "{}", tree.text());
+    let plain = process(&table, &json!({}));
+    let pool = Pool::new(1).unwrap();
+    let [a, b] = [&model, &plain].map(|model| {
+        let dist = Distribution::new(&**model, &table, &pool).unwrap();
+        [dist.mean().unwrap(), dist.std().unwrap()].concat()
+    });
+    for (a, b) in a.iter().zip(&b) {
+        assert!((a - b).abs() < 0.02, "{a} and {b}");
+    }
+}
+
+#[test]
+fn a_sparse_process_finds_the_noise_too() {
+    let params = json!({"n_inducing": 20, "n_epochs": 3, "max_depth": 2});
+    let model = fit(
+        Family::GpRnnTree,
+        &params,
+        &data(&steps_of_noise(1200, 1)),
+        0,
+    );
+    let rows = Table::new(vec![Column::numeric("x", vec![-1.0, -0.1, 0.7])]).unwrap();
+    let pool = Pool::new(1).unwrap();
+    let dist = Distribution::new(&*model, &rows, &pool).unwrap();
+    let variances = dist.uncertainty().unwrap().data;
+    assert!(variances.is_sorted_by(|a, b| 4.0 * a < *b), "{variances:?}");
+    assert!(dist.joint().unwrap().is_some());
 }

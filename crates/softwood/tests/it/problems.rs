@@ -140,6 +140,12 @@ pub(crate) fn quick(family: Family) -> Value {
                 "n_epochs": 2, "n_members": 40
             })
         }
+        Family::GpRnnTree => {
+            json!({
+                "max_iterations": 10, "n_restarts": 0, "max_exact_rows": 400, "n_epochs": 1, "n_members": 40,
+                "max_depth": 2, "n_hidden": 8, "n_tree_restarts": 2, "n_steps": 40
+            })
+        }
         _ => json!({}),
     }
 }

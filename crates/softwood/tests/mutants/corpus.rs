@@ -89,6 +89,21 @@ fn fits() -> Vec<(Family, &'static str, Value)> {
                           "n_members": 3});
     let stopping_sum = json!({"start_depth": 1, "n_estimators": 2, "n_epochs": 2, "n_fits": 1, "rank": 0,
                               "n_members": 3, "scale_model": "constant"});
+    let written = json!({"max_depth": 2, "n_steps": 4, "n_restarts": 2, "n_members": 3, "n_hidden": 4,
+                         "posterior": true});
+    let noise_tree = |mut params: Value| {
+        for (name, value) in [
+            ("max_iterations", 3),
+            ("n_restarts", 0),
+            ("n_members", 4),
+            ("n_steps", 4),
+            ("n_tree_restarts", 1),
+            ("max_depth", 2),
+        ] {
+            params[name] = json!(value);
+        }
+        params
+    };
     vec![
         (Family::Vart, "y", stopping.clone()),
         (Family::Vart, "y", stopping_sum),
@@ -121,6 +136,14 @@ fn fits() -> Vec<(Family, &'static str, Value)> {
             "y",
             json!({"n_inducing": 8, "n_epochs": 1, "max_iterations": 3, "n_restarts": 0, "n_members": 4}),
         ),
+        (Family::GpRnnTree, "y", noise_tree(json!({}))),
+        (
+            Family::GpRnnTree,
+            "y",
+            noise_tree(json!({"n_inducing": 8, "n_epochs": 1})),
+        ),
+        (Family::RnnTree, "y", written.clone()),
+        (Family::RnnTree, "three", written),
         (Family::SoftTree, "y", grown("variational")),
         (Family::SoftTree, "y", grown("ensemble")),
         (Family::SoftTree, "three", grown("variational")),

@@ -1,7 +1,7 @@
 //! Export of a tree with conditions on bins: thresholds in the units of the table, categories by
 //! name.
 
-use crate::data::binning::binned::{Cut, MISSING_BIN};
+use crate::data::binning::binned::{Cut, Cuts, MISSING_BIN};
 use crate::data::schema::FieldKind;
 use crate::explain::tree_export::nodes::{FittedNodes, NodeCondition};
 use crate::explain::tree_export::{Condition, TreeExport};
@@ -10,6 +10,13 @@ use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::leaf_posterior::SmoothedLeaves;
 use crate::trees::structure::TreeStructure;
 use crate::trees::training_set::TreeInputs;
+
+/// Conditions of a tree on bins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BinnedConditions<'a> {
+    pub(crate) structure: &'a TreeStructure,
+    pub(crate) cuts: &'a Cuts,
+}
 
 /// Exports a tree with these leaves and statistics of its nodes.
 pub(crate) fn export_binned(
@@ -24,10 +31,22 @@ pub(crate) fn export_binned(
         units: inputs.units,
         smoothing: &leaves.smoothing,
     };
+    let conditions = BinnedConditions {
+        structure,
+        cuts: &inputs.cuts,
+    };
+    export_binned_nodes(&nodes, conditions)
+}
+
+/// Exports a tree with these nodes.
+pub(crate) fn export_binned_nodes(
+    nodes: &FittedNodes<'_>,
+    conditions: BinnedConditions<'_>,
+) -> TreeExport {
     nodes.export(|node| {
-        let condition = &structure.conditions()[node];
-        let field = &inputs.schema.fields[condition.column];
-        let cut = &inputs.cuts.columns[condition.column];
+        let condition = &conditions.structure.conditions()[node];
+        let field = &nodes.schema.fields[condition.column];
+        let cut = &conditions.cuts.columns[condition.column];
         NodeCondition {
             column: field.name.clone(),
             condition: export_condition(condition, cut, &field.kind),

@@ -147,6 +147,7 @@ impl TreeExport {
                     number(*sd, VALUE_DIGITS)
                 );
             }
+            LeafValue::Noise { sd } => return format!("noise ± {}", number(*sd, VALUE_DIGITS)),
             LeafValue::Classes(shares) => shares,
         };
         let likely = by_probability(shares).into_iter().take(n_classes);

@@ -68,6 +68,11 @@ pub enum LeafValue {
     },
     /// Class probabilities (classification).
     Classes(Vec<f64>),
+    /// Standard deviation of the noise, for the tree of a noise.
+    Noise {
+        /// Standard deviation of the noise over the training rows of the node.
+        sd: f64,
+    },
 }
 
 /// The split of a node.

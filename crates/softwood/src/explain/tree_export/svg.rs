@@ -270,39 +270,46 @@ impl<'a> Picture<'a> {
                 "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height}\" fill=\"{colour}\"/>"
             );
         };
-        match value {
-            LeafValue::Number { mean, sd } => {
-                let [min, max] = self.range;
-                // halved before subtraction, so that no difference overflows
-                let half_range = 0.5 * max - 0.5 * min;
-                let offset = |value: f64| {
-                    let share = (0.5 * value - 0.5 * min) / half_range;
-                    BAR * if share.is_finite() {
-                        share.clamp(0.0, 1.0)
-                    } else {
-                        0.5
-                    }
-                };
-                rect(x, y + 1.5, BAR, 1.0, "#d8dee4");
-                let (low, high) = (offset(mean - sd), offset(mean + sd));
-                rect(x + low, y + 0.5, (high - low).max(0.5), 3.0, "#a9c3e3");
-                rect(x + offset(*mean) - 1.5, y - 1.0, 3.0, 6.0, COLOURS[0]);
-            }
-            LeafValue::Classes(probabilities) => {
-                let total: f64 = probabilities.iter().sum();
-                let mut shares = vec![0.0; COLOURS.len()];
-                for (&colour, probability) in self.colours.iter().zip(probabilities) {
-                    shares[colour] += probability / total;
+        if let Some([mean, sd]) = interval(value) {
+            let [min, max] = self.range;
+            // halved before subtraction, so that no difference overflows
+            let half_range = 0.5 * max - 0.5 * min;
+            let offset = |value: f64| {
+                let share = (0.5 * value - 0.5 * min) / half_range;
+                BAR * if share.is_finite() {
+                    share.clamp(0.0, 1.0)
+                } else {
+                    0.5
                 }
-                let mut left = x;
-                for (width, colour) in shares.iter().map(|share| share * BAR).zip(COLOURS) {
-                    if width > 0.05 {
-                        rect(left, y, width, 4.0, colour);
-                        left += width;
-                    }
+            };
+            rect(x, y + 1.5, BAR, 1.0, "#d8dee4");
+            let (low, high) = (offset(mean - sd), offset(mean + sd));
+            rect(x + low, y + 0.5, (high - low).max(0.5), 3.0, "#a9c3e3");
+            rect(x + offset(mean) - 1.5, y - 1.0, 3.0, 6.0, COLOURS[0]);
+        }
+        if let LeafValue::Classes(probabilities) = value {
+            let total: f64 = probabilities.iter().sum();
+            let mut shares = vec![0.0; COLOURS.len()];
+            for (&colour, probability) in self.colours.iter().zip(probabilities) {
+                shares[colour] += probability / total;
+            }
+            let mut left = x;
+            for (width, colour) in shares.iter().map(|share| share * BAR).zip(COLOURS) {
+                if width > 0.05 {
+                    rect(left, y, width, 4.0, colour);
+                    left += width;
                 }
             }
         }
+    }
+}
+
+/// Mean and standard deviation of a number; the mean of a noise is zero.
+fn interval(value: &LeafValue) -> Option<[f64; 2]> {
+    match value {
+        LeafValue::Number { mean, sd } => Some([*mean, *sd]),
+        LeafValue::Noise { sd } => Some([0.0, *sd]),
+        LeafValue::Classes(_) => None,
     }
 }
 
@@ -338,9 +345,9 @@ fn rule_element(position: SvgPoint, branch: Option<ExportBranch<'_>>) -> String 
 
 /// Smallest and largest of mean ± sd over all nodes.
 fn range(nodes: &[ExportNode]) -> [f64; 2] {
-    let ends = nodes.iter().filter_map(|node| match node.answer {
-        LeafValue::Number { mean, sd } => Some([mean - sd, mean + sd]),
-        LeafValue::Classes(_) => None,
+    let ends = nodes.iter().filter_map(|node| {
+        let [mean, sd] = interval(&node.answer)?;
+        Some([mean - sd, mean + sd])
     });
     ends.fold(
         [f64::INFINITY, f64::NEG_INFINITY],

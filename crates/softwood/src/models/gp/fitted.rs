@@ -1,6 +1,6 @@
 //! The fitted process: encoder, hyper-parameters, posterior, and the sampled functions of the members.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::data::encoding::Encoder;
 use crate::data::schema::Schema;
@@ -8,20 +8,23 @@ use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
 use crate::data::unseen::UnseenSubstitutes;
 use crate::error::{Error, Result};
+use crate::explain::tree_export::TreeExport;
+use crate::fit::Fit;
 use crate::gaussian_process::hyperparameters::GpHyperparameters;
 use crate::gaussian_process::kernel::{CovarianceKernel, KernelShape};
 use crate::gaussian_process::pathwise::{PriorDraws, update_weights};
 use crate::gaussian_process::points::Points;
 use crate::gaussian_process::posterior::{BLOCK, GpPosterior};
 use crate::model::{JointNormal, Model, Training};
-use crate::models::gp::params::GpParams;
+use crate::models::gp::noise_tree::GpNoise;
+use crate::models::gp::params::{GpParams, GpRnnTreeParams};
 use crate::numerics::dense_cholesky::DenseCholesky;
 use crate::numerics::gemm::{Matrix, transposed_product};
 use crate::params;
 use crate::predictive::block::{Block, Head, no_finite_prediction};
 use crate::rng::Key;
 use crate::stop::until_cancelled;
-use crate::store::range::{self, MAX_STANDARD, STANDARD_DEVIATIONS};
+use crate::store::range::{self, MAX_STANDARD};
 use crate::store::record::{Array, Record};
 
 /// Largest number of members in a file.
@@ -34,12 +37,14 @@ const MAX_INPUT: f32 = 1e4;
 /// What training finds.
 #[derive(Debug, Clone)]
 pub(super) struct GpParts {
+    pub(super) family: &'static str,
     pub(super) schema: Schema,
     pub(super) units: TargetUnits,
     pub(super) encoder: Encoder,
-    pub(super) params: GpParams,
+    /// The parameters of the fit.
+    pub(super) params: Value,
     pub(super) training: Training,
-    pub(super) noise_sd: f64,
+    pub(super) noise: GpNoise,
     pub(super) posterior: GpPosterior,
     /// Encoded inputs of the points of the posterior.
     pub(super) points: Points,
@@ -143,7 +148,7 @@ impl Gp {
     ///
     /// # Errors
     /// When the record is incomplete or contradicts itself.
-    pub(crate) fn from_record(record: &Record) -> Result<Self> {
+    pub(super) fn from_record<P: Fit>(record: &Record) -> Result<Self> {
         let schema = Schema::from_record(record)?;
         let encoder: Encoder = record.part("encoder")?;
         if !encoder.fits(&schema) || schema.classes().is_some() {
@@ -158,19 +163,20 @@ impl Gp {
             )));
         }
         let kernel = read_kernel(record, encoder.n_inputs())?;
-        let noise_sd = record.part("noise_sd")?;
-        range::check("noise_sd", noise_sd, &STANDARD_DEVIATIONS)?;
+        let noise = GpNoise::from_record(record, &schema)?;
+        let params: P = params::from_record(&record.part("params")?)?;
         let (points, posterior) = read_posterior(record, kernel)?;
         let updates = numbers(record, "updates", points.n().saturating_mul(n_members / 2))?;
         let parts = GpParts {
+            family: P::FAMILY,
             units: TargetUnits::from_record(record)?,
-            params: params::from_record(&record.part("params")?)?,
+            params: serde_json::to_value(params).unwrap_or_default(),
             training: record.part("training")?,
             key: record.part("key")?,
             substitutes: UnseenSubstitutes::from_record(record)?,
             schema,
             encoder,
-            noise_sd,
+            noise,
             posterior,
             points,
             n_members,
@@ -275,7 +281,7 @@ fn read_posterior(record: &Record, kernel: CovarianceKernel) -> Result<(Points, 
 
 impl Model for Gp {
     fn family(&self) -> &'static str {
-        "gp"
+        self.parts.family
     }
 
     fn schema(&self) -> &Schema {
@@ -295,13 +301,14 @@ impl Model for Gp {
             encoder,
             units,
             n_members,
-            noise_sd,
+            noise,
+            substitutes,
             ..
         } = &self.parts;
         out.shift = units.shift;
         out.scale = units.scale;
         out.weight.fill(1.0);
-        out.sd.fill(*noise_sd);
+        noise.fill(rows, *substitutes, out);
         let encoded = encoder.encode(rows);
         let n_inputs = encoder.n_inputs();
         let points = Points::from_rows(&encoded, n_inputs + 1, n_inputs);
@@ -321,7 +328,12 @@ impl Model for Gp {
     }
 
     fn restored(&self, record: &Record) -> Result<Box<dyn Model>> {
-        Ok(Box::new(Self::from_record(record)?))
+        let restore = if self.parts.family == GpRnnTreeParams::FAMILY {
+            Self::from_record::<GpRnnTreeParams>
+        } else {
+            Self::from_record::<GpParams>
+        };
+        Ok(Box::new(restore(record)?))
     }
 
     fn record(&self) -> Record {
@@ -333,11 +345,11 @@ impl Model for Gp {
             precision,
             ..
         } = &parts.posterior;
-        let meta = json!({
+        let mut meta = json!({
             "schema": parts.schema, "params": parts.params, "training": parts.training,
             "standard": parts.units, "encoder": parts.encoder, "n_members": parts.n_members,
             "unseen": parts.substitutes.stored(), "key": parts.key,
-            "kernel": kernel.shape, "log_signal": kernel.log_signal, "noise_sd": parts.noise_sd,
+            "kernel": kernel.shape, "log_signal": kernel.log_signal,
             "n_points": parts.points.n(), "is_sparse": precision.is_some(),
         });
         let width = 1 + self.prior.n_draws();
@@ -357,10 +369,25 @@ impl Model for Gp {
         if let Some(precision) = precision {
             arrays.push(("precision".to_owned(), Array::F64(precision.packed())));
         }
+        parts.noise.write(&mut meta, &mut arrays);
         Record {
-            family: "gp".to_owned(),
+            family: parts.family.to_owned(),
             meta,
             arrays,
+        }
+    }
+
+    fn tree_export(&self) -> Option<TreeExport> {
+        match &self.parts.noise {
+            GpNoise::Constant(_) => None,
+            GpNoise::Tree(tree) => Some(tree.export(&self.parts.schema, self.parts.units)),
+        }
+    }
+
+    fn n_nodes(&self) -> Option<f64> {
+        match &self.parts.noise {
+            GpNoise::Constant(_) => None,
+            GpNoise::Tree(tree) => Some(tree.n_nodes() as f64),
         }
     }
 
@@ -389,16 +416,32 @@ impl Model for Gp {
     }
 }
 
-/// A short description of the hyper-parameters.
-pub(super) fn description(found: &GpHyperparameters, n_points: usize, is_sparse: bool) -> String {
+/// A short description of the hyper-parameters and the noise.
+pub(super) fn description(
+    found: &GpHyperparameters,
+    noise: &GpNoise,
+    n_points: usize,
+    is_sparse: bool,
+) -> String {
     let kind = if is_sparse {
         format!("{n_points} inducing points")
     } else {
         "exact".to_owned()
     };
-    format!(
-        "{kind}, signal {:.3}, noise {:.4}",
-        found.kernel.log_signal.exp(),
-        found.noise_sd
-    )
+    let noise = match noise {
+        GpNoise::Constant(sd) => format!("noise {sd:.4}"),
+        GpNoise::Tree(tree) => {
+            let sds = || tree.leaves.iter().map(|leaf| leaf.sd);
+            let (low, high) = (
+                sds().fold(f64::INFINITY, f64::min),
+                sds().fold(0.0, f64::max),
+            );
+            match tree.leaves.len() {
+                1 => format!("noise {low:.4}"),
+                n => format!("noise from {low:.4} to {high:.4} in {n} leaves"),
+            }
+        }
+    };
+    let signal = found.kernel.log_signal.exp();
+    format!("{kind}, signal {signal:.3}, {noise}")
 }

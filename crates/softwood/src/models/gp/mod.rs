@@ -1,12 +1,18 @@
-//! Gaussian process. `gp.md` describes the model; the parameter type includes it.
+//! Gaussian processes with constant noise (`gp.md`) and with noise that is a tree (`gp_rnn_tree.md`);
+//! the parameter types include these pages.
 
+mod config;
 mod fitted;
+mod noise_network;
+mod noise_training;
+mod noise_tree;
 mod params;
+mod problem;
 mod search;
 mod train;
 
 pub use fitted::Gp;
-pub use params::GpParams;
+pub use params::{GpParams, GpRnnTreeParams};
 
 /// Random streams of a fit: children of the key of the run.
 mod streams {
@@ -22,4 +28,11 @@ mod streams {
     pub(super) const MEMBERS: u64 = 4;
     /// Substitutes for unseen categories.
     pub(super) const UNSEEN: u64 = 5;
+    /// Networks of the noise; one child for each restart.
+    pub(super) const NETWORKS: u64 = 6;
+    /// Steps of the network in the turns of process and network.
+    pub(super) const TURNS: u64 = 7;
+    /// Children of a restart: first weights, and steps.
+    pub(super) const NETWORK_WEIGHTS: u64 = 0;
+    pub(super) const NETWORK_STEPS: u64 = 1;
 }

@@ -1,12 +1,12 @@
-//! Parameters of the Gaussian process.
+//! Parameters of Gaussian processes.
 
 use crate::gaussian_process::kernel::KernelShape;
-use crate::params::params;
-use crate::trees::param_groups::hard_min_scale;
+use crate::params::{param_group, params};
+use crate::trees::param_groups::{hard_bins, hard_min_scale};
 
-params! {
-    #[doc = include_str!("gp.md")]
-    GpParams, across = |_: &GpParams| None, {
+param_group! {
+    /// Kernel of a Gaussian process.
+    process_kernel {
         /// Kernel: how smooth the functions are. `squared_exponential` functions are infinitely
         /// differentiable, `matern52` ones twice, `matern32` ones once, and `matern12` ones are
         /// continuous and rough.
@@ -17,9 +17,12 @@ params! {
         /// Standard deviation of the functions, in units of the standard deviation of the target;
         /// auto: estimated.
         signal_scale: Option<f64> = None, [1e-3, 1e3];
-        /// Standard deviation of the noise, in units of the standard deviation of the target; auto:
-        /// estimated, and at least `min_scale`.
-        noise_scale: Option<f64> = None, [1e-4, 1e2];
+    }
+}
+
+param_group! {
+    /// Estimation of a Gaussian process and members of the model.
+    process_training {
         /// Number of further starting points of the search for length scales, signal and noise.
         n_restarts: usize = 1, [0, 100];
         /// Maximum number of iterations of this search.
@@ -39,6 +42,40 @@ params! {
         /// Number of ensemble members: functions drawn from the posterior, in pairs around its mean. An
         /// odd number adds the mean itself.
         n_members: usize = 128, [1, 1000];
+    }
+}
+
+params! {
+    #[doc = include_str!("gp.md")]
+    GpParams, across = |_: &GpParams| None, {
+        use process_kernel;
+        /// Standard deviation of the noise, in units of the standard deviation of the target; auto:
+        /// estimated, and at least `min_scale`.
+        noise_scale: Option<f64> = None, [1e-4, 1e2];
+        use process_training;
+        use hard_min_scale;
+    }
+}
+
+params! {
+    #[doc = include_str!("gp_rnn_tree.md")]
+    GpRnnTreeParams, across = |_: &GpRnnTreeParams| None, {
+        use process_kernel;
+        /// Depth of the tree of the noise that the network writes. Splits that do not raise the
+        /// likelihood enough are removed.
+        max_depth: usize = 3, [1, 10];
+        /// Number of hidden units of the network.
+        n_hidden: usize = 16, [1, 256];
+        /// Number of training runs of the network from different starts.
+        n_tree_restarts: usize = 4, [1, 1000];
+        /// Number of optimisation steps of a training run of the network.
+        n_steps: usize = 400, [1, 1_000_000];
+        /// Learning rate of the network.
+        learning_rate: f64 = 0.01, [1e-6, 1.0];
+        /// Weight of the KL divergence between routes and the prior of balanced trees.
+        kl_weight: f64 = 0.1, [0.0, 100.0];
+        use process_training;
+        use hard_bins;
         use hard_min_scale;
     }
 }

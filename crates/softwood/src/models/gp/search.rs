@@ -78,12 +78,8 @@ pub(super) fn start(
     let EstimationProblem { space, rows } = problem;
     let key = progress.run.key;
     let chosen = sample(rows.points.n(), N_START_ROWS, key.child(streams::SAMPLE));
-    let (points, targets, weights) = rows.take(&chosen);
-    let rows = TargetRows {
-        points: &points,
-        targets: &targets,
-        weights: &weights,
-    };
+    let sample = rows.take(&chosen);
+    let rows = sample.rows();
     let problem = EstimationProblem { space, rows };
     let total = n_starts * START_ITERATIONS;
     let mut best: Option<HyperEstimate> = None;

@@ -8,11 +8,10 @@ use crate::models::rnn_tree::rows::RouteRows;
 use crate::models::rnn_tree::streams;
 use crate::par::Pool;
 use crate::recurrent::hard_tree::HardTree;
-use crate::recurrent::imitation::{TargetSplit, imitate};
+use crate::recurrent::imitation::{TargetSplit, imitate, target_splits};
 use crate::recurrent::network::NetworkShape;
 use crate::rng::{Key, below, shuffle};
 use crate::trees::cart::{CartLimits, CartTarget, grow};
-use crate::trees::structure::TreeStructure;
 
 /// Least weight of a leaf of the CART start.
 const MIN_LEAF_WEIGHT: f64 = 5.0;
@@ -156,35 +155,7 @@ fn cart_splits(
         run.observer.on_event(&event)
     };
     let cart = grow(&rows.set.cart_data(&pool), weight, &limits, key, &observer)?;
-    let mut splits = vec![None; shape.n_leaves() - 1];
-    if let TreeStructure::General {
-        conditions,
-        children,
-    } = &cart.structure
-    {
-        let mut places = vec![(0_usize, 0_usize)];
-        if conditions.is_empty() {
-            places.clear();
-        }
-        while let Some((at, node)) = places.pop() {
-            let Some((input, threshold, is_right)) = rows.inputs.of_condition(&conditions[at])
-            else {
-                continue;
-            };
-            let sign = if is_right { 1.0 } else { -1.0 };
-            splits[node] = Some(TargetSplit {
-                input,
-                bias: -sign * threshold,
-                slope: sign,
-            });
-            for (side, &child) in children[at].iter().enumerate() {
-                if child >= 0 {
-                    places.push((child as usize, 2 * node + 1 + side));
-                }
-            }
-        }
-    }
-    Ok(splits)
+    Ok(target_splits(shape, &rows.inputs, &cart.structure))
 }
 
 /// Values of the leaves of a hard tree on the training rows.

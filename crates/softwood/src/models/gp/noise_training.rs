@@ -1,0 +1,485 @@
+//! Training of a process whose noise is a tree that a network writes.
+//!
+//! The log noise scale of a row is the constant `m_l` of its leaf, and the network gives the
+//! probabilities `P_l(x)` of the leaves. With `1 / r_n = Σ_l P_l(x_n) e^(-2 m_l)`, the bound is
+//!
+//! `ln N(y | 0, K + diag(r)) + Σ_n (½ ln r_n - Σ_l P_l(x_n) m_l) - KL`
+//!
+//! (Antorán et al. 2020, appendix E). Its derivative with respect to `P_l(x_n)` is
+//! `-m_l - ½ s_n e^(-2 m_l)`, where `s_n` is the posterior expectation of `(y_n - f(x_n))²`: so given
+//! `s` the network is trained without the process, and given the routes the process and the
+//! scales of the leaves are trained without the network. Training alternates between both, with few
+//! steps of each at a time.
+
+use crate::data::dataset::Dataset;
+use crate::error::Result;
+use crate::fit::Run;
+use crate::gaussian_process::hyperparameters::{EstimationProblem, HyperSpace};
+use crate::gaussian_process::noise_levels::{LevelEstimate, LevelFit, LevelProblem, LevelShares};
+use crate::gaussian_process::points::Points;
+use crate::gaussian_process::sparse_training::SparseTraining;
+use crate::model::{CurvePoint, Model, Training, Trial};
+use crate::models::gp::fitted::Gp;
+use crate::models::gp::noise_network::{
+    NoiseNetwork, NoiseRows, NoiseTrainer, RelativeSquares, ScaleTree,
+};
+use crate::models::gp::noise_tree::{GpNoise, NoiseLeaf, NoiseTree};
+use crate::models::gp::params::GpRnnTreeParams;
+use crate::models::gp::problem::{Problem, not_positive_definite};
+use crate::models::gp::search::Progress;
+use crate::models::gp::streams;
+use crate::observer::Event;
+use crate::stop;
+use crate::trees::structure::TreeStructure;
+
+/// Largest number of searches for a tree: each starts from the squared errors under the tree before.
+const MAX_ROUNDS: usize = 3;
+/// Number of times that process and network are trained in turn.
+const N_TURNS: usize = 4;
+/// ... for a sparse process, whose turns cost passes over all rows.
+const N_SPARSE_TURNS: usize = 2;
+/// Share of a training run that the networks have done before the turns begin.
+const JOINT_START: f64 = 0.4;
+/// Iterations of the search for hyper-parameters in a turn, and with the leaves of the hard tree.
+const TURN_ITERATIONS: usize = 6;
+const LEAF_ITERATIONS: usize = 20;
+/// Largest number of updates of the leaves of the hard tree.
+const N_LEAF_UPDATES: usize = 3;
+/// Smallest variance of a level above the floor.
+const MIN_EXCESS: f64 = 1e-8;
+/// Number of pseudo-rows with the noise of all rows that are added to each leaf.
+const PSEUDO_ROWS: f64 = 2.0;
+
+/// A process in training.
+struct ProcessState<'a> {
+    problem: &'a Problem,
+    /// Hyper-parameters; those of an exact process are without the noise, which the levels have.
+    theta: Vec<f64>,
+    /// Points of a sparse process.
+    inducing: Option<Points>,
+    /// The hyper-parameters of an exact process, with a noise of 1.
+    level_space: HyperSpace,
+    /// Logarithms of the standard deviations of the levels above the floor.
+    log_scales: Vec<f64>,
+    /// Expected squared error of each row.
+    squares: Vec<f64>,
+}
+
+impl<'a> ProcessState<'a> {
+    /// A process with constant noise.
+    fn new(problem: &'a Problem, mut theta: Vec<f64>, inducing: Option<Points>) -> Result<Self> {
+        let found = problem.space.at(&theta).ok_or_else(not_positive_definite)?;
+        let mut level_space = problem.space.clone();
+        level_space.fixed.noise_sd = Some(1.0);
+        if inducing.is_none() {
+            theta.truncate(level_space.n_free());
+        }
+        let mut state = Self {
+            problem,
+            theta,
+            inducing,
+            level_space,
+            log_scales: Vec::new(),
+            squares: Vec::new(),
+        };
+        state.set_levels(&[found.noise()]);
+        Ok(state)
+    }
+
+    /// Sets the variances of the levels.
+    fn set_levels(&mut self, levels: &[f64]) {
+        let floor = self.problem.space.min_noise_sd;
+        let log_scale = |level: &f64| 0.5 * (level - floor * floor).max(MIN_EXCESS).ln();
+        self.log_scales = levels.iter().map(log_scale).collect();
+    }
+
+    /// Variances of the levels.
+    fn levels(&self) -> Vec<f64> {
+        let floor = self.problem.space.min_noise_sd;
+        let level = |m: &f64| floor * floor + (2.0 * m).exp();
+        self.log_scales.iter().map(level).collect()
+    }
+
+    /// Trains hyper-parameters and levels a little, and computes the expected squared errors.
+    fn update(
+        &mut self,
+        shares: &LevelShares,
+        n_iterations: usize,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        match self.inducing.clone() {
+            None => self.update_exact(shares, n_iterations, progress),
+            Some(inducing) => self.update_sparse(shares, inducing),
+        }
+    }
+
+    fn update_exact(
+        &mut self,
+        shares: &LevelShares,
+        n_iterations: usize,
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let problem = LevelProblem {
+            estimation: EstimationProblem {
+                space: &self.level_space,
+                rows: self.problem.rows(),
+            },
+            shares,
+        };
+        let start = LevelEstimate {
+            theta: self.theta.clone(),
+            log_scales: self.log_scales.clone(),
+        };
+        let mut hear = |_: usize, _: &_| progress.send(&Event::new("noise", 0, 1));
+        let found = problem.maximise(&start, n_iterations, &mut hear)?;
+        let bound = problem.bound(&found.theta, &found.log_scales)?;
+        stop::check()?;
+        self.squares = bound.ok_or_else(not_positive_definite)?.squares;
+        self.theta = found.theta;
+        self.log_scales = found.log_scales;
+        Ok(())
+    }
+
+    fn update_sparse(&mut self, shares: &LevelShares, inducing: Points) -> Result<()> {
+        let problem = self.problem;
+        let factors = self.factors(shares)?;
+        let mut training = self.sparse_training(inducing, &factors)?;
+        if problem.config.n_epochs > 0 && problem.space.n_free() > 0 {
+            training.epoch(0, 1)?;
+        }
+        let squares = training.expected_squares()?;
+        self.theta = training.theta;
+        self.squares = squares;
+        self.fit_levels(shares, self.log_scales.len());
+        Ok(())
+    }
+
+    /// Sets the levels to those under which the squared errors are most probable.
+    fn fit_levels(&mut self, shares: &LevelShares, n_levels: usize) {
+        let fit = LevelFit {
+            n_levels,
+            n_pseudo: PSEUDO_ROWS,
+        };
+        let levels = shares.fitted(&self.squares, &self.problem.weights, fit);
+        self.set_levels(&levels);
+    }
+
+    /// Noise variance of each row, relative to the hyper-parameter of the noise.
+    fn factors(&self, shares: &LevelShares) -> Result<Vec<f64>> {
+        let variances = shares.variances(&self.levels(), self.problem.points.n());
+        let unit = match self.inducing {
+            None => 1.0,
+            Some(_) => {
+                let found = self.problem.space.at(&self.theta);
+                found.ok_or_else(not_positive_definite)?.noise()
+            }
+        };
+        Ok(variances.iter().map(|variance| variance / unit).collect())
+    }
+
+    fn sparse_training<'b>(
+        &'b self,
+        inducing: Points,
+        factors: &'b [f64],
+    ) -> Result<SparseTraining<'b>> {
+        let rows = self.problem.noisy_rows(factors);
+        let key = self.problem.key.child(streams::BATCHES).child(1);
+        let estimation = self.problem.estimation(rows);
+        SparseTraining::new(estimation, inducing, self.theta.clone(), key)
+    }
+
+    /// The model with this noise, which has the levels of the state.
+    fn model(&self, shares: &LevelShares, noise: GpNoise, training: Training) -> Result<Gp> {
+        let factors = self.factors(shares)?;
+        let rows = self.problem.noisy_rows(&factors);
+        let Some(inducing) = self.inducing.clone() else {
+            let (space, theta) = (&self.level_space, &self.theta);
+            return self
+                .problem
+                .conditioned(space, theta, rows, noise, training);
+        };
+        let fitted = self.sparse_training(inducing.clone(), &factors)?;
+        let (found, posterior) = fitted.posterior()?;
+        let parts = self
+            .problem
+            .parts(&found, posterior, inducing, noise, training);
+        Ok(Gp::new(parts, &[]))
+    }
+
+    /// The model with constant noise.
+    fn constant_model(&self, training: Training) -> Result<Gp> {
+        let shares = LevelShares::One(vec![0; self.problem.points.n()]);
+        let noise = GpNoise::Constant(self.levels()[0].sqrt());
+        self.model(&shares, noise, training)
+    }
+}
+
+/// Fits a process and the tree of its noise; `data` are the deduplicated rows of the problem.
+///
+/// # Errors
+/// When the fit is cancelled, or a matrix does not fit into memory or cannot be factored.
+pub(super) fn fit(
+    problem: &Problem,
+    params: &GpRnnTreeParams,
+    data: &Dataset,
+    run: &Run<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<Gp> {
+    let (mut state, curve) = constant_process(problem, progress)?;
+    let report = |is_stopped: bool| problem.training(curve.clone(), is_stopped);
+    if progress.is_stopped {
+        return state.constant_model(report(true));
+    }
+    let constant = LevelShares::One(vec![0; problem.points.n()]);
+    state.update(&constant, 0, progress)?;
+    let rows = NoiseRows::new(data, params, &state.squares);
+    stop::check()?;
+    if rows.n_inputs() == 0 {
+        return state.constant_model(report(false));
+    }
+    let n_turns = if state.inducing.is_some() {
+        N_SPARSE_TURNS
+    } else {
+        N_TURNS
+    };
+    let search = TreeSearch {
+        trainer: NoiseTrainer::new(&rows, params),
+        rows: &rows,
+        problem,
+        scale: state.levels()[0],
+    };
+    let mut tree = rows.root(&search.squares(&state));
+    let mut trials = Vec::new();
+    for round in 0..MAX_ROUNDS {
+        let found = search.starts(params, &state, run, round)?;
+        trials.extend(found.trials);
+        // the noise of a region shows once the function is not smoothed by the noise of others
+        if round > 0 && found.tree.score <= tree.score {
+            break;
+        }
+        let n_splits = tree.n_splits();
+        let (mut network, mut next) = (found.network, found.tree);
+        for turn in 0..n_turns {
+            let take = || -> Result<Box<dyn Model>> {
+                Ok(Box::new(search.snapshot(&state, &next, report(true))?))
+            };
+            let event = Event::new("noise", round * n_turns + turn, MAX_ROUNDS * n_turns);
+            if progress.send(&event.with_snapshot(&take)).is_break() {
+                break;
+            }
+            search.turn(&mut state, &mut network, [turn, n_turns], progress)?;
+            next = search.better(&state, next, &network);
+        }
+        stop::check()?;
+        tree = search.refit(&mut state, next, progress)?;
+        if progress.is_stopped || (round > 0 && tree.n_splits() <= n_splits) {
+            break;
+        }
+    }
+    let training = Training {
+        trials,
+        ..report(progress.is_stopped)
+    };
+    search.model(&state, &tree, training)
+}
+
+/// A process with constant noise, and its training curve.
+fn constant_process<'a>(
+    problem: &'a Problem,
+    progress: &mut Progress<'_>,
+) -> Result<(ProcessState<'a>, Vec<CurvePoint>)> {
+    if problem.config.is_exact(problem.points.n()) {
+        let theta = problem.exact_theta(progress)?;
+        let state = ProcessState::new(problem, theta, None)?;
+        return Ok((state, std::mem::take(&mut progress.curve)));
+    }
+    let (inducing, theta) = problem.sparse_start(progress)?;
+    let (training, curve) = problem.train_sparse(&inducing, theta, progress)?;
+    let theta = training.theta;
+    Ok((ProcessState::new(problem, theta, Some(inducing))?, curve))
+}
+
+/// The best network of several starts, its tree, and the score of each start.
+struct FoundTree {
+    network: NoiseNetwork,
+    tree: ScaleTree,
+    trials: Vec<Trial>,
+}
+
+/// The search for the tree of one fit.
+struct TreeSearch<'a> {
+    trainer: NoiseTrainer<'a>,
+    rows: &'a NoiseRows,
+    problem: &'a Problem,
+    /// Noise variance that the log scales of the networks are relative to.
+    scale: f64,
+}
+
+impl TreeSearch<'_> {
+    fn squares(&self, state: &ProcessState<'_>) -> RelativeSquares {
+        self.rows.squares(&state.squares, self.scale)
+    }
+
+    /// Of a tree and that of a network, the one with the better score.
+    fn better(
+        &self,
+        state: &ProcessState<'_>,
+        tree: ScaleTree,
+        network: &NoiseNetwork,
+    ) -> ScaleTree {
+        let squares = self.squares(state);
+        let of_network = self.trainer.tree(network, &squares);
+        let earlier = self.rows.pruned(&tree.structure, &squares);
+        if of_network.score > earlier.score {
+            of_network
+        } else {
+            earlier
+        }
+    }
+
+    /// The best network of several starts.
+    fn starts(
+        &self,
+        params: &GpRnnTreeParams,
+        state: &ProcessState<'_>,
+        run: &Run<'_>,
+        round: usize,
+    ) -> Result<FoundTree> {
+        let squares = self.squares(state);
+        let key = self.problem.key.child(streams::NETWORKS);
+        let key = key.child(round as u64);
+        let trained = run.pool.map(params.n_tree_restarts, |restart| {
+            let key = key.child(restart as u64);
+            let mut network = self.trainer.start(restart, &squares, key)?;
+            let steps = key.child(streams::NETWORK_STEPS);
+            self.trainer
+                .train(&mut network, &squares, [0.0, 1.0], steps)?;
+            let tree = self.trainer.tree(&network, &squares);
+            Ok((network, tree))
+        });
+        let trained: Vec<(NoiseNetwork, ScaleTree)> = trained.into_iter().collect::<Result<_>>()?;
+        let total: f64 = self.problem.weights.iter().sum();
+        let root = self.rows.root(&squares).score;
+        let trials = trained.iter().map(|(_, tree)| Trial {
+            what: format!("tree of the noise with {} leaves", tree.n_splits() + 1),
+            held_out: (tree.score - root) / total,
+        });
+        let trials = trials.collect();
+        let (network, tree) = trained
+            .into_iter()
+            .reduce(|best, other| {
+                if other.1.score > best.1.score {
+                    other
+                } else {
+                    best
+                }
+            })
+            .expect("there is at least one start");
+        Ok(FoundTree {
+            network,
+            tree,
+            trials,
+        })
+    }
+
+    /// Trains process and scales with the routes of the network, then the network with the squared
+    /// errors of the process.
+    fn turn(
+        &self,
+        state: &mut ProcessState<'_>,
+        network: &mut NoiseNetwork,
+        [turn, n_turns]: [usize; 2],
+        progress: &mut Progress<'_>,
+    ) -> Result<()> {
+        let share = |turn: usize| JOINT_START + (1.0 - JOINT_START) * turn as f64 / n_turns as f64;
+        let half_log = 0.5 * self.scale.ln();
+        // the probabilities of all leaves for very many rows take much memory
+        let shares = match state.inducing {
+            None => LevelShares::Several(self.trainer.routes(network, share(turn))?),
+            Some(_) => LevelShares::One(self.trainer.hard_leaves(network)),
+        };
+        let scales = network.log_scales.iter();
+        let levels: Vec<f64> = scales
+            .map(|&m| (2.0 * (f64::from(m) + half_log)).exp())
+            .collect();
+        state.set_levels(&levels);
+        state.update(&shares, TURN_ITERATIONS, progress)?;
+        let levels = state.levels();
+        for (log_scale, level) in network.log_scales.iter_mut().zip(&levels) {
+            *log_scale = (0.5 * level.ln() - half_log) as f32;
+        }
+        let squares = self.squares(state);
+        let key = self.problem.key.child(streams::TURNS).child(turn as u64);
+        let part = [share(turn), share(turn + 1)];
+        self.trainer.train(network, &squares, part, key)
+    }
+
+    fn shares(&self, structure: &TreeStructure) -> LevelShares {
+        LevelShares::One(self.rows.leaves(structure))
+    }
+
+    /// Trains process and leaves of the hard tree; splits that do not help any more are removed.
+    fn refit(
+        &self,
+        state: &mut ProcessState<'_>,
+        mut tree: ScaleTree,
+        progress: &mut Progress<'_>,
+    ) -> Result<ScaleTree> {
+        let n_updates = match state.inducing {
+            Some(_) => 1,
+            None => N_LEAF_UPDATES,
+        };
+        for _ in 0..n_updates {
+            let shares = self.shares(&tree.structure);
+            state.fit_levels(&shares, tree.n_splits() + 1);
+            state.update(&shares, LEAF_ITERATIONS, progress)?;
+            let pruned = self.rows.pruned(&tree.structure, &self.squares(state));
+            let is_same = pruned.n_splits() == tree.n_splits();
+            tree = pruned;
+            if is_same {
+                return Ok(tree);
+            }
+        }
+        let shares = self.shares(&tree.structure);
+        state.fit_levels(&shares, tree.n_splits() + 1);
+        Ok(tree)
+    }
+
+    /// The model of a process whose levels are the leaves of a tree.
+    fn model(&self, state: &ProcessState<'_>, tree: &ScaleTree, training: Training) -> Result<Gp> {
+        let leaves = tree.weights().into_iter().zip(state.levels());
+        let leaves = leaves.map(|(weight, level)| NoiseLeaf {
+            weight,
+            sd: level.sqrt(),
+        });
+        let noise = NoiseTree {
+            cuts: self.rows.cuts.clone(),
+            structure: tree.structure.clone(),
+            leaves: leaves.collect(),
+        };
+        state.model(
+            &self.shares(&tree.structure),
+            GpNoise::Tree(noise),
+            training,
+        )
+    }
+
+    /// The model of the present process and tree.
+    fn snapshot(
+        &self,
+        state: &ProcessState<'_>,
+        tree: &ScaleTree,
+        training: Training,
+    ) -> Result<Gp> {
+        let mut state = ProcessState {
+            theta: state.theta.clone(),
+            inducing: state.inducing.clone(),
+            level_space: state.level_space.clone(),
+            log_scales: Vec::new(),
+            squares: state.squares.clone(),
+            problem: state.problem,
+        };
+        state.fit_levels(&self.shares(&tree.structure), tree.n_splits() + 1);
+        self.model(&state, tree, training)
+    }
+}
