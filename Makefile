@@ -89,6 +89,7 @@ bench-vart: python
 
 bench-gp: python
 	$(BIN)/python -m benches.gp --fresh
+	$(BIN)/python -m benches.noise_steps --fresh
 
 bench-rnn-tree: python $(PEERS)/ready
 	$(BIN)/python -m benches.rnn_tree --fresh --peers $(PEERS)/bin/python

@@ -7,8 +7,8 @@ interrupted and resumed, or be done in parts:
     python -m benches.gp --parts tables --splits 2
     python -m benches.gp --render
 
-The tables and their splits are in the folder `gal` of `SOFTWOOD_DATA` (or `--data`). The results are written into
-docs/experiments/gp.md. Every fit runs on one thread.
+The tables and their splits are in the folders `gal` and `evans` of `SOFTWOOD_DATA` (or `--data`). The results are
+written into docs/experiments/gp.md. Every fit runs on one thread.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from benches.measure import timed
 
 LINES = report.SCRATCH / "gp.jsonl"
 PAGE = report.ROOT / "docs" / "experiments" / "gp.md"
-PARTS = ("tables", "kernels", "large")
+PARTS = ("tables", "kernels", "large", "trees")
 TABLES = ("boston", "concrete", "energy", "yacht")
 KERNELS = ("squared_exponential", "matern52", "matern32", "matern12")
+TREE_TABLES = ("housing", "yacht", "energy", "concrete", "airfoil", "wine")
+"""Tables of `evans` for the comparison of constant noise and a tree; the defaults were chosen on others."""
 N_SPLITS = 5
 N_GENERATED = 100_000
 
@@ -38,6 +40,8 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "sklearn": {"n_restarts_optimizer": 0},
     "sklearn2": {"n_restarts_optimizer": 2},
     **{kernel: {"kernel": kernel} for kernel in KERNELS},
+    "constant": {},
+    "tree": {},
     "sparse": {"n_inducing": 512},
     "sparse0": {"n_inducing": 512, "n_epochs": 0},
     "sparse256": {"n_inducing": 256},
@@ -63,10 +67,15 @@ def read(data: Path, job: Job) -> tuple[Any, Any, Any, Any]:
         return generated()
     import pandas as pd
 
-    frame = pd.read_parquet(data / f"{job.table}.parquet")
-    order = pd.read_parquet(data / "splits" / f"{job.table}.parquet")[f"perm_{job.split}"].to_numpy()
-    n_train = round(0.9 * len(order))
+    folder = data / ("evans" if job.column in ("constant", "tree") else "gal")
+    frame = pd.read_parquet(folder / f"{job.table}.parquet")
     features, target = frame.drop(columns="target").to_numpy(float), frame["target"].to_numpy(float)
+    splits = pd.read_parquet(folder / "splits" / f"{job.table}.parquet")
+    if "fold" in splits:
+        test = (splits["fold"] == job.split).to_numpy()
+        return features[~test], target[~test], features[test], target[test]
+    order = splits[f"perm_{job.split}"].to_numpy()
+    n_train = round(0.9 * len(order))
     train, test = order[:n_train], order[n_train:]
     return features[train], target[train], features[test], target[test]
 
@@ -121,7 +130,9 @@ def measure(data: Path, job: Job) -> dict[str, Any]:
         (mean, std), line["predict_seconds"] = timed(lambda: model.predict(new_x, return_std=True))
         line["log_likelihood"] = log_likelihood(new_y, mean, std)
     else:
-        model, line["seconds"] = timed(lambda: softwood.GPRegressor(random_state=0, n_jobs=1, **params).fit(x, y))
+        kind = softwood.HeteroscedasticGPRegressor if job.column == "tree" else softwood.GPRegressor
+        model, line["seconds"] = timed(lambda: kind(random_state=0, n_jobs=1, **params).fit(x, y))
+        line["n_leaves"] = (len(model.export_dict()["nodes"]) + 1) // 2 if job.column == "tree" else 1
         dist = model.predict_dist(new_x)
         (mean, std), line["predict_seconds"] = timed(lambda: (dist.mean, dist.std))
         line["log_likelihood"] = float(np.mean(dist.logpdf(new_y)))
@@ -144,6 +155,10 @@ def jobs_of(args: argparse.Namespace) -> list[Job]:
     if "large" in args.parts:
         jobs += [Job("sparse", "generated", 0), Job("sparse0", "generated", 0), Job("sparse256", "generated", 0)]
         jobs += [Job("sparse", "protein", 0), Job("sparse0", "protein", 0)]
+    if "trees" in args.parts:
+        jobs += [
+            Job(column, table, split) for split in splits for table in TREE_TABLES for column in ("constant", "tree")
+        ]
     return jobs
 
 
@@ -234,6 +249,28 @@ def large_table() -> str:
     return report.table(header, rows)
 
 
+def trees_table() -> str:
+    """Compare constant noise with a tree."""
+    rows = []
+    for table in TREE_TABLES:
+        splits = set.intersection(
+            *({line["split"] for line in lines_of(column, table)} for column in ("constant", "tree"))
+        )
+        if not splits:
+            continue
+        row = [table, f"{len(splits)}"]
+        for name in ("log_likelihood", "rmse", "coverage_90", "seconds"):
+            for column in ("constant", "tree"):
+                figure = mean_of(column, table, name, splits)
+                target_sd = mean_of(column, table, "target_sd", splits)
+                scaled = {"log_likelihood": figure + math.log(target_sd), "rmse": figure / target_sd}.get(name, figure)
+                row.append(f"{scaled:.1f}" if name == "seconds" else f"{scaled:.3f}")
+        rows.append([*row, f"{mean_of('tree', table, 'n_leaves', splits):.1f}"])
+    names = ("LL", "RMSE", "coverage of 90%", "fit s")
+    header = ["table", "folds", *(f"{name}: {model}" for name in names for model in ("`gp`", "`gp-rnn-tree`"))]
+    return report.table([*header, "leaves"], rows)
+
+
 def write(section: str, text: str) -> None:
     """Replace the text between the markers of a section of the page."""
     begin, end = f"<!-- {section} -->", f"<!-- /{section} -->"
@@ -243,11 +280,17 @@ def write(section: str, text: str) -> None:
 
 
 def render() -> None:
-    """Write the results into the page."""
-    write("scores", scores_table())
-    write("members", members_table())
-    write("kernels", kernels_table())
-    write("large", large_table())
+    """Write the sections that have results into the page."""
+    columns = {line["column"] for line in known_lines()}
+    if "gp" in columns:
+        write("scores", scores_table())
+        write("members", members_table())
+    if "matern52" in columns:
+        write("kernels", kernels_table())
+    if "sparse" in columns:
+        write("large", large_table())
+    if "tree" in columns:
+        write("trees", trees_table())
 
 
 def main() -> None:
@@ -262,7 +305,6 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     parser.add_argument("--render", action="store_true", help="only write the page")
     args = parser.parse_args()
-    args.data /= "gal"
     if args.fresh:
         LINES.unlink(missing_ok=True)
     if not args.render:
