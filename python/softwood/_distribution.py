@@ -229,6 +229,14 @@ class RegressionDistribution(_Distribution):
         """Continuous ranked probability score (CRPS) of each row at `y`, in units of the target; lower is better."""
         return self._native.crps(self._targets(y))
 
+    def joint(self) -> tuple[Array, Array] | None:
+        """Joint Normal distribution of the regression function at all rows: mean (n_rows,), covariance (n_rows, n_rows).
+
+        Gaussian processes have it. It is None for the other families, whose members are functions.
+        """
+        found = self._native.joint()
+        return None if found is None else (found["mean"], found["covariance"])
+
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Draw `n` independent targets for each row, (n_rows, n)."""
         return self._native.sample(n, _random.seed_of(random_state))

@@ -5,7 +5,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
-from softwood import GPRegressor
+from softwood import GPRegressor, HeteroscedasticGPRegressor, TreeRegressor
 
 SHAPES = {"squared_exponential": None, "matern12": 0.5, "matern32": 1.5, "matern52": 2.5}
 
@@ -75,3 +75,25 @@ def test_members_have_the_exact_mean_and_variance(rows):
     dist = model.predict_dist(new)
     np.testing.assert_allclose(dist.members.mean(axis=1), dist.mean, atol=1e-9)
     np.testing.assert_allclose(dist.members.var(axis=1), dist.knowledge, rtol=1e-9)
+
+
+def test_the_joint_distribution_has_the_knowledge_uncertainty_on_its_diagonal(rows):
+    X, y, new = rows
+    dist = GPRegressor(random_state=0, max_iterations=5).fit(X, y).predict_dist(new)
+    mean, covariance = dist.joint()
+    np.testing.assert_allclose(mean, dist.mean, atol=1e-9)
+    np.testing.assert_allclose(np.diag(covariance), dist.knowledge, rtol=1e-6, atol=1e-12)
+    np.testing.assert_array_equal(covariance, covariance.T)
+    assert TreeRegressor(random_state=0).fit(X, y).predict_dist(new).joint() is None
+
+
+def test_a_noise_with_a_step_is_a_tree_with_two_leaves():
+    rng = np.random.default_rng(0)
+    x = np.linspace(-1, 1, 300)
+    y = np.sin(2 * x) + np.where(x > 0.2, 0.8, 0.1) * rng.normal(size=300)
+    model = HeteroscedasticGPRegressor(random_state=0).fit(x[:, None], y)
+    noise = np.sqrt(model.predict_dist([[-0.5], [0.6]]).data)
+    np.testing.assert_allclose(np.log(noise), np.log([0.1, 0.8]), atol=0.25)
+    nodes = model.export_dict()["nodes"]
+    assert len(nodes) == 3
+    assert nodes[0]["split"]["question"]["above"] == pytest.approx(0.2, abs=0.05)

@@ -201,6 +201,20 @@ impl PyDistribution {
         matrix(py, values, [self.table.n_rows(), width])
     }
 
+    /// Mean (rows) and covariance (rows x rows) of the joint Normal distribution of the regression
+    /// function at all rows; `None` for families without one in closed form.
+    fn joint<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let n_rows = self.table.n_rows();
+        let Some(joint) = self.compute(py, n_rows, |dist| dist.joint())? else {
+            return Ok(None);
+        };
+        let found = PyDict::new(py);
+        found.set_item("mean", vector(py, joint.mean))?;
+        let covariance = matrix(py, joint.covariance, [n_rows, n_rows])?;
+        found.set_item("covariance", covariance)?;
+        Ok(Some(found))
+    }
+
     /// The prediction minus that of `other`, which is of the same model for as many rows: mean,
     /// standard deviation and quantiles over the members (rows x outputs, rows x outputs, rows x
     /// (outputs x levels)), and the mean over the rows for each member (members x outputs).

@@ -55,11 +55,6 @@ pub(crate) fn evaluate(
         let pool = Pool::new(run.n_threads)?;
         evaluate_models(&specs, &data, &splits, run.seed, &pool, observer)
     })?;
-    let report = Report {
-        protocol: run.protocol,
-        n_rows: data.n_rows(),
-        seed: run.seed,
-        models,
-    };
+    let report = Report::new(run.protocol, data.n_rows(), run.seed, models);
     Ok(json!(report).to_string())
 }

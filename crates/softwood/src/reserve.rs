@@ -33,6 +33,15 @@ pub(crate) fn reserve<T>(values: &mut Vec<T>, n_rows: usize, width: usize) -> Re
     })
 }
 
+/// Returns an error unless there is memory for `n_rows` x `width` numbers, for work that allocates them
+/// in parts.
+///
+/// # Errors
+/// As [`zeros`].
+pub(crate) fn check(n_rows: usize, width: usize) -> Result<()> {
+    reserve(&mut Vec::<f64>::new(), n_rows, width)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

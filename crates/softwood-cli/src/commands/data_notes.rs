@@ -27,9 +27,8 @@ pub(crate) fn on_index(left_out: &[String]) -> Vec<String> {
 
 /// A note for each used column with an integer that loses digits.
 pub(crate) fn on_inexact(inexact: &[InexactInteger], data: &Dataset) -> Vec<String> {
-    let is_used = |name: &str| {
-        name == data.schema().target || data.features().names().any(|other| other == name)
-    };
+    let names: BTreeSet<&str> = data.features().names().collect();
+    let is_used = |name: &str| name == data.schema().target || names.contains(name);
     let note = |found: &InexactInteger| {
         format!(
             "column `{0}`, row {1}: {2} loses its last digits, because numbers are 64-bit floats, exact up to 2^53; \

@@ -32,12 +32,7 @@ pub(crate) fn run(args: &EvaluateArgs) -> Result<()> {
     let models = evaluate(&specs, &data, &splits, seed, &pool, &bar)
         .map_err(|error| error.within(&args.data))?;
     bar.finish()?;
-    let report = Report {
-        protocol: args.protocol.clone(),
-        n_rows: data.n_rows(),
-        seed,
-        models,
-    };
+    let report = Report::new(args.protocol.clone(), data.n_rows(), seed, models);
     print::emit(args.show.json, args.show.quiet, &report, || {
         text::evaluate(&report, args.show.verbose)
     })

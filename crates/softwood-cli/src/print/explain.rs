@@ -13,10 +13,7 @@ use crate::print::text::{program, quoted};
 /// Longest column name that is printed in full, in characters.
 const MAX_NAME: usize = 20;
 /// Estimate of a measure that is not available.
-const NOT_AVAILABLE: Estimate = Estimate {
-    mean: f64::NAN,
-    se: None,
-};
+const NOT_AVAILABLE: Estimate = Estimate::new(f64::NAN, None);
 /// Smallest probability of a structure that is printed.
 const MIN_PROBABILITY: f64 = 0.01;
 /// Largest number of nodes whose split probabilities are printed.
@@ -313,23 +310,23 @@ mod tests {
     use softwood::explain::{Condition, ExportNode, ExportSplit, LeafValue, TreeExport};
 
     fn report() -> ExplainReport {
-        let estimate = |mean: f64| Estimate {
-            mean,
-            se: Some(0.012_34 * mean.abs()),
-        };
-        let column = |name: &str, size: f64| ColumnImportance {
-            column: name.to_owned(),
-            log_likelihood_fall: Some(estimate(size)),
-            error_rise: Some(estimate(12.0 * size)),
-            prediction_change: estimate(30.0 * size),
-            knowledge_change: estimate(0.01 * size),
-            knowledge_shift: estimate(-0.001 * size),
+        let estimate = |mean: f64| Estimate::new(mean, Some(0.012_34 * mean.abs()));
+        let column = |name: &str, size: f64| {
+            let changes = [30.0, 0.01, -0.001].map(|factor| estimate(factor * size));
+            let [prediction, knowledge, shift] = changes;
+            let mut column = ColumnImportance::new(name.to_owned(), prediction, knowledge, shift);
+            column.log_likelihood_fall = Some(estimate(size));
+            column.error_rise = Some(estimate(12.0 * size));
+            column
         };
         let columns = vec![
             column("a column whose name goes on and on", 0.02),
             column("area", 1.234),
             column("nothing", 0.0),
         ];
+        let mut importances = Importances::new(200, 5, 1.5, columns);
+        importances.log_likelihood = Some(-4.25);
+        importances.error = Some(12.5);
         ExplainReport {
             model: "m.softwood".into(),
             family: "vst".to_owned(),
@@ -338,15 +335,7 @@ mod tests {
             data: Some("rows.csv".into()),
             reference: None,
             gains: None,
-            importances: Some(Importances {
-                n_rows: 200,
-                n_reference_rows: None,
-                repeats: 5,
-                log_likelihood: Some(-4.25),
-                error: Some(12.5),
-                knowledge: 1.5,
-                columns,
-            }),
+            importances: Some(importances),
             tree: None,
             structure: None,
             svg: None,
@@ -390,10 +379,7 @@ mod tests {
     fn rounding_errors_are_printed_as_zero() {
         let mut report = report();
         let columns = &mut report.importances.as_mut().unwrap().columns;
-        columns[2].error_rise = Some(Estimate {
-            mean: 2.776e-18,
-            se: Some(3e-17),
-        });
+        columns[2].error_rise = Some(Estimate::new(2.776e-18, Some(3e-17)));
         let text = text(&report, 3);
         let line = text.lines().find(|line| line.contains("nothing")).unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -402,25 +388,14 @@ mod tests {
 
     #[test]
     fn a_tree_is_printed_as_rules() {
-        let node = |weight: f64, mean: f64| ExportNode {
-            weight,
-            answer: LeafValue::Number { mean, sd: 1.0 },
-            split: None,
-            function: None,
-        };
+        let node =
+            |weight: f64, mean: f64| ExportNode::new(weight, LeafValue::Number { mean, sd: 1.0 });
         let mut root = node(10.0, 2.0);
-        root.split = Some(ExportSplit {
-            column: "area".to_owned(),
-            question: Condition::Above(3.5),
-            missing_right: true,
-            gain: 0.5,
-            children: [1, 2],
-        });
-        let tree = TreeExport {
-            target: "y".to_owned(),
-            classes: None,
-            nodes: vec![root, node(4.0, 1.0), node(6.0, 3.0)],
-        };
+        let mut split = ExportSplit::new("area".to_owned(), Condition::Above(3.5), [1, 2]);
+        split.missing_right = true;
+        root.split = Some(split);
+        let nodes = vec![root, node(4.0, 1.0), node(6.0, 3.0)];
+        let tree = TreeExport::new("y".to_owned(), None, nodes);
         let report = ExplainReport {
             importances: None,
             tree: Some(tree),

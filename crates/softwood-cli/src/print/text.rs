@@ -239,6 +239,7 @@ fn range_of(kind: ParamKind) -> String {
         ParamKind::Bool => "true or false".to_owned(),
         ParamKind::Choice { names, .. } => names.join(", "),
         ParamKind::Map { form, .. } => form.to_owned(),
+        _ => String::new(),
     }
 }
 

@@ -47,14 +47,14 @@ impl Dataset {
     /// For each feature column, the index of the column of the same name in `rows`.
     fn matching_columns(&self, rows: &Self) -> Result<Vec<usize>> {
         let (columns, others) = (self.features.columns(), rows.features.columns());
-        let is_extra = |other: &&Column| !self.features.names().any(|name| name == other.name);
+        let (ours, theirs) = (self.features.index(), rows.features.index());
+        let is_extra = |other: &&Column| ours.find(&other.name).is_none();
         if let Some(extra) = others.iter().find(is_extra) {
             let problem = "the appended rows have this column, the dataset has not; drop it";
             return Err(Error::column(&extra.name, problem));
         }
         let matching = |column: &Column| {
-            let found = others.iter().position(|other| other.name == column.name);
-            let at = found.ok_or_else(|| {
+            let at = theirs.find(&column.name).ok_or_else(|| {
                 let problem = "the dataset has this column, the appended rows have not";
                 Error::column(&column.name, problem)
             })?;

@@ -24,6 +24,7 @@ pub enum FieldKind {
 
 /// A feature column of the schema.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Field {
     /// Name.
     pub name: String,
@@ -63,6 +64,7 @@ pub enum Labels {
 
 /// Columns and task of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Schema {
     /// Feature columns, in the order that the model expects.
     pub fields: Vec<Field>,

@@ -225,6 +225,25 @@ impl Distribution<'_> {
         Ok(rows.map(categorical::most_probable).collect())
     }
 
+    /// Log probability of a class for each row (classification); `classes` has the index of a class for
+    /// each row. It is minus infinity for a class of probability zero.
+    ///
+    /// # Errors
+    /// When there is not one class for each row, or the model has no class of such an index.
+    pub fn logpmf(&self, classes: &[u32]) -> Result<Vec<f64>> {
+        self.require_classification("log probabilities of classes")?;
+        self.require_one_per_row(classes.len())?;
+        let n_classes = self.head().n_components();
+        if let Some(class) = classes.iter().find(|&&class| class as usize >= n_classes) {
+            return Err(Error::Table(format!(
+                "there is no class {class}; the model has {n_classes} classes, the first of which is 0"
+            )));
+        }
+        let probabilities = self.probabilities()?;
+        let rows = probabilities.chunks_exact(n_classes).zip(classes);
+        Ok(rows.map(|(row, &class)| row[class as usize].ln()).collect())
+    }
+
     pub(crate) fn require_regression(&self, what: &str) -> Result<()> {
         match self.head() {
             Head::Normal { .. } => Ok(()),

@@ -47,6 +47,7 @@ pub struct ModelReport {
 
 /// A whole evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// The protocol, as given.
     pub protocol: String,
@@ -56,6 +57,18 @@ pub struct Report {
     pub seed: u64,
     /// One report per model.
     pub models: Vec<ModelReport>,
+}
+
+impl Report {
+    /// The report of an evaluation by a protocol.
+    pub fn new(protocol: String, n_rows: usize, seed: u64, models: Vec<ModelReport>) -> Self {
+        Self {
+            protocol,
+            n_rows,
+            seed,
+            models,
+        }
+    }
 }
 
 impl ModelReport {

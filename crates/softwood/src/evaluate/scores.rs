@@ -20,6 +20,7 @@ use crate::score::prr;
 /// Scores by name. Undefined scores, such as an AUROC of a single class, are absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[serde(transparent)]
+#[non_exhaustive]
 pub struct Scores {
     /// Value of each score.
     pub values: BTreeMap<String, f64>,

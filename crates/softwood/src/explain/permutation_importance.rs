@@ -49,6 +49,7 @@ pub struct PermutationOptions<'a> {
 
 /// Mean over shuffles with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
@@ -56,8 +57,16 @@ pub struct Estimate {
     pub se: Option<f64>,
 }
 
+impl Estimate {
+    /// A mean with its standard error, if there is one.
+    pub const fn new(mean: f64, se: Option<f64>) -> Self {
+        Self { mean, se }
+    }
+}
+
 /// Effects of shuffling one column.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ColumnImportance {
     /// Name of the column.
     pub column: String,
@@ -79,8 +88,28 @@ pub struct ColumnImportance {
     pub knowledge_shift: Estimate,
 }
 
+impl ColumnImportance {
+    /// Effects on the prediction and, absolute and signed, on the knowledge uncertainty, without scores.
+    pub fn new(
+        column: String,
+        prediction_change: Estimate,
+        knowledge_change: Estimate,
+        knowledge_shift: Estimate,
+    ) -> Self {
+        Self {
+            column,
+            log_likelihood_fall: None,
+            error_rise: None,
+            prediction_change,
+            knowledge_change,
+            knowledge_shift,
+        }
+    }
+}
+
 /// Permutation importances of all columns on a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Importances {
     /// Number of rows.
     pub n_rows: usize,
@@ -98,6 +127,27 @@ pub struct Importances {
     pub knowledge: f64,
     /// Every column, in the order of the model's schema.
     pub columns: Vec<ColumnImportance>,
+}
+
+impl Importances {
+    /// Importances without scores and without reference rows; `knowledge` is the mean knowledge
+    /// uncertainty before shuffling.
+    pub fn new(
+        n_rows: usize,
+        repeats: usize,
+        knowledge: f64,
+        columns: Vec<ColumnImportance>,
+    ) -> Self {
+        Self {
+            n_rows,
+            n_reference_rows: None,
+            repeats,
+            log_likelihood: None,
+            error: None,
+            knowledge,
+            columns,
+        }
+    }
 }
 
 /// Computes the permutation importance of every column on the rows of `distribution`. Without

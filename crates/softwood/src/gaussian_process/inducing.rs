@@ -22,7 +22,7 @@ pub(crate) fn choose(
 ) -> Vec<usize> {
     let mut candidates: Vec<usize> = (0..points.n()).collect();
     shuffle(&mut key.rng(), &mut candidates);
-    candidates.truncate(n_inducing.saturating_mul(CANDIDATES_PER_POINT));
+    candidates.truncate(n_candidates(n_inducing, points.n()));
     let scaled = kernel.scaled(&points.take(&candidates));
     let n = scaled.n();
     let prior = kernel.variance();
@@ -54,6 +54,13 @@ pub(crate) fn choose(
         chosen.push(candidates[best]);
     }
     chosen
+}
+
+/// Number of points that inducing points are chosen from.
+pub(crate) fn n_candidates(n_inducing: usize, n_points: usize) -> usize {
+    n_inducing
+        .saturating_mul(CANDIDATES_PER_POINT)
+        .min(n_points)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use crate::data::encoding::Encoder;
 use crate::data::table::Rows;
+use crate::stop::until_cancelled;
 
 /// `n` points with `n_inputs` coordinates each.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,8 +28,13 @@ impl Points {
     /// Points from rows of f32 values; the first `n_inputs` of every `width` values are inputs.
     pub(crate) fn from_rows(rows: &[f32], width: usize, n_inputs: usize) -> Self {
         let n = rows.len() / width;
-        let columns = (0..n_inputs).flat_map(|input| rows.iter().skip(input).step_by(width));
-        let columns = columns.map(|&value| f64::from(value)).collect();
+        let mut columns = vec![0.0; n * n_inputs];
+        let inputs = columns.chunks_exact_mut(n.max(1)).enumerate();
+        for (input, column) in until_cancelled(inputs) {
+            for (value, row) in column.iter_mut().zip(rows.chunks_exact(width)) {
+                *value = f64::from(row[input]);
+            }
+        }
         Self::from_columns(columns, n, n_inputs)
     }
 

@@ -8,6 +8,7 @@ macro_rules! choices {
     }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[non_exhaustive]
         pub enum $name { $($(#[$vmeta])* #[serde(rename = $text $($(, alias = $former)+)?)] $variant),+ }
 
         impl $crate::params::Setting for $name {

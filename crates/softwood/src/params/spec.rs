@@ -9,6 +9,7 @@ use serde_json::Value;
 /// The kind of a parameter: its type and range.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ParamKind {
     /// A real number from `min` to `max`, inclusive.
     Float {

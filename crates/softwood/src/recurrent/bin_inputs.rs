@@ -4,6 +4,7 @@
 
 use crate::data::binning::binned::{Binned, Cut, Cuts, MISSING_BIN};
 use crate::recurrent::node_splits::NodeSplit;
+use crate::stop::until_cancelled;
 use crate::trees::cart::CartTarget;
 use crate::trees::condition::{BinCondition, RightBins};
 
@@ -49,12 +50,14 @@ impl BinInputs {
     /// `max_inputs`, those whose best split separates the targets best are kept.
     pub(crate) fn fit(rows: &BinnedRows<'_>, max_categories: usize, max_inputs: usize) -> Self {
         let mut inputs = Vec::new();
-        for (column, cut) in rows.cuts.columns.iter().enumerate() {
+        for (column, cut) in until_cancelled(rows.cuts.columns.iter().enumerate()) {
             let mass = rows.bin_weights(column);
             push_inputs(&mut inputs, column, cut, &mass, max_categories);
         }
         if inputs.len() > max_inputs {
-            let gains: Vec<f64> = inputs.iter().map(|input| rows.gain(input)).collect();
+            let gains = until_cancelled(inputs.iter()).map(|input| rows.gain(input));
+            let mut gains: Vec<f64> = gains.collect();
+            gains.resize(inputs.len(), 0.0);
             let mut order: Vec<usize> = (0..inputs.len()).collect();
             order.sort_by(|&a, &b| gains[b].total_cmp(&gains[a]).then(a.cmp(&b)));
             order.truncate(max_inputs);
@@ -71,7 +74,8 @@ impl BinInputs {
     /// Scores of the given rows, inputs x `n_padded`; padding rows have scores of zero.
     pub(crate) fn scores(&self, binned: &Binned, rows: &[u32], n_padded: usize) -> Vec<f32> {
         let mut out = vec![0.0; self.len() * n_padded];
-        for (input, out) in self.inputs.iter().zip(out.chunks_exact_mut(n_padded)) {
+        for (input, out) in until_cancelled(self.inputs.iter().zip(out.chunks_exact_mut(n_padded)))
+        {
             let (cells, at) = binned.place(input.column);
             for (score, &row) in out.iter_mut().zip(rows) {
                 *score = input.scores[usize::from(cells[row as usize][at])];

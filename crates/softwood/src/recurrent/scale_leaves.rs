@@ -64,7 +64,7 @@ impl<T: Real> LeafScores<T> for ScaleLeaves<'_, T> {
         let sums = self.weight.iter_mut().zip(&mut self.square);
         for (p, (weight, square)) in probability.iter().zip(sums) {
             for lane in 0..LANES {
-                weight[lane] = weight[lane] + p[lane];
+                weight[lane] += p[lane];
                 square[lane] = p[lane].fma(s[lane], square[lane]);
             }
         }

@@ -175,6 +175,27 @@ fn the_stages_before_the_first_event_check_at_every_column() {
             json!({"n_epochs": 1, "n_fits": 1, "max_depth": 1, "rotation": "pca"}),
         ),
         (Family::Forest, json!({"n_estimators": 1, "n_members": 1})),
+        (
+            Family::Vsgbm,
+            json!({"n_epochs": 1, "n_fits": 1, "n_estimators": 1, "max_depth": 1, "rotation": "pca"}),
+        ),
+        (
+            Family::Sgb,
+            json!({"n_estimators": 1, "n_members": 1, "learning_rate": 0.1}),
+        ),
+        (
+            Family::Sglb,
+            json!({"n_estimators": 1, "n_members": 1, "learning_rate": 0.1}),
+        ),
+        (
+            Family::RnnTree,
+            json!({"n_steps": 1, "n_restarts": 1, "max_depth": 1}),
+        ),
+        (Family::Gp, json!({"max_iterations": 0, "n_restarts": 0})),
+        (
+            Family::GpRnnTree,
+            json!({"max_iterations": 0, "n_restarts": 0, "n_steps": 1, "n_tree_restarts": 1}),
+        ),
     ] {
         let (pool, watched) = (Pool::new(1).unwrap(), Watched::new(CancelToken::new()));
         let run = Run::new(Key::from_seed(0), &pool).observer(&watched);

@@ -99,21 +99,43 @@ fn a_warm_start_can_continue_a_stopped_fit() {
             continue;
         }
         let table = mixed(15, 120);
-        let data = with_target(&table, "y");
-        for after in STOPS {
-            let stopped = observed_fit(family, &data, &StopAfter::new(after, Stop::Keep)).unwrap();
-            let pool = Pool::new(2).unwrap();
-            let run = Run::new(Key::from_seed(1), &pool).warm_start(&*stopped);
-            let model = family
-                .fit_with(&quick(family), &data, &run)
-                .unwrap_or_else(|error| panic!("{} after {after}: {error}", family.name()));
-            assert!(!model.training().is_stopped);
-            prediction_bits(&*model, &table);
-            // and once more, with the same parameters
-            let run = Run::new(Key::from_seed(2), &pool).warm_start(&*model);
-            let again = family.fit_with(&quick(family), &data, &run).unwrap();
-            assert_eq!(again.n_members(), model.n_members());
+        for &target in targets_of(family) {
+            let data = with_target(&table, target);
+            for after in STOPS {
+                let observer = StopAfter::new(after, Stop::Keep);
+                let stopped = observed_fit(family, &data, &observer).unwrap();
+                let pool = Pool::new(2).unwrap();
+                let run = Run::new(Key::from_seed(1), &pool).warm_start(&*stopped);
+                let model = family.fit_with(&quick(family), &data, &run);
+                let model = model.unwrap_or_else(|error| {
+                    panic!("{} {target} after {after}: {error}", family.name())
+                });
+                assert!(!model.training().is_stopped);
+                prediction_bits(&*model, &table);
+                // and once more, with the same parameters
+                let run = Run::new(Key::from_seed(2), &pool).warm_start(&*model);
+                let again = family.fit_with(&quick(family), &data, &run).unwrap();
+                assert_eq!(again.n_members(), model.n_members());
+            }
         }
+    }
+}
+
+#[test]
+fn a_warm_start_from_a_model_of_another_family_is_refused() {
+    let data = with_target(&mixed(15, 60), "y");
+    let pool = Pool::new(1).unwrap();
+    let tree = fit(Family::Tree, &quick(Family::Tree), &data, 0);
+    for &family in Family::ALL {
+        let run = Run::new(Key::from_seed(1), &pool).warm_start(&*tree);
+        let error = family.fit_with(&quick(family), &data, &run).unwrap_err();
+        let message = error.to_string();
+        let expected = if family.supports_warm_start() {
+            "this one is a `tree`"
+        } else {
+            "cannot be trained further"
+        };
+        assert!(message.contains(expected), "{}: {message}", family.name());
     }
 }
 

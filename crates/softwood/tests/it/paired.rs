@@ -1,7 +1,12 @@
 //! Members as functions and paired predictions, for every family.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::problems::{fit, mixed, numbers, quick, targets_of, with_target};
-use softwood::distribution::Head;
+use softwood::data::{Rows, Schema};
+use softwood::distribution::{Block, Head};
+use softwood::model::Training;
+use softwood::store::Record;
 use softwood::{Column, Distribution, Error, Family, Key, Model, Pool, Table};
 
 /// Number of values that a member predicts for a row.
@@ -177,4 +182,87 @@ fn one_pass_gives_the_same_answers_as_single_questions() {
         assert_eq!(summary.labels, distribution.labels().unwrap());
         assert_eq!(summary.uncertainty, distribution.uncertainty().unwrap());
     }
+}
+
+/// A model that counts how often it predicts a block of rows.
+#[derive(Debug)]
+struct CountingModel {
+    model: Box<dyn Model>,
+    n_blocks: AtomicUsize,
+}
+
+impl Model for CountingModel {
+    fn family(&self) -> &'static str {
+        self.model.family()
+    }
+    fn schema(&self) -> &Schema {
+        self.model.schema()
+    }
+    fn head(&self) -> Head {
+        self.model.head()
+    }
+    fn n_members(&self) -> usize {
+        self.model.n_members()
+    }
+    fn members(&self, rows: &Rows<'_>, out: &mut Block) -> softwood::Result<()> {
+        self.n_blocks.fetch_add(1, Ordering::Relaxed);
+        self.model.members(rows, out)
+    }
+    fn training(&self) -> &Training {
+        self.model.training()
+    }
+    fn restored(&self, record: &Record) -> softwood::Result<Box<dyn Model>> {
+        self.model.restored(record)
+    }
+    fn record(&self) -> Record {
+        self.model.record()
+    }
+}
+
+/// All columns of a prediction come from one pass over the model.
+#[test]
+fn a_prediction_with_all_its_columns_is_one_pass() {
+    let table = mixed(24, 40);
+    for target in ["y", "three"] {
+        let model = CountingModel {
+            model: fitted(Family::Sgb, target, &table),
+            n_blocks: AtomicUsize::new(0),
+        };
+        let pool = Pool::new(1).unwrap();
+        let distribution = Distribution::new(&model, &table, &pool).unwrap();
+        let passes = |ask: &dyn Fn()| {
+            let before = model.n_blocks.load(Ordering::Relaxed);
+            ask();
+            model.n_blocks.load(Ordering::Relaxed) - before
+        };
+        let one = passes(&|| {
+            distribution.uncertainty().unwrap();
+        });
+        let all = passes(&|| {
+            if target == "y" {
+                distribution.summary(&[0.05, 0.5, 0.95]).unwrap();
+            } else {
+                distribution.class_summary().unwrap();
+            }
+        });
+        assert_eq!((one > 0, all), (true, one), "{target}");
+    }
+}
+
+#[test]
+fn the_log_probability_of_a_class_is_the_logarithm_of_its_probability() {
+    let table = mixed(25, 60);
+    let model = fitted(Family::Tree, "three", &table);
+    let distribution = model.predict(&table).unwrap();
+    let classes: Vec<u32> = (0..60).map(|row| row % 3).collect();
+    let probabilities = distribution.probabilities().unwrap();
+    for (row, found) in distribution.logpmf(&classes).unwrap().iter().enumerate() {
+        let p = probabilities[3 * row + row % 3];
+        assert_eq!(found.to_bits(), p.ln().to_bits());
+    }
+    let message = |result: softwood::Result<Vec<f64>>| result.unwrap_err().to_string();
+    assert!(message(distribution.logpmf(&[3; 60])).contains("no class 3"));
+    assert!(message(distribution.logpmf(&[0; 59])).contains("59 target values for 60 rows"));
+    let numbers = fitted(Family::Tree, "y", &table);
+    assert!(message(numbers.predict(&table).unwrap().logpmf(&[0; 60])).contains("classification"));
 }

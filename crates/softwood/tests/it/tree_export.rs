@@ -6,40 +6,25 @@ use softwood::explain::{
 };
 
 fn number(weight: f64, mean: f64, sd: f64) -> ExportNode {
-    ExportNode {
-        weight,
-        answer: LeafValue::Number { mean, sd },
-        split: None,
-        function: None,
-    }
+    ExportNode::new(weight, LeafValue::Number { mean, sd })
 }
 
 fn classes(weight: f64, probabilities: &[f64]) -> ExportNode {
-    ExportNode {
-        weight,
-        answer: LeafValue::Classes(probabilities.to_vec()),
-        split: None,
-        function: None,
-    }
+    ExportNode::new(weight, LeafValue::Classes(probabilities.to_vec()))
 }
 
 fn split(
-    node: ExportNode,
+    mut node: ExportNode,
     column: &str,
     question: Condition,
     missing_right: bool,
     children: [usize; 2],
 ) -> ExportNode {
-    ExportNode {
-        split: Some(ExportSplit {
-            column: column.to_owned(),
-            question,
-            missing_right,
-            gain: 0.1,
-            children,
-        }),
-        ..node
-    }
+    let mut split = ExportSplit::new(column.to_owned(), question, children);
+    split.missing_right = missing_right;
+    split.gain = 0.1;
+    node.split = Some(split);
+    node
 }
 
 fn among(names: &[&str]) -> Condition {
@@ -47,10 +32,10 @@ fn among(names: &[&str]) -> Condition {
 }
 
 fn regression() -> TreeExport {
-    TreeExport {
-        target: "rent".to_owned(),
-        classes: None,
-        nodes: vec![
+    TreeExport::new(
+        "rent".to_owned(),
+        None,
+        vec![
             split(
                 number(60.0, 412.31, 140.2),
                 "area",
@@ -69,40 +54,38 @@ fn regression() -> TreeExport {
             number(16.0, 320.0, 12.345_67),
             number(29.0, 531.0, 71.0),
         ],
-    }
+    )
 }
 
 fn classification() -> TreeExport {
     let towns = [
         "Aachen", "Bonn", "Cham", "Dessau", "Erfurt", "Fulda", "Gotha", "Halle", "Jena", "Köln",
     ];
-    TreeExport {
-        target: "kind <&> \"quoted\"".to_owned(),
-        classes: Some(
-            ["low & slow", "<middle>", "high"]
-                .map(str::to_owned)
-                .to_vec(),
+    let names = ["low & slow", "<middle>", "high"].map(str::to_owned);
+    let nodes = vec![
+        split(
+            classes(100.0, &[0.5, 0.3, 0.2]),
+            "town",
+            among(&towns),
+            true,
+            [1, 2],
         ),
-        nodes: vec![
-            split(
-                classes(100.0, &[0.5, 0.3, 0.2]),
-                "town",
-                among(&towns),
-                true,
-                [1, 2],
-            ),
-            classes(40.0, &[0.999, 0.0005, 0.0005]),
-            split(
-                classes(60.0, &[0.2, 0.5, 0.3]),
-                "a column with a very long name indeed, <&>",
-                Condition::Above(1e-7),
-                false,
-                [3, 4],
-            ),
-            classes(59.0, &[0.19, 0.51, 0.3]),
-            classes(1.0, &[1.0, 0.0, 0.0]),
-        ],
-    }
+        classes(40.0, &[0.999, 0.0005, 0.0005]),
+        split(
+            classes(60.0, &[0.2, 0.5, 0.3]),
+            "a column with a very long name indeed, <&>",
+            Condition::Above(1e-7),
+            false,
+            [3, 4],
+        ),
+        classes(59.0, &[0.19, 0.51, 0.3]),
+        classes(1.0, &[1.0, 0.0, 0.0]),
+    ];
+    TreeExport::new(
+        "kind <&> \"quoted\"".to_owned(),
+        Some(names.to_vec()),
+        nodes,
+    )
 }
 
 /// A tree of `n` leaves: the heaviest leaf is split at random, again and again.
@@ -134,20 +117,11 @@ fn grown(n: usize) -> TreeExport {
             children,
         );
     }
-    TreeExport {
-        target: "y".to_owned(),
-        classes: None,
-        nodes,
-    }
+    TreeExport::new("y".to_owned(), None, nodes)
 }
 
 fn term(column: &str, value: TermValue, weight: f64) -> LinearTerm {
-    LinearTerm {
-        column: Some(column.to_owned()),
-        value,
-        weight,
-        share: 0.2,
-    }
+    LinearTerm::new(Some(column.to_owned()), value, weight, 0.2)
 }
 
 /// A tree of one linear split; soft with a `steepness`.
@@ -167,24 +141,24 @@ fn linear(steepness: Option<f64>) -> TreeExport {
         threshold: -12.25,
         steepness,
     };
-    TreeExport {
-        target: "fare".to_owned(),
-        classes: Some(vec!["low".to_owned(), "high".to_owned()]),
-        nodes: vec![
+    TreeExport::new(
+        "fare".to_owned(),
+        Some(vec!["low".to_owned(), "high".to_owned()]),
+        vec![
             split(classes(9.0, &[0.5, 0.5]), "age", condition, true, [1, 2]),
             classes(4.0, &[0.75, 0.25]),
             classes(5.0, &[0.2, 0.8]),
         ],
-    }
+    )
 }
 
 fn examples() -> Vec<(&'static str, TreeExport)> {
     let many = (0..12).map(|at| format!("class{at}")).collect();
-    let leaf = TreeExport {
-        target: "lonely".to_owned(),
-        classes: Some(many),
-        nodes: vec![classes(7.0, &[1.0 / 12.0; 12])],
-    };
+    let leaf = TreeExport::new(
+        "lonely".to_owned(),
+        Some(many),
+        vec![classes(7.0, &[1.0 / 12.0; 12])],
+    );
     vec![
         ("regression", regression()),
         ("classification", classification()),

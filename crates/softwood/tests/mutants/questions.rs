@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use softwood::data::{FieldKind, Schema, Values};
+use softwood::data::{FieldKind, Schema, Target, Values};
+use softwood::evaluate::{ood, score};
 use softwood::explain::{PermutationOptions, importances};
 use softwood::{Column, Distribution, Key, Model, Pool, Result, Table, from_bytes};
 
@@ -17,6 +18,15 @@ pub(crate) fn ask_all(model: &dyn Model, pool: &Pool) -> std::result::Result<(),
     let _ = (model.params_json(), model.training().clone());
     if let Some(gains) = model.gains() {
         all_finite("gains", &gains)?;
+    }
+    if let Some(n_nodes) = model.n_nodes() {
+        all_finite("number of nodes", &[n_nodes])?;
+    }
+    if let Some(structure) = model.structure() {
+        let text = serde_json::to_string(&structure).map_err(|error| error.to_string())?;
+        if text.contains("null") {
+            return Err("posterior over structures".to_owned());
+        }
     }
     if let Some(tree) = model.tree_export() {
         let text = serde_json::to_string(&tree).map_err(|error| error.to_string())?;
@@ -79,12 +89,26 @@ fn ask_any(dist: &Distribution<'_>, other: &Distribution<'_>) -> std::result::Re
         all_finite("contrast quantiles", &contrast.quantiles)?;
         all_finite("contrast members", &contrast.member_means)?;
     }
+    if let Ok(found) = ood(dist, other) {
+        let text = serde_json::to_string(&found).map_err(|error| error.to_string())?;
+        if text.contains("null") {
+            return Err(format!("out-of-domain detection: {text}"));
+        }
+    }
     let options = PermutationOptions {
         repeats: 2,
         key: Key::from_seed(3),
         reference: None,
     };
-    if let Ok(found) = importances(dist, None, &options) {
+    let target = target_of(dist);
+    if let Ok(scores) = score(dist, &target, Some(1.0)) {
+        let values: Vec<f64> = scores.values.values().copied().collect();
+        all_finite("scores", &values)?;
+    }
+    for target in [None, Some(&target)] {
+        let Ok(found) = importances(dist, target, &options) else {
+            continue;
+        };
         all_finite("importances", &[found.knowledge])?;
         let text = serde_json::to_string(&found.columns).map_err(|error| error.to_string())?;
         if text.contains("\"mean\":null") {
@@ -92,6 +116,15 @@ fn ask_any(dist: &Distribution<'_>, other: &Distribution<'_>) -> std::result::Re
         }
     }
     Ok(())
+}
+
+/// Targets near zero, or the first two classes in turn.
+fn target_of(dist: &Distribution<'_>) -> Target {
+    let n_rows = dist.n_rows();
+    match dist.schema().classes() {
+        Some(_) => Target::Classes((0..n_rows as u32).map(|row| row % 2).collect()),
+        None => Target::Numeric((0..n_rows).map(|row| row as f64 / 4.0 - 0.5).collect()),
+    }
 }
 
 fn ask_numbers(dist: &Distribution<'_>) -> std::result::Result<(), String> {

@@ -10,6 +10,7 @@ use crate::explain::tree_export::nodes::NodeCondition;
 
 /// One term of a linear condition: a weight times a value of the row.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct LinearTerm {
     /// Name of the column; `None` for a value that combines several columns.
     pub column: Option<String>,
@@ -22,8 +23,21 @@ pub struct LinearTerm {
     pub share: f64,
 }
 
+impl LinearTerm {
+    /// A weight times a value; `share` is that of the spread of all terms.
+    pub fn new(column: Option<String>, value: TermValue, weight: f64, share: f64) -> Self {
+        Self {
+            column,
+            value,
+            weight,
+            share,
+        }
+    }
+}
+
 /// A linear function of a row, in the units of the target.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct LinearFunction {
     /// Value if all terms are zero.
     pub intercept: f64,

@@ -18,6 +18,7 @@ pub use structure::{NodeProbability, StructurePosterior};
 
 /// A tree; node 0 is the root, and children come after their parents.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct TreeExport {
     /// Name of the target.
     pub target: String,
@@ -28,6 +29,15 @@ pub struct TreeExport {
 }
 
 impl TreeExport {
+    /// A tree of nodes; node 0 is the root, and children come after their parents.
+    pub fn new(target: String, classes: Option<Vec<String>>, nodes: Vec<ExportNode>) -> Self {
+        Self {
+            target,
+            classes,
+            nodes,
+        }
+    }
+
     /// The tree as indented rules, one line per node. Numbers are rounded, and long lists of
     /// categories are abbreviated; the fields hold the exact values.
     pub fn text(&self) -> String {
@@ -42,6 +52,7 @@ impl TreeExport {
 
 /// A node: its value and its split.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ExportNode {
     /// Weight of the training rows of the node.
     pub weight: f64,
@@ -52,6 +63,18 @@ pub struct ExportNode {
     /// The linear function that a leaf predicts; `None` for a leaf that predicts a constant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<LinearFunction>,
+}
+
+impl ExportNode {
+    /// A leaf that predicts a constant.
+    pub fn new(weight: f64, answer: LeafValue) -> Self {
+        Self {
+            weight,
+            answer,
+            split: None,
+            function: None,
+        }
+    }
 }
 
 /// The predicted value of a node.
@@ -77,6 +100,7 @@ pub enum LeafValue {
 
 /// The split of a node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct ExportSplit {
     /// Column of the condition; the one with the largest share of a linear condition.
     pub column: String,
@@ -89,6 +113,19 @@ pub struct ExportSplit {
     pub gain: f64,
     /// Indices of the left and the right child.
     pub children: [usize; 2],
+}
+
+impl ExportSplit {
+    /// A split without gain that sends missing cells left.
+    pub fn new(column: String, question: Condition, children: [usize; 2]) -> Self {
+        Self {
+            column,
+            question,
+            missing_right: false,
+            gain: 0.0,
+            children,
+        }
+    }
 }
 
 /// The condition of a split; rows that fulfil it go right.

@@ -167,12 +167,11 @@ impl<'a> ProcessState<'a> {
     /// Noise variance of each row, relative to the hyper-parameter of the noise.
     fn factors(&self, shares: &LevelShares) -> Result<Vec<f64>> {
         let variances = shares.variances(&self.levels(), self.problem.points.n());
-        let unit = match self.inducing {
-            None => 1.0,
-            Some(_) => {
-                let found = self.problem.space.at(&self.theta);
-                found.ok_or_else(not_positive_definite)?.noise()
-            }
+        let unit = if self.inducing.is_none() {
+            1.0
+        } else {
+            let found = self.problem.space.at(&self.theta);
+            found.ok_or_else(not_positive_definite)?.noise()
         };
         Ok(variances.iter().map(|variance| variance / unit).collect())
     }
@@ -268,7 +267,7 @@ pub(super) fn fit(
                 break;
             }
             search.turn(&mut state, &mut network, [turn, n_turns], progress)?;
-            next = search.better(&state, next, &network);
+            next = search.better(&state, &next, &network);
         }
         stop::check()?;
         tree = search.refit(&mut state, next, progress)?;
@@ -324,7 +323,7 @@ impl TreeSearch<'_> {
     fn better(
         &self,
         state: &ProcessState<'_>,
-        tree: ScaleTree,
+        tree: &ScaleTree,
         network: &NoiseNetwork,
     ) -> ScaleTree {
         let squares = self.squares(state);

@@ -25,6 +25,7 @@ use crate::models::gp::noise_tree::GpNoise;
 use crate::models::gp::search::{Progress, optimise, refine, sample, start};
 use crate::models::gp::streams;
 use crate::observer::Event;
+use crate::reserve;
 use crate::rng::Key;
 use crate::stop;
 
@@ -32,6 +33,8 @@ use crate::stop;
 const N_INDUCING: usize = 512;
 /// Rows of the sample that gives the hyper-parameters that a sparse process starts from.
 const N_SPARSE_START: usize = 1000;
+/// Number of matrices of inducing points x inducing points that training has at a time.
+const SPARSE_MATRICES: usize = 8;
 /// Standardised targets are clamped to this magnitude.
 const MAX_TARGET: f64 = 1e6;
 
@@ -204,6 +207,9 @@ impl Problem {
         let theta = self.sample_theta(progress)?;
         let found = self.space.at(&theta).ok_or_else(not_positive_definite)?;
         let n_inducing = self.config.n_inducing.unwrap_or(N_INDUCING);
+        let n_inducing = n_inducing.min(self.points.n());
+        let n_candidates = inducing::n_candidates(n_inducing, self.points.n());
+        reserve::check(n_inducing, n_candidates + SPARSE_MATRICES * n_inducing)?;
         let key = self.key.child(streams::INDUCING);
         let chosen = inducing::choose(&found.kernel, &self.points, n_inducing, key);
         stop::check()?;
