@@ -84,7 +84,6 @@ fn regression(
         }
     })?;
     let column = |at: usize| answers.chunks_exact(WIDTH).map(move |row| row[at]);
-    let mean_of = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let unit = unit_of(column(0).zip(y).map(|(mean, y)| mean - y));
     let errors: Vec<f64> = column(0)
         .zip(y)
@@ -121,6 +120,18 @@ fn regression(
         scores.set("rmse_std", rmse / sd);
     }
     Ok(scores)
+}
+
+/// The mean of finite numbers, which is finite too: log densities of far targets may be the largest
+/// negative number, and their sum overflows.
+fn mean_of(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    let sum: f64 = values.iter().sum();
+    if sum.is_finite() {
+        return sum / n;
+    }
+    let mean: f64 = values.iter().map(|value| value / n).sum();
+    mean.clamp(f64::MIN, f64::MAX)
 }
 
 /// A power of two near the largest error: errors divided by it have squares in range, and the

@@ -33,6 +33,8 @@ use crate::rng::{Key, cycle, shuffle};
 use crate::score::log_score::log_probability;
 use crate::stop;
 
+/// Log densities of far targets are raised to this one, so that sums over rows do not overflow.
+const MIN_LOG_DENSITY: f64 = -1e290;
 /// Number of rows of a task; their table is copied once per column.
 const ROWS_PER_TASK: usize = 4096;
 
@@ -296,7 +298,8 @@ fn measure_regression(block: &Block, y: Option<&[f64]>, out: &mut [f64]) {
     }
     for (row, out) in out.chunks_exact_mut(3).enumerate() {
         let parts = &parts[row * MOMENTS..][..MOMENTS];
-        out.copy_from_slice(&[parts[0], parts[5], log_density[row]]);
+        let log_density = log_density[row].max(MIN_LOG_DENSITY);
+        out.copy_from_slice(&[parts[0], parts[5], log_density]);
     }
 }
 

@@ -1,12 +1,15 @@
 //! The predictive distribution through its public interface, for models with known members.
 
+use crate::problems::{fit, mixed, with_target};
 use proptest::prelude::*;
+use serde_json::json;
 use softwood::data::{Rows, Schema, Target, Task, Values};
 use softwood::distribution::{Block, Head};
 use softwood::evaluate::{ood, score};
+use softwood::explain::{PermutationOptions, importances};
 use softwood::model::Training;
 use softwood::store::Record;
-use softwood::{Column, Distribution, Error, Key, Model, Pool, Result, Table};
+use softwood::{Column, Distribution, Error, Family, Key, Model, Pool, Result, Table};
 use softwood_testkit::{close, ks_distance, ks_limit};
 
 /// A model with known members: each component has the mean `mean + slope x` in a row with input
@@ -456,5 +459,34 @@ fn results_that_do_not_fit_into_memory_are_errors() {
         assert!(distribution.ask(1 << 50, |_, _, _| ()).is_err());
         let pair = distribution.ask_pair(&distribution, 1 << 50, |_, _, _, _| ());
         assert!(matches!(pair, Err(Error::Memory { .. })));
+    }
+}
+
+/// The log density of a far target is the largest negative number; sums over several such rows
+/// would overflow.
+#[test]
+fn scores_and_importances_of_far_targets_are_finite() {
+    let table = mixed(3, 40);
+    let data = with_target(&table, "y");
+    let model = fit(Family::Tree, &json!({}), &data, 0);
+    let distribution = model.predict(&table).unwrap();
+    let target = Target::Numeric(vec![1e300; 40]);
+    let scores = score(&distribution, &target, None).unwrap();
+    assert!(
+        scores.values.values().all(|value| value.is_finite()),
+        "{scores:?}"
+    );
+    let options = PermutationOptions {
+        repeats: 2,
+        key: Key::from_seed(1),
+        reference: None,
+    };
+    let found = importances(&distribution, Some(&target), &options).unwrap();
+    assert!(found.log_likelihood.unwrap().is_finite());
+    for column in &found.columns {
+        assert!(
+            column.log_likelihood_fall.unwrap().mean.is_finite(),
+            "{column:?}"
+        );
     }
 }
