@@ -259,14 +259,15 @@ def trees_table() -> str:
         if not splits:
             continue
         row = [table, f"{len(splits)}"]
-        for name in ("log_likelihood", "rmse", "coverage_90", "seconds"):
+        for name in ("log_likelihood", "normal", "rmse", "coverage_90", "seconds"):
             for column in ("constant", "tree"):
                 figure = mean_of(column, table, name, splits)
                 target_sd = mean_of(column, table, "target_sd", splits)
-                scaled = {"log_likelihood": figure + math.log(target_sd), "rmse": figure / target_sd}.get(name, figure)
+                in_units = figure + math.log(target_sd)
+                scaled = {"log_likelihood": in_units, "normal": in_units, "rmse": figure / target_sd}.get(name, figure)
                 row.append(f"{scaled:.1f}" if name == "seconds" else f"{scaled:.3f}")
         rows.append([*row, f"{mean_of('tree', table, 'n_leaves', splits):.1f}"])
-    names = ("LL", "RMSE", "coverage of 90%", "fit s")
+    names = ("LL", "LL of the Normal", "RMSE", "coverage of 90%", "fit s")
     header = ["table", "folds", *(f"{name}: {model}" for name in names for model in ("`gp`", "`gp-rnn-tree`"))]
     return report.table([*header, "leaves"], rows)
 
