@@ -230,7 +230,7 @@ class RegressionDistribution(_Distribution):
         return self._native.crps(self._targets(y))
 
     def joint(self) -> tuple[Array, Array] | None:
-        """Joint Normal distribution of the regression function at all rows: mean (n_rows,), covariance (n_rows, n_rows).
+        """Joint Normal distribution of the regression function: mean (n_rows,), covariance (n_rows, n_rows).
 
         Gaussian processes have it. It is None for the other families, whose members are functions.
         """
