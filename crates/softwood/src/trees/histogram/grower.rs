@@ -13,6 +13,7 @@ use crate::data::binning::binned::Binned;
 use crate::error::Result;
 use crate::numerics::prefetch::visit;
 use crate::par::Pool;
+use crate::stop;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::candidate::{ColumnInfo, SplitCandidate};
 use crate::trees::histogram::chooser::SplitChooser;
@@ -23,6 +24,9 @@ use crate::trees::histogram::quantized_gradients::QuantizedGradients;
 use crate::trees::histogram::reduce::Reduce;
 use crate::trees::histogram::splitter::ScaledGain;
 use crate::trees::structure::TreeStructure;
+
+/// Number of groups of columns after which the search for splits asks whether the work is cancelled.
+const GROUPS_PER_CHECK: usize = 256;
 
 /// The order in which nodes are split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -259,10 +263,13 @@ impl<const L: usize> Grower<L> {
             },
         };
         if task.reduce.is_local() {
-            task.pool.each(&mut self.builders, |group, builder| {
-                builder.count_and_subtract(task, group, &new);
-                search(builder, new.nodes);
-            });
+            for (at, builders) in self.builders.chunks_mut(GROUPS_PER_CHECK).enumerate() {
+                stop::check()?;
+                task.pool.each(builders, |group, builder| {
+                    builder.count_and_subtract(task, at * GROUPS_PER_CHECK + group, &new);
+                    search(builder, new.nodes);
+                });
+            }
             return Ok(());
         }
         task.pool.each(&mut self.builders, |group, builder| {
