@@ -23,7 +23,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
@@ -37,7 +38,7 @@ from benches.truth_worker import Job
 LINES = report.SCRATCH / "truth.jsonl"
 PAGE = report.ROOT / "docs" / "experiments" / "truth.md"
 CHOOSING_SEED, REPORTING_SEED = 0, 1000
-SYNTHETIC = {"one": "one input", "three": "three inputs", "eight": "eight inputs"}
+SYNTHETIC = ("one", "three", "eight")
 QUICK_MODELS = ("vst", "vsgbm", "sglb", "sgb", "forest", "gp", *truth_models.PEERS)
 N_SEEDS = {"one": 16, "three": 8, "eight": 8, "demo": 8}
 QUICK_SEEDS = {"one": 8, "three": 2, "eight": 2, "demo": 8}
@@ -155,6 +156,21 @@ def models_of(lines: Iterable[Line]) -> list[str]:
     """Return the models that have lines, in the order of the tables."""
     found = {line["model"] for line in lines}
     return [model for model in truth_models.MODELS if model in found]
+
+
+def complete(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines of the models that were measured on every problem of a part: others do not compare."""
+    problems = {(line["name"], line["seed"]) for line in lines}
+    counts = Counter(line["model"] for line in lines)
+    return [line for line in lines if counts[line["model"]] == len(problems)]
+
+
+def left_out(lines: Sequence[Line]) -> str:
+    """Name the models that a table leaves out because some of their fits are missing."""
+    n_problems = len({(line["name"], line["seed"]) for line in lines})
+    counts = Counter(line["model"] for line in lines)
+    names = [f"{truth_models.title(m)} ({counts[m]})" for m in models_of(lines) if counts[m] < n_problems]
+    return f"\n\nNot shown, as not all of the {n_problems} fits are done: {', '.join(names)}." if names else ""
 
 
 def zone_values(lines: Iterable[Line], zone: str, score: str) -> list[float]:
@@ -299,18 +315,21 @@ def demo_table(lines: Sequence[Line]) -> str:
 
 def sections_of(lines: Sequence[Line]) -> dict[str, str]:
     """Return the text of each section of the page that has results."""
-    found = {part: [line for line in lines if line["part"] == part] for part in truth_problems.PARTS}
-    texts = {part: synthetic_table(found[part]) for part in SYNTHETIC if found[part]}
-    if found["one"]:
-        texts["kinds"] = kinds_table(found["one"])
-    if found["gaps"]:
-        texts["gaps"] = gaps_table(found["gaps"])
-        texts["gap-tables"] = gap_tables_table(found["gaps"])
-    if found["random"]:
-        texts["random"] = random_table(found["random"])
-        texts["coverage"] = coverage_table(found["random"])
-    if found["demo"]:
-        texts["demo"] = demo_table(found["demo"])
+    tables: dict[str, tuple[str, Callable[[Sequence[Line]], str]]] = {
+        **{part: (part, synthetic_table) for part in SYNTHETIC},
+        "kinds": ("one", kinds_table),
+        "gaps": ("gaps", gaps_table),
+        "gap-tables": ("gaps", gap_tables_table),
+        "random": ("random", random_table),
+        "coverage": ("random", coverage_table),
+        "demo": ("demo", demo_table),
+    }
+    texts = {}
+    for section, (part, table) in tables.items():
+        own = [line for line in lines if line["part"] == part]
+        if own:
+            note = left_out(own) if section == part else ""
+            texts[section] = table(complete(own)) + note
     return texts
 
 
