@@ -129,10 +129,14 @@ impl TrainingSetup<'_> {
                 weight: &batch.weight,
                 noise: &batch.noise,
             };
-            let mut scored = leaves.batch(&batch.target);
             gradient.fill(0.0);
-            let value = objective.evaluate(&weights, &data, &mut scored, &mut gradient);
-            let sums = scored.finished();
+            let (value, sums) = leaves.evaluate(
+                &mut objective,
+                &weights,
+                &data,
+                &batch.target,
+                &mut gradient,
+            );
             for value in &mut gradient {
                 *value = (f64::from(*value) / total) as f32;
             }
