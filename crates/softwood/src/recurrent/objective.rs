@@ -21,6 +21,7 @@
 
 use multiversion::multiversion;
 
+use crate::error::Result;
 use crate::numerics::gemm::{Matrix, product_transposed};
 use crate::numerics::real::{LANES, Lanes, Real, lanes_at};
 use crate::recurrent::lane_product::store;
@@ -30,6 +31,7 @@ use crate::recurrent::unroll::{
     BLOCK, BlockInputs, Decisions, Network, Sharpness, Tape, UnrollKernels, UnrollScratch,
 };
 use crate::recurrent::unroll_backward::{HeadGradient, add_weight_gradients};
+use crate::reserve::reserve;
 use crate::stop::until_cancelled;
 
 /// Probabilities are kept this far from 0 and 1 in logarithms.
@@ -150,6 +152,15 @@ impl<T: Real> RouteObjective<T> {
                 of_right: vec![T::ZERO; shape.depth * BLOCK + LANES],
             },
         }
+    }
+
+    /// Tries to allocate the memory that batches of this number of rows need.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::error::Error::Memory) when there is not enough.
+    pub(crate) fn check_memory(shape: &NetworkShape, n_rows: usize) -> Result<()> {
+        let per_row = shape.depth * Tape::<T>::step_len(shape);
+        reserve(&mut Vec::<T>::new(), n_rows, per_row)
     }
 
     /// Changes the weight of the KL divergence.

@@ -95,9 +95,7 @@ pub(crate) enum Decisions<'a, T> {
 #[derive(Debug, Clone)]
 pub(crate) struct Tape<T> {
     stride: usize,
-    n_hidden: usize,
-    n_inputs: usize,
-    depth: usize,
+    shape: NetworkShape,
     /// Chunks x steps, the last one first, x values of a step: see [`TapeStep`]. The backward pass
     /// reads them in the order of memory.
     steps: Vec<Lanes<T>>,
@@ -129,14 +127,11 @@ impl<T: Real> Tape<T> {
         // rows of one cache line more than a power of two do not compete for the same cache sets
         let stride = shape.depth * BLOCK + LANES;
         let zeros = |rows: usize| vec![T::ZERO; rows * stride];
-        let (n_hidden, n_inputs) = (shape.n_hidden, shape.n_inputs);
-        let step_len = (1 + N_KEPT) * n_hidden + 2 * n_inputs;
+        let n_lanes = BLOCK / LANES * shape.depth * Self::step_len(shape);
         Self {
             stride,
-            n_hidden,
-            n_inputs,
-            depth: shape.depth,
-            steps: vec![Lanes::of(T::ZERO); BLOCK / LANES * shape.depth * step_len],
+            shape: *shape,
+            steps: vec![Lanes::of(T::ZERO); n_lanes],
             decision: zeros(1),
             right: zeros(1),
             heads: zeros(if keeps_heads { shape.n_head_rows() } else { 0 }),
@@ -154,19 +149,25 @@ impl<T: Real> Tape<T> {
         self.stride
     }
 
-    fn step_len(&self) -> usize {
-        (1 + N_KEPT) * self.n_hidden + 2 * self.n_inputs
+    /// Number of values of a row at a step.
+    pub(crate) fn step_len(shape: &NetworkShape) -> usize {
+        (1 + N_KEPT) * shape.n_hidden + 2 * shape.n_inputs
     }
 
     /// The values of a chunk of rows at a step.
     #[inline(always)]
     pub(crate) fn step(&self, step: usize, chunk: usize) -> TapeStep<'_, T> {
-        let len = self.step_len();
-        let place = (chunk + 1) * self.depth - 1 - step;
+        let NetworkShape {
+            n_inputs,
+            n_hidden,
+            depth,
+        } = self.shape;
+        let len = Self::step_len(&self.shape);
+        let place = (chunk + 1) * depth - 1 - step;
         let values = &self.steps[place * len..][..len];
-        let (state, rest) = values.split_at(self.n_hidden);
-        let (share, rest) = rest.split_at(self.n_inputs);
-        let (threshold, gates) = rest.split_at(self.n_inputs);
+        let (state, rest) = values.split_at(n_hidden);
+        let (share, rest) = rest.split_at(n_inputs);
+        let (threshold, gates) = rest.split_at(n_inputs);
         TapeStep {
             state,
             share,
@@ -233,7 +234,7 @@ fn forward<T: Real>(
     scratch: &mut UnrollScratch<T>,
 ) {
     let shape = &network.shape;
-    let (n_hidden, step_len) = (shape.n_hidden, tape.step_len());
+    let (n_hidden, step_len) = (shape.n_hidden, Tape::<T>::step_len(shape));
     let stride = tape.stride;
     let chunks = tape.steps.chunks_exact_mut(shape.depth * step_len);
     for (chunk, steps) in chunks.enumerate() {
