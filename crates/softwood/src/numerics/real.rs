@@ -300,6 +300,15 @@ pub(crate) fn sigmoid<T: Real>(t: T) -> T {
     if t > T::ZERO { inverse } else { e * inverse }
 }
 
+/// sigmoid(t) with t clamped to [-40, 40]: without a selection between two forms, which costs a tenth
+/// of a loop over sigmoids.
+#[inline(always)]
+pub(crate) fn bounded_sigmoid<T: Real>(t: T) -> T {
+    let limit = T::of(f64::from(-EXP_FLOOR));
+    let falling = if -t < limit { -t } else { limit };
+    T::ONE / (T::ONE + falling.exp())
+}
+
 /// softplus(t) = ln(1 + e^t).
 #[inline(always)]
 pub(crate) fn softplus<T: Real>(t: T) -> T {
@@ -364,7 +373,9 @@ mod tests {
         for step in -380..380 {
             let t = f64::from(step) / 10.0;
             let (g, above, below) = gate(t as f32);
-            assert!((f64::from(g) - 1.0 / (1.0 + (-t).exp())).abs() < 2e-7);
+            let exact_gate = 1.0 / (1.0 + (-t).exp());
+            assert!((f64::from(g) - exact_gate).abs() < 2e-7);
+            assert!((f64::from(bounded_sigmoid(t as f32)) - exact_gate).abs() < 2e-7);
             assert!((f64::from(above) - t.exp().ln_1p()).abs() < 2e-7 * (1.0 + t.abs()));
             assert!((f64::from(below) - (-t).exp().ln_1p()).abs() < 2e-7 * (1.0 + t.abs()));
             let exact = t.exp().ln_1p();

@@ -5,9 +5,9 @@ use crate::inference::radam::RectifiedAdam;
 use crate::recurrent::bin_inputs::BinInputs;
 use crate::recurrent::network::NetworkShape;
 use crate::recurrent::unroll::{
-    BLOCK, BlockInputs, Decisions, HeadGradient, Network, Sharpness, Tape, UnrollKernels,
-    UnrollScratch, add_weight_gradients,
+    BLOCK, BlockInputs, Decisions, Network, Sharpness, Tape, UnrollKernels, UnrollScratch,
 };
+use crate::recurrent::unroll_backward::{HeadGradient, add_weight_gradients};
 use crate::stop::is_cancelled;
 use crate::trees::structure::TreeStructure;
 

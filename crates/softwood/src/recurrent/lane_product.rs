@@ -9,7 +9,7 @@ const SIDE_BY_SIDE: usize = 4;
 /// `weight x + sum`. Lanes are passed by value and the sums are separate variables, because the
 /// compiler keeps sums in registers only then.
 #[inline(always)]
-fn add_product<T: Real>(weight: T, x: Lanes<T>, sum: Lanes<T>) -> Lanes<T> {
+pub(crate) fn add_product<T: Real>(weight: T, x: Lanes<T>, sum: Lanes<T>) -> Lanes<T> {
     let mut out = sum;
     for lane in 0..LANES {
         out[lane] = weight.fma(x[lane], sum[lane]);
@@ -21,6 +21,15 @@ fn add_product<T: Real>(weight: T, x: Lanes<T>, sum: Lanes<T>) -> Lanes<T> {
 /// input.len()`.
 #[inline(always)]
 pub(crate) fn affine<T: Real>(weights: &[T], bias: &[T], input: &[Lanes<T>], out: &mut [Lanes<T>]) {
+    for (out, &bias) in out.iter_mut().zip(bias) {
+        *out = Lanes::of(bias);
+    }
+    add_product_of(weights, input, out);
+}
+
+/// `out[o] += sum_i weights[o, i] input[i]`; `weights` is row-major, `out.len() x input.len()`.
+#[inline(always)]
+pub(crate) fn add_product_of<T: Real>(weights: &[T], input: &[Lanes<T>], out: &mut [Lanes<T>]) {
     let n = input.len();
     let mut blocks = out.chunks_exact_mut(SIDE_BY_SIDE);
     let mut first = 0;
@@ -29,8 +38,8 @@ pub(crate) fn affine<T: Real>(weights: &[T], bias: &[T], input: &[Lanes<T>], out
         let (row_0, rest) = rows.split_at(n);
         let (row_1, rest) = rest.split_at(n);
         let (row_2, row_3) = rest.split_at(n);
-        let (mut sum_0, mut sum_1) = (Lanes::of(bias[first]), Lanes::of(bias[first + 1]));
-        let (mut sum_2, mut sum_3) = (Lanes::of(bias[first + 2]), Lanes::of(bias[first + 3]));
+        let (mut sum_0, mut sum_1) = (out[0], out[1]);
+        let (mut sum_2, mut sum_3) = (out[2], out[3]);
         for i in 0..n {
             let x = input[i];
             sum_0 = add_product(row_0[i], x, sum_0);
@@ -45,7 +54,7 @@ pub(crate) fn affine<T: Real>(weights: &[T], bias: &[T], input: &[Lanes<T>], out
         first += SIDE_BY_SIDE;
     }
     for (row, out) in (first..).zip(blocks.into_remainder()) {
-        let mut sum = Lanes::of(bias[row]);
+        let mut sum = *out;
         for (&x, &weight) in input.iter().zip(&weights[row * n..(row + 1) * n]) {
             sum = add_product(weight, x, sum);
         }

@@ -16,3 +16,4 @@ pub(crate) mod soft_gates;
 #[cfg(test)]
 mod tests;
 pub(crate) mod unroll;
+pub(crate) mod unroll_backward;

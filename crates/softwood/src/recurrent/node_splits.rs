@@ -1,6 +1,8 @@
 //! The hard tree of the network: with decisions of 0 and 1 the state takes one value per node, so
 //! every node has one split of its own.
 
+use crate::numerics::logspace::softmax;
+use crate::numerics::real::sigmoid;
 use crate::recurrent::network::{N_GATES, NetworkShape};
 
 /// The split of a node: the shares of the inputs and their soft thresholds.
@@ -28,13 +30,8 @@ impl NodeSplit {
 
     /// Shares of the inputs: softmax of `factor` times the logits.
     pub(crate) fn shares(&self, factor: f64) -> Vec<f64> {
-        let largest = self.logits.iter().copied().fold(f64::MIN, f64::max);
-        let exp = |logit: &f64| (factor * (logit - largest)).exp();
-        let mut shares: Vec<f64> = self.logits.iter().map(exp).collect();
-        let total: f64 = shares.iter().sum();
-        for share in &mut shares {
-            *share /= total;
-        }
+        let mut shares: Vec<f64> = self.logits.iter().map(|logit| factor * logit).collect();
+        softmax(&mut shares, 1);
         shares
     }
 }
@@ -98,10 +95,6 @@ impl RecurrentUnit {
         };
         (0..n).map(unit).collect()
     }
-}
-
-fn sigmoid(t: f64) -> f64 {
-    1.0 / (1.0 + (-t).exp())
 }
 
 /// `weights state + bias`.

@@ -52,3 +52,80 @@ pub(crate) fn expectations<T: Real>(
         gradient[level] = sum;
     }
 }
+
+/// Probabilities of the routes through some levels of the tree for a chunk of rows, and values of
+/// their ends.
+#[derive(Debug)]
+pub(crate) struct HalfRoutes<T> {
+    /// Nodes in heap order.
+    probability: Vec<Lanes<T>>,
+    values: Vec<Lanes<T>>,
+}
+
+impl<T: Real> HalfRoutes<T> {
+    pub(crate) fn new(n_levels: usize) -> Self {
+        let nodes = vec![Lanes::of(T::ZERO); 2 << n_levels];
+        Self {
+            values: nodes.clone(),
+            probability: nodes,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn n_leaves(&self) -> usize {
+        self.probability.len() / 2
+    }
+
+    #[inline(always)]
+    pub(crate) fn n_levels(&self) -> usize {
+        self.n_leaves().trailing_zeros() as usize
+    }
+
+    /// Sets the probabilities from those of going right at each level.
+    #[inline(always)]
+    pub(crate) fn fill(&mut self, right: &[Lanes<T>]) {
+        probabilities(right, &mut self.probability);
+    }
+
+    /// Probabilities of the ends.
+    #[inline(always)]
+    pub(crate) fn leaves(&self) -> &[Lanes<T>] {
+        &self.probability[self.n_leaves()..]
+    }
+
+    /// Sets the values of the ends of both halves: the scores of the leaves, averaged over the other
+    /// half. `score` returns that of a leaf.
+    #[inline(always)]
+    pub(crate) fn contract(upper: &mut Self, lower: &mut Self, score: impl Fn(usize) -> Lanes<T>) {
+        let (n_upper, n_lower) = (upper.n_leaves(), lower.n_leaves());
+        let of_lower = &mut lower.values[n_lower..];
+        of_lower.fill(Lanes::of(T::ZERO));
+        let lower = &lower.probability[n_lower..];
+        let ends = upper.probability[n_upper..]
+            .iter()
+            .zip(&mut upper.values[n_upper..]);
+        for (route, (&u, value)) in ends.enumerate() {
+            let mut sum = Lanes::of(T::ZERO);
+            for (end, (&v, of_end)) in lower.iter().zip(&mut *of_lower).enumerate() {
+                let (score, mut other) = (score(route * n_lower + end), *of_end);
+                for lane in 0..LANES {
+                    sum[lane] = score[lane].fma(v[lane], sum[lane]);
+                    other[lane] = score[lane].fma(u[lane], other[lane]);
+                }
+                *of_end = other;
+            }
+            *value = sum;
+        }
+    }
+
+    /// The expectation of the values of the ends; adds its gradient with respect to `right`.
+    #[inline(always)]
+    pub(crate) fn expectations(
+        &mut self,
+        right: &[Lanes<T>],
+        gradient: &mut [Lanes<T>],
+    ) -> Lanes<T> {
+        expectations(right, &self.probability, &mut self.values, gradient);
+        self.values[1]
+    }
+}

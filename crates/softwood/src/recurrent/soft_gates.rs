@@ -3,6 +3,7 @@
 
 use crate::data::binning::binned::Cuts;
 use crate::error::{Error, Result};
+use crate::numerics::real::sigmoid;
 use crate::recurrent::bin_inputs::BinInputs;
 use crate::recurrent::network::NetworkShape;
 use crate::recurrent::node_splits::node_splits;
@@ -47,7 +48,7 @@ impl SoftGates {
                 let input = &inputs.inputs[at];
                 let right = |&score: &f32| {
                     let t = split.biases[at] + split.slopes[at] * f64::from(score);
-                    let gate = 1.0 / (1.0 + (-sharpness.threshold * t).exp());
+                    let gate = sigmoid(sharpness.threshold * t);
                     (shares[at] / total * gate) as f32
                 };
                 GateTable {

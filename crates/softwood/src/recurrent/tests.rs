@@ -13,7 +13,9 @@ use crate::numerics::real::{LANES, Lanes};
 use crate::recurrent::imitation::{TargetSplit, imitate};
 use crate::recurrent::network::NetworkShape;
 use crate::recurrent::node_splits::{RecurrentUnit, node_splits};
-use crate::recurrent::objective::{BatchRows, EntropyTerms, LeafScores, RouteObjective};
+use crate::recurrent::objective::{
+    BatchRows, EntropyTerms, LeafScores, RouteObjective, ScoreTerms,
+};
 use crate::recurrent::routes::probabilities;
 use crate::recurrent::scale_leaves::{RouteProbabilities, ScaleLeaves};
 use crate::recurrent::unroll::{BLOCK, Sharpness};
@@ -163,6 +165,35 @@ fn gradients_agree_with_central_differences() {
             );
         }
     }
+}
+
+/// [`LinearScores`] are sums of two terms, 1 and the target.
+#[test]
+fn scores_of_few_terms_give_the_same_gradient() {
+    let problem = RouteProblem::new(&SHAPE);
+    let weights = weights(&SHAPE);
+    let (value, gradient, observed) = problem.evaluate(&weights, ELBO);
+    let n_leaves = SHAPE.n_leaves();
+    let of_leaf = |leaf: usize| {
+        let slope = leaf as f64 / n_leaves as f64 - 0.4;
+        [-0.1 * (leaf % 3) as f64, slope]
+    };
+    let coefficients: Vec<f64> = (0..n_leaves).flat_map(of_leaf).collect();
+    let terms = ScoreTerms {
+        coefficients: &coefficients,
+        values: &problem.target,
+    };
+    let n_rows = problem.weight.len();
+    let mut objective = RouteObjective::new(SHAPE, n_rows, ELBO, Sharpness::PUBLISHED);
+    let mut of_terms = vec![0.0; weights.len()];
+    let found = objective.evaluate_terms(&weights, &problem.rows(), terms, &mut of_terms);
+    close(&[found], &[value], 1e-9 * value.abs());
+    close(&of_terms, &gradient, 1e-9);
+    let (counts, targets) = objective.term_sums().split_at(n_leaves);
+    close(counts, &observed, 1e-9);
+    let weighted = problem.weight.iter().zip(&problem.target);
+    let total: f64 = weighted.map(|(weight, target)| weight * target).sum();
+    close(&[targets.iter().sum::<f64>()], &[total], 1e-9);
 }
 
 /// The KL divergence of the definition, with one term per node.

@@ -6,15 +6,15 @@
 //! [-1/2, 1/2], as published, or `u = sigmoid(k (q_d + e - 1/2))`: for a large `k` that is nearly 1
 //! with probability `q_d` and else nearly 0, as in the hard tree.
 //!
-//! Values are kept as features x (steps x rows), rows contiguous, so that the gradient of a weight
-//! matrix is one matrix product over all steps and rows of the block.
+//! The values of a chunk of rows at a step are contiguous, so that both passes read and write memory
+//! in one stream.
 
 use multiversion::multiversion;
 
-use crate::numerics::gemm::{Matrix, product_transposed};
-use crate::numerics::real::{LANES, Lanes, Real, lanes_at, sigmoid};
+use crate::numerics::real::{LANES, Lanes, Real, bounded_sigmoid, lanes_at};
 use crate::recurrent::lane_product::{affine, store, transposed};
 use crate::recurrent::network::NetworkShape;
+use crate::recurrent::unroll_backward::{HeadGradient, backward, backward_f32};
 
 /// Number of rows of a block.
 pub(crate) const BLOCK: usize = 64;
@@ -24,11 +24,11 @@ pub(crate) const BLOCK: usize = 64;
 pub(crate) struct Network<'a, T> {
     pub(crate) shape: NetworkShape,
     pub(crate) weights: &'a [T],
-    sharpness: Sharpness,
+    pub(crate) sharpness: Sharpness,
     /// Hidden x gate rows.
-    state_transposed: Vec<T>,
+    pub(crate) state_transposed: Vec<T>,
     /// Hidden x head rows.
-    heads_transposed: Vec<T>,
+    pub(crate) heads_transposed: Vec<T>,
 }
 
 /// How hard the network decides; training makes it harder step by step.
@@ -74,7 +74,7 @@ pub(crate) struct BlockInputs<'a, T> {
 
 impl<T: Real> BlockInputs<'_, T> {
     #[inline(always)]
-    fn lanes(&self, input: usize, chunk: usize) -> Lanes<T> {
+    pub(crate) fn lanes(&self, input: usize, chunk: usize) -> Lanes<T> {
         lanes_at(
             self.values,
             input * self.stride + self.start + chunk * LANES,
@@ -95,39 +95,44 @@ pub(crate) enum Decisions<'a, T> {
 #[derive(Debug, Clone)]
 pub(crate) struct Tape<T> {
     stride: usize,
-    state: Vec<T>,
-    reset: Vec<T>,
-    update: Vec<T>,
-    candidate: Vec<T>,
-    /// `V_n h + c_n`.
-    gated: Vec<T>,
-    decision: Vec<T>,
-    /// `s`.
-    threshold: Vec<T>,
-    /// `pi`.
-    share: Vec<T>,
-    /// `q`.
+    shape: NetworkShape,
+    /// Chunks x steps, the last one first, x values of a step: see [`TapeStep`]. The backward pass
+    /// reads them in the order of memory.
+    steps: Vec<Lanes<T>>,
+    /// `u`, steps x rows.
+    pub(crate) decision: Vec<T>,
+    /// `q`, steps x rows.
     pub(crate) right: Vec<T>,
-    /// Heads before softmax and sigmoid.
+    /// Heads before softmax and sigmoid, head rows x stride, if they are kept.
     pub(crate) heads: Vec<T>,
 }
+
+/// Values of a chunk of rows at a step.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TapeStep<'a, T> {
+    pub(crate) state: &'a [Lanes<T>],
+    /// `pi`.
+    pub(crate) share: &'a [Lanes<T>],
+    /// `s`.
+    pub(crate) threshold: &'a [Lanes<T>],
+    /// For each hidden unit: reset, update and candidate gate, and `V_n h + c_n`.
+    pub(crate) gates: &'a [Lanes<T>],
+}
+
+/// Number of values of a hidden unit in [`TapeStep::gates`].
+pub(crate) const N_KEPT: usize = 4;
 
 impl<T: Real> Tape<T> {
     pub(crate) fn new(shape: &NetworkShape, keeps_heads: bool) -> Self {
         // rows of one cache line more than a power of two do not compete for the same cache sets
         let stride = shape.depth * BLOCK + LANES;
         let zeros = |rows: usize| vec![T::ZERO; rows * stride];
-        let n_hidden = shape.n_hidden;
+        let n_lanes = BLOCK / LANES * shape.depth * Self::step_len(shape);
         Self {
             stride,
-            state: zeros(n_hidden),
-            reset: zeros(n_hidden),
-            update: zeros(n_hidden),
-            candidate: zeros(n_hidden),
-            gated: zeros(n_hidden),
+            shape: *shape,
+            steps: vec![Lanes::of(T::ZERO); n_lanes],
             decision: zeros(1),
-            threshold: zeros(shape.n_inputs),
-            share: zeros(shape.n_inputs),
             right: zeros(1),
             heads: zeros(if keeps_heads { shape.n_head_rows() } else { 0 }),
         }
@@ -143,38 +148,65 @@ impl<T: Real> Tape<T> {
     pub(crate) fn stride(&self) -> usize {
         self.stride
     }
+
+    /// Number of values of a row at a step.
+    pub(crate) fn step_len(shape: &NetworkShape) -> usize {
+        (1 + N_KEPT) * shape.n_hidden + 2 * shape.n_inputs
+    }
+
+    /// The values of a chunk of rows at a step.
+    #[inline(always)]
+    pub(crate) fn step(&self, step: usize, chunk: usize) -> TapeStep<'_, T> {
+        let NetworkShape {
+            n_inputs,
+            n_hidden,
+            depth,
+        } = self.shape;
+        let len = Self::step_len(&self.shape);
+        let place = (chunk + 1) * depth - 1 - step;
+        let values = &self.steps[place * len..][..len];
+        let (state, rest) = values.split_at(n_hidden);
+        let (share, rest) = rest.split_at(n_inputs);
+        let (threshold, gates) = rest.split_at(n_inputs);
+        TapeStep {
+            state,
+            share,
+            threshold,
+            gates,
+        }
+    }
 }
 
 /// Scratch memory of a worker.
 #[derive(Debug, Clone)]
 pub(crate) struct UnrollScratch<T> {
-    state: Vec<Lanes<T>>,
-    gates: Vec<Lanes<T>>,
-    heads: Vec<Lanes<T>>,
-    state_gradient: Vec<Lanes<T>>,
-    passed_on: Vec<Lanes<T>>,
-    zeros: Vec<T>,
-    /// Gate rows of the state, then the candidate row of the decision: 4 hidden x stride.
-    gate_gradient: Vec<T>,
-    /// Head rows x stride.
-    head_gradient: Vec<T>,
-    product: Vec<T>,
+    pub(crate) gates: Vec<Lanes<T>>,
+    pub(crate) heads: Vec<Lanes<T>>,
+    pub(crate) state_gradient: Vec<Lanes<T>>,
+    /// States of all steps and rows, hidden x stride.
+    pub(crate) states: Vec<T>,
+    /// Gradients of gate rows and head rows, rows x stride.
+    pub(crate) row_gradient: Vec<T>,
+    /// Sums of the gradients of the gate rows, the head rows and the candidate rows of the decision.
+    pub(crate) totals: Vec<Lanes<T>>,
+    /// Sums of the gradients of the gate rows of the decision times the decision.
+    pub(crate) of_decision: Vec<Lanes<T>>,
+    pub(crate) product: Vec<T>,
 }
 
 impl<T: Real> UnrollScratch<T> {
     pub(crate) fn new(shape: &NetworkShape) -> Self {
         let lanes = |n: usize| vec![Lanes::of(T::ZERO); n];
         let stride = shape.depth * BLOCK + LANES;
-        let n_rows = shape.n_gate_rows().max(shape.n_head_rows());
+        let n_rows = shape.n_gate_rows() + shape.n_head_rows();
         Self {
-            state: lanes(shape.n_hidden),
             gates: lanes(shape.n_gate_rows()),
             heads: lanes(shape.n_head_rows()),
             state_gradient: lanes(shape.n_hidden),
-            passed_on: lanes(shape.n_hidden),
-            zeros: vec![T::ZERO; shape.n_hidden],
-            gate_gradient: vec![T::ZERO; 4 * shape.n_hidden * stride],
-            head_gradient: vec![T::ZERO; shape.n_head_rows() * stride],
+            states: vec![T::ZERO; shape.n_hidden * stride],
+            row_gradient: vec![T::ZERO; n_rows * stride],
+            totals: lanes(n_rows + shape.n_hidden),
+            of_decision: lanes(shape.n_gate_rows()),
             product: vec![T::ZERO; n_rows * shape.n_hidden],
         }
     }
@@ -202,18 +234,37 @@ fn forward<T: Real>(
     scratch: &mut UnrollScratch<T>,
 ) {
     let shape = &network.shape;
-    for chunk in 0..BLOCK / LANES {
-        let start = &network.weights[shape.start()];
-        for (state, &value) in scratch.state.iter_mut().zip(start) {
-            *state = Lanes::of(value);
+    let (n_hidden, step_len) = (shape.n_hidden, Tape::<T>::step_len(shape));
+    let stride = tape.stride;
+    let chunks = tape.steps.chunks_exact_mut(shape.depth * step_len);
+    for (chunk, steps) in chunks.enumerate() {
+        let mut steps = steps.chunks_exact_mut(step_len).rev();
+        let mut next = steps.next();
+        if let Some(values) = &mut next {
+            let start = &network.weights[shape.start()];
+            for (state, &value) in values.iter_mut().zip(start) {
+                *state = Lanes::of(value);
+            }
         }
         for step in 0..shape.depth {
             let at = Tape::<T>::at(step, chunk);
-            for (unit, state) in scratch.state.iter().enumerate() {
-                store(&mut tape.state, unit * tape.stride + at, state);
+            let Some(values) = next else { return };
+            let (state, values) = values.split_at_mut(n_hidden);
+            let (splits, gates) = values.split_at_mut(2 * shape.n_inputs);
+            affine(
+                &network.weights[shape.head_weights()],
+                &network.weights[shape.head_bias()],
+                state,
+                &mut scratch.heads,
+            );
+            if !tape.heads.is_empty() {
+                for (row, head) in scratch.heads.iter().enumerate() {
+                    store(&mut tape.heads, row * stride + at, head);
+                }
             }
-            let right = split(network, inputs, chunk, at, tape, scratch);
+            let right = split(network.sharpness, inputs, chunk, &scratch.heads, splits);
             store(&mut tape.right, at, &right);
+            next = None;
             if step + 1 < shape.depth {
                 let decision = match decisions {
                     Decisions::Noisy(noise) => noisy_decision(
@@ -224,7 +275,23 @@ fn forward<T: Real>(
                     Decisions::Given(path) => lanes_at(path, at),
                 };
                 store(&mut tape.decision, at, &decision);
-                transition(network, &decision, at, tape, scratch);
+                affine(
+                    &network.weights[shape.state_weights()],
+                    &network.weights[shape.state_bias()],
+                    state,
+                    &mut scratch.gates,
+                );
+                next = steps.next();
+                if let Some(values) = &mut next {
+                    let next_state = &mut values[..n_hidden];
+                    transition(
+                        network,
+                        decision,
+                        &scratch.gates,
+                        [state, gates],
+                        next_state,
+                    );
+                }
             }
         }
     }
@@ -239,137 +306,95 @@ fn noisy_decision<T: Real>(right: &Lanes<T>, noise: &Lanes<T>, sharpness: T) -> 
     }
     if sharpness > T::ZERO {
         for lane in 0..LANES {
-            decision[lane] = sigmoid(sharpness * (decision[lane] - T::of(0.5)));
+            decision[lane] = bounded_sigmoid(sharpness * (decision[lane] - T::of(0.5)));
         }
     }
     decision
 }
 
-/// Heads of a state: the probability of going right.
+/// The probability of going right from the heads of a state; fills shares and thresholds.
 #[inline(always)]
 fn split<T: Real>(
-    network: &Network<'_, T>,
+    sharpness: Sharpness,
     inputs: &BlockInputs<'_, T>,
     chunk: usize,
-    at: usize,
-    tape: &mut Tape<T>,
-    scratch: &mut UnrollScratch<T>,
+    heads: &[Lanes<T>],
+    out: &mut [Lanes<T>],
 ) -> Lanes<T> {
-    let (shape, weights) = (&network.shape, network.weights);
-    let n_inputs = shape.n_inputs;
-    affine(
-        &weights[shape.head_weights()],
-        &weights[shape.head_bias()],
-        &scratch.state,
-        &mut scratch.heads,
-    );
-    if !tape.heads.is_empty() {
-        for (row, head) in scratch.heads.iter().enumerate() {
-            store(&mut tape.heads, row * tape.stride + at, head);
-        }
-    }
-    let share_factor = T::of(network.sharpness.share);
-    let threshold_factor = T::of(network.sharpness.threshold);
-    let (logits, thresholds) = scratch.heads.split_at_mut(n_inputs);
+    let n_inputs = heads.len() / 3;
+    let (share_factor, threshold_factor) = (T::of(sharpness.share), T::of(sharpness.threshold));
+    let (logits, thresholds) = heads.split_at(n_inputs);
     let (biases, slopes) = thresholds.split_at(n_inputs);
+    let (shares, thresholds) = out.split_at_mut(n_inputs);
     let mut largest = logits[0];
     for logit in &logits[1..] {
         for lane in 0..LANES {
             largest[lane] = largest[lane].largest(logit[lane]);
         }
     }
-    let mut total = Lanes::of(T::ZERO);
-    for logit in &mut *logits {
+    let (mut total, mut right) = (Lanes::of(T::ZERO), Lanes::of(T::ZERO));
+    let heads = logits.iter().zip(biases).zip(slopes);
+    let outs = shares.iter_mut().zip(thresholds);
+    for (input, (((logit, bias), slope), (share, threshold))) in heads.zip(outs).enumerate() {
+        let x = inputs.lanes(input, chunk);
+        let (mut p, mut s) = (*logit, *bias);
         for lane in 0..LANES {
-            logit[lane] = (share_factor * (logit[lane] - largest[lane])).exp();
-            total[lane] += logit[lane];
+            p[lane] = (share_factor * (p[lane] - largest[lane])).exp();
+            total[lane] += p[lane];
+            s[lane] = bounded_sigmoid(threshold_factor * slope[lane].fma(x[lane], s[lane]));
+            right[lane] = p[lane].fma(s[lane], right[lane]);
         }
+        *share = p;
+        *threshold = s;
     }
     for lane in 0..LANES {
         total[lane] = T::ONE / total[lane];
+        right[lane] = right[lane] * total[lane];
     }
-    let mut right = Lanes::of(T::ZERO);
-    for input in 0..n_inputs {
-        let x = inputs.lanes(input, chunk);
-        let (mut share, mut threshold) = (logits[input], Lanes::of(T::ZERO));
+    for share in shares {
         for lane in 0..LANES {
             share[lane] = share[lane] * total[lane];
-            let t = slopes[input][lane].fma(x[lane], biases[input][lane]);
-            threshold[lane] = sigmoid(threshold_factor * t);
-            right[lane] = share[lane].fma(threshold[lane], right[lane]);
         }
-        store(&mut tape.share, input * tape.stride + at, &share);
-        store(&mut tape.threshold, input * tape.stride + at, &threshold);
     }
     right
 }
 
-/// The gated recurrent unit: replaces the state.
+/// The gated recurrent unit: the next state from `V h + c` of all gates; fills the gates.
 #[inline(always)]
 fn transition<T: Real>(
     network: &Network<'_, T>,
-    decision: &Lanes<T>,
-    at: usize,
-    tape: &mut Tape<T>,
-    scratch: &mut UnrollScratch<T>,
+    decision: Lanes<T>,
+    of_state: &[Lanes<T>],
+    [state, gates]: [&mut [Lanes<T>]; 2],
+    next: &mut [Lanes<T>],
 ) {
     let (shape, weights) = (&network.shape, network.weights);
     let n_hidden = shape.n_hidden;
-    affine(
-        &weights[shape.state_weights()],
-        &weights[shape.state_bias()],
-        &scratch.state,
-        &mut scratch.gates,
-    );
     let of_decision = &weights[shape.decision_weights()];
     let bias = &weights[shape.decision_bias()];
     let two = T::of(2.0);
-    for unit in 0..n_hidden {
+    let gates = gates.chunks_exact_mut(N_KEPT);
+    for (unit, ((state, next), gates)) in state.iter().zip(next).zip(gates).enumerate() {
         let (w_r, b_r) = (of_decision[unit], bias[unit]);
         let (w_z, b_z) = (of_decision[n_hidden + unit], bias[n_hidden + unit]);
         let (w_n, b_n) = (of_decision[2 * n_hidden + unit], bias[2 * n_hidden + unit]);
-        let gated = scratch.gates[2 * n_hidden + unit];
-        let (mut reset, mut update) = (scratch.gates[unit], scratch.gates[n_hidden + unit]);
-        let mut candidate = Lanes::of(T::ZERO);
-        let mut state = scratch.state[unit];
+        let gated = of_state[2 * n_hidden + unit];
+        let (mut reset, mut update) = (of_state[unit], of_state[n_hidden + unit]);
+        let (mut candidate, mut new) = (gated, *state);
         for lane in 0..LANES {
             let u = decision[lane];
-            reset[lane] = sigmoid(w_r.fma(u, b_r) + reset[lane]);
-            update[lane] = sigmoid(w_z.fma(u, b_z) + update[lane]);
+            reset[lane] = bounded_sigmoid(w_r.fma(u, b_r) + reset[lane]);
+            update[lane] = bounded_sigmoid(w_z.fma(u, b_z) + update[lane]);
             let a = reset[lane].fma(gated[lane], w_n.fma(u, b_n));
-            candidate[lane] = two.fma(sigmoid(two * a), -T::ONE);
-            state[lane] = update[lane].fma(state[lane] - candidate[lane], candidate[lane]);
+            candidate[lane] = two.fma(bounded_sigmoid(two * a), -T::ONE);
+            new[lane] = update[lane].fma(new[lane] - candidate[lane], candidate[lane]);
         }
-        let place = unit * tape.stride + at;
-        store(&mut tape.reset, place, &reset);
-        store(&mut tape.update, place, &update);
-        store(&mut tape.candidate, place, &candidate);
-        store(&mut tape.gated, place, &gated);
-        scratch.state[unit] = state;
+        gates[0] = reset;
+        gates[1] = update;
+        gates[2] = candidate;
+        gates[3] = gated;
+        *next = new;
     }
-}
-
-/// The gradient that enters at the heads.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum HeadGradient<'a, T> {
-    /// Gradient with respect to `q`, one value per step and row; also passed on through noisy
-    /// decisions.
-    OfRight(&'a [T]),
-    /// Gradient with respect to the heads, head rows x stride; decisions are constants.
-    OfHeads(&'a [T]),
-}
-
-/// [`backward`] in single precision, compiled for several SIMD instruction sets.
-#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
-fn backward_f32(
-    network: &Network<'_, f32>,
-    inputs: &BlockInputs<'_, f32>,
-    tape: &Tape<f32>,
-    entering: HeadGradient<'_, f32>,
-    scratch: &mut UnrollScratch<f32>,
-    start_gradient: &mut [f32],
-) {
-    backward(network, inputs, tape, entering, scratch, start_gradient);
 }
 
 /// The passes over a block of rows, for each number type.
@@ -439,244 +464,4 @@ impl UnrollKernels for f64 {
         let start = &mut gradient[network.shape.start()];
         backward(network, inputs, tape, entering, scratch, start);
     }
-}
-
-/// Fills the gradients of all gates and heads, and adds that of the root's state.
-#[inline(always)]
-fn backward<T: Real>(
-    network: &Network<'_, T>,
-    inputs: &BlockInputs<'_, T>,
-    tape: &Tape<T>,
-    entering: HeadGradient<'_, T>,
-    scratch: &mut UnrollScratch<T>,
-    start_gradient: &mut [T],
-) {
-    let depth = network.shape.depth;
-    for chunk in 0..BLOCK / LANES {
-        scratch.passed_on.fill(Lanes::of(T::ZERO));
-        let mut of_decision = Lanes::of(T::ZERO);
-        for step in (0..depth).rev() {
-            let at = Tape::<T>::at(step, chunk);
-            match entering {
-                HeadGradient::OfRight(of_right) => {
-                    let mut gradient = lanes_at(of_right, at);
-                    for lane in 0..LANES {
-                        gradient[lane] += of_decision[lane];
-                    }
-                    split_backward(
-                        network.sharpness,
-                        inputs,
-                        [chunk, at],
-                        tape,
-                        &gradient,
-                        scratch,
-                    );
-                }
-                HeadGradient::OfHeads(of_heads) => {
-                    for row in 0..scratch.heads.len() {
-                        let place = row * tape.stride + at;
-                        scratch.heads[row] = lanes_at(of_heads, place);
-                        store(&mut scratch.head_gradient, place, &scratch.heads[row]);
-                    }
-                }
-            }
-            affine(
-                &network.heads_transposed,
-                &scratch.zeros,
-                &scratch.heads,
-                &mut scratch.state_gradient,
-            );
-            for (sum, passed_on) in scratch.state_gradient.iter_mut().zip(&scratch.passed_on) {
-                for lane in 0..LANES {
-                    sum[lane] += passed_on[lane];
-                }
-            }
-            if step > 0 {
-                let before = Tape::<T>::at(step - 1, chunk);
-                of_decision = transition_backward(network, before, tape, scratch);
-                if network.sharpness.decision > 0.0 {
-                    let factor = T::of(network.sharpness.decision);
-                    let decision = lanes_at(&tape.decision, before);
-                    for lane in 0..LANES {
-                        let slope = decision[lane] * (T::ONE - decision[lane]);
-                        of_decision[lane] = of_decision[lane] * factor * slope;
-                    }
-                }
-            }
-        }
-        for (sum, gradient) in start_gradient.iter_mut().zip(&scratch.state_gradient) {
-            for lane in 0..LANES {
-                *sum += gradient[lane];
-            }
-        }
-    }
-}
-
-/// Gradients of the heads of a chunk of rows, which is `at` this place of the tape, from that of the
-/// probability of going right.
-#[inline(always)]
-fn split_backward<T: Real>(
-    sharpness: Sharpness,
-    inputs: &BlockInputs<'_, T>,
-    [chunk, at]: [usize; 2],
-    tape: &Tape<T>,
-    gradient: &Lanes<T>,
-    scratch: &mut UnrollScratch<T>,
-) {
-    let n_inputs = scratch.heads.len() / 3;
-    let (share_factor, threshold_factor) = (T::of(sharpness.share), T::of(sharpness.threshold));
-    let right = lanes_at(&tape.right, at);
-    for input in 0..n_inputs {
-        let x = inputs.lanes(input, chunk);
-        let share = lanes_at(&tape.share, input * tape.stride + at);
-        let threshold = lanes_at(&tape.threshold, input * tape.stride + at);
-        let (mut logit, mut bias, mut slope) = (*gradient, *gradient, *gradient);
-        for lane in 0..LANES {
-            let shared = gradient[lane] * share[lane];
-            logit[lane] = share_factor * shared * (threshold[lane] - right[lane]);
-            let slack = threshold[lane] * (T::ONE - threshold[lane]);
-            bias[lane] = threshold_factor * shared * slack;
-            slope[lane] = bias[lane] * x[lane];
-        }
-        for (row, value) in [
-            (input, logit),
-            (n_inputs + input, bias),
-            (2 * n_inputs + input, slope),
-        ] {
-            store(&mut scratch.head_gradient, row * tape.stride + at, &value);
-            scratch.heads[row] = value;
-        }
-    }
-}
-
-/// Passes the gradient of a state to the state before it; returns the gradient of the decision.
-#[inline(always)]
-fn transition_backward<T: Real>(
-    network: &Network<'_, T>,
-    at: usize,
-    tape: &Tape<T>,
-    scratch: &mut UnrollScratch<T>,
-) -> Lanes<T> {
-    let shape = &network.shape;
-    let n_hidden = shape.n_hidden;
-    let weights = &network.weights[shape.decision_weights()];
-    let mut of_decision = Lanes::of(T::ZERO);
-    for unit in 0..n_hidden {
-        let place = unit * tape.stride + at;
-        let (w_r, w_z) = (weights[unit], weights[n_hidden + unit]);
-        let w_n = weights[2 * n_hidden + unit];
-        let (state, candidate) = (
-            lanes_at(&tape.state, place),
-            lanes_at(&tape.candidate, place),
-        );
-        let (reset, update) = (lanes_at(&tape.reset, place), lanes_at(&tape.update, place));
-        let (gated, gradient) = (lanes_at(&tape.gated, place), scratch.state_gradient[unit]);
-        let (mut of_reset, mut of_update) = (gradient, gradient);
-        let (mut of_candidate, mut of_gated) = (gradient, gradient);
-        let mut passed_on = gradient;
-        for lane in 0..LANES {
-            let (r, z, n) = (reset[lane], update[lane], candidate[lane]);
-            of_update[lane] = gradient[lane] * (state[lane] - n) * z * (T::ONE - z);
-            of_candidate[lane] = gradient[lane] * (T::ONE - z) * (T::ONE - n * n);
-            of_reset[lane] = of_candidate[lane] * gated[lane] * r * (T::ONE - r);
-            of_gated[lane] = of_candidate[lane] * r;
-            passed_on[lane] = gradient[lane] * z;
-            of_decision[lane] = w_r.fma(of_reset[lane], of_decision[lane]);
-            of_decision[lane] = w_z.fma(of_update[lane], of_decision[lane]);
-            of_decision[lane] = w_n.fma(of_candidate[lane], of_decision[lane]);
-        }
-        scratch.passed_on[unit] = passed_on;
-        for (row, value) in [
-            (unit, of_reset),
-            (n_hidden + unit, of_update),
-            (2 * n_hidden + unit, of_gated),
-            (3 * n_hidden + unit, of_candidate),
-        ] {
-            store(&mut scratch.gate_gradient, row * tape.stride + at, &value);
-            if row < 3 * n_hidden {
-                scratch.gates[row] = value;
-            }
-        }
-    }
-    affine(
-        &network.state_transposed,
-        &scratch.zeros,
-        &scratch.gates,
-        &mut scratch.state_gradient,
-    );
-    for (passed_on, through) in scratch.passed_on.iter_mut().zip(&scratch.state_gradient) {
-        for lane in 0..LANES {
-            passed_on[lane] += through[lane];
-        }
-    }
-    of_decision
-}
-
-/// Adds the gradients of all weights but the root's state: products over the steps and rows of the
-/// tape.
-pub(crate) fn add_weight_gradients<T: Real>(
-    shape: &NetworkShape,
-    tape: &Tape<T>,
-    scratch: &mut UnrollScratch<T>,
-    gradient: &mut [T],
-) {
-    let (n_hidden, stride) = (shape.n_hidden, tape.stride);
-    let state = Matrix::new(&tape.state, n_hidden, stride);
-    let rows = [
-        (
-            &scratch.gate_gradient,
-            shape.n_gate_rows(),
-            shape.state_weights(),
-        ),
-        (
-            &scratch.head_gradient,
-            shape.n_head_rows(),
-            shape.head_weights(),
-        ),
-    ];
-    for (values, n_rows, range) in rows {
-        let product = &mut scratch.product[..n_rows * n_hidden];
-        product_transposed(product, Matrix::new(values, n_rows, stride), state);
-        add(&mut gradient[range], product);
-    }
-    let gates = scratch.gate_gradient.chunks_exact(stride);
-    for (at, values) in gates.enumerate() {
-        let (total, of_decision) = sums(values, &tape.decision);
-        if at < 3 * n_hidden {
-            gradient[shape.state_bias().start + at] += total;
-        }
-        // the candidate row of the decision stands after the gate rows of the state
-        let decision_row = match at / n_hidden {
-            2 => continue,
-            3 => at - n_hidden,
-            _ => at,
-        };
-        gradient[shape.decision_bias().start + decision_row] += total;
-        gradient[shape.decision_weights().start + decision_row] += of_decision;
-    }
-    let heads = scratch.head_gradient.chunks_exact(stride);
-    for (at, values) in heads.enumerate() {
-        gradient[shape.head_bias().start + at] += sums(values, &tape.decision).0;
-    }
-}
-
-fn add<T: Real>(sums: &mut [T], values: &[T]) {
-    for (sum, &value) in sums.iter_mut().zip(values) {
-        *sum += value;
-    }
-}
-
-/// The sum of `values`, and their dot product with `factors`.
-fn sums<T: Real>(values: &[T], factors: &[T]) -> (T, T) {
-    let (mut total, mut dot) = (Lanes::of(T::ZERO), Lanes::of(T::ZERO));
-    for at in (0..values.len()).step_by(LANES) {
-        let (value, factor) = (lanes_at(values, at), lanes_at(factors, at));
-        for lane in 0..LANES {
-            total[lane] += value[lane];
-            // not a fused product: this function is not compiled for processors that have it
-            dot[lane] += value[lane] * factor[lane];
-        }
-    }
-    let sum = |lanes: &Lanes<T>| lanes.iter().fold(T::ZERO, |sum, &value| sum + value);
-    (sum(&total), sum(&dot))
 }

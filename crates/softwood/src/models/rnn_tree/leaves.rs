@@ -3,8 +3,9 @@
 
 use crate::inference::radam::RectifiedAdam;
 use crate::models::rnn_tree::params::LeafScale;
-use crate::numerics::real::{LANES, Lanes, lanes_at};
-use crate::recurrent::objective::LeafScores;
+use crate::numerics::logspace::log_sum_exp;
+use crate::numerics::real::{LANES, Lanes};
+use crate::recurrent::objective::{BatchRows, LeafScores, RouteObjective, ScoreTerms};
 use crate::trees::cart::CartTarget;
 
 /// Smallest and largest logarithm of the standard deviation of a leaf, in units of the standardised
@@ -12,6 +13,9 @@ use crate::trees::cart::CartTarget;
 const LOG_SCALE_RANGE: [f32; 2] = [-7.0, 3.0];
 /// `ln(2 pi) / 2`.
 const HALF_LN_TWO_PI: f32 = 0.918_938_5;
+/// Largest number of classes whose scores are sums of products; for more it is faster to look up the
+/// class of each row.
+const MAX_TERMS: usize = 16;
 
 /// Constants of the leaves.
 #[derive(Debug, Clone)]
@@ -45,53 +49,104 @@ impl LeafConstants {
         }
     }
 
-    /// What the routes of a batch say about the leaves.
-    pub(super) fn batch<'a>(&'a self, target: &'a [f32]) -> BatchLeaves<'a> {
+    /// The objective of a batch and what its routes say about the leaves; adds the gradient of the
+    /// network.
+    pub(super) fn evaluate(
+        &self,
+        objective: &mut RouteObjective<f32>,
+        weights: &[f32],
+        rows: &BatchRows<'_, f32>,
+        target: &[f32],
+        gradient: &mut [f32],
+    ) -> (f64, LeafSums) {
+        if let CartTarget::Classes(classes) = self.kind
+            && classes > MAX_TERMS
+        {
+            let mut scores = ClassScores::new(self.log_probabilities(classes), target);
+            let value = objective.evaluate(weights, rows, &mut scores, gradient);
+            return (value, LeafSums(scores.sums));
+        }
+        let BatchTerms {
+            coefficients,
+            values,
+        } = self.terms(target);
+        let terms = ScoreTerms {
+            coefficients: &coefficients,
+            values: &values,
+        };
+        let value = objective.evaluate_terms(weights, rows, terms, gradient);
+        (value, self.sums(objective.term_sums()))
+    }
+
+    /// The log density of a row as a sum of products. Regression: terms 1, y and y^2. Classes: term 1,
+    /// which has the log probability of the first class, and indicators of the other classes.
+    fn terms(&self, target: &[f32]) -> BatchTerms {
         let n = self.n_leaves;
-        let mut coefficients = vec![0.0; self.values.len().max(3 * n)];
         match self.kind {
             CartTarget::Number => {
-                // log density = a + b y + c y^2
-                for leaf in 0..n {
+                let of_leaf = |leaf: usize| {
                     let (mean, log_scale) = (self.values[leaf], self.values[n + leaf]);
                     let half_precision = 0.5 * (-2.0 * log_scale).exp();
-                    coefficients[leaf] = -half_precision * mean * mean - log_scale - HALF_LN_TWO_PI;
-                    coefficients[n + leaf] = 2.0 * half_precision * mean;
-                    coefficients[2 * n + leaf] = -half_precision;
+                    [
+                        -half_precision * mean * mean - log_scale - HALF_LN_TWO_PI,
+                        2.0 * half_precision * mean,
+                        -half_precision,
+                    ]
+                };
+                let squares = target.iter().map(|y| y * y);
+                BatchTerms {
+                    coefficients: (0..n).flat_map(of_leaf).collect(),
+                    values: target.iter().copied().chain(squares).collect(),
                 }
             }
             CartTarget::Classes(classes) => {
-                for leaf in 0..n {
-                    let logit = |class: usize| self.values[class * n + leaf];
-                    let largest = (0..classes).map(logit).fold(f32::MIN, f32::max);
-                    let total: f32 = (0..classes)
-                        .map(|class| (logit(class) - largest).exp())
-                        .sum();
-                    for class in 0..classes {
-                        coefficients[class * n + leaf] = logit(class) - largest - total.ln();
+                let log_p = self.log_probabilities(classes);
+                let mut coefficients = vec![0.0; n * classes];
+                for (leaf, of_leaf) in coefficients.chunks_exact_mut(classes).enumerate() {
+                    of_leaf[0] = log_p[leaf];
+                    for (class, coefficient) in of_leaf.iter_mut().enumerate().skip(1) {
+                        *coefficient = log_p[class * n + leaf] - log_p[leaf];
                     }
+                }
+                let of_class = |class: usize| {
+                    let is_class = move |&y: &f32| f32::from(u8::from(y as usize == class));
+                    target.iter().map(is_class)
+                };
+                BatchTerms {
+                    coefficients,
+                    values: (1..classes).flat_map(of_class).collect(),
                 }
             }
         }
-        let n_sums = match self.kind {
-            CartTarget::Number => 3,
-            CartTarget::Classes(classes) => classes,
-        };
-        BatchLeaves {
-            kind: self.kind,
-            n_leaves: n,
-            target,
-            coefficients,
-            sums: vec![0.0; n_sums * n],
-            lane_sums: vec![
-                Lanes::of(0.0);
-                if self.kind == CartTarget::Number {
-                    3 * n
-                } else {
-                    0
+    }
+
+    /// The sums of a batch, from those of its terms.
+    fn sums(&self, of_terms: &[f64]) -> LeafSums {
+        let mut sums = of_terms.to_vec();
+        if matches!(self.kind, CartTarget::Classes(_)) {
+            // the first term counts all rows
+            let (first, others) = sums.split_at_mut(self.n_leaves);
+            for of_class in others.chunks_exact(self.n_leaves) {
+                for (first, other) in first.iter_mut().zip(of_class) {
+                    *first -= other;
                 }
-            ],
+            }
         }
+        LeafSums(sums)
+    }
+
+    /// Log probabilities, classes x leaves.
+    fn log_probabilities(&self, classes: usize) -> Vec<f32> {
+        let n = self.n_leaves;
+        let mut out = vec![0.0; classes * n];
+        for leaf in 0..n {
+            let logits = (0..classes).map(|class| f64::from(self.values[class * n + leaf]));
+            let total = log_sum_exp(logits.clone());
+            for (class, logit) in logits.enumerate() {
+                out[class * n + leaf] = (logit - total) as f32;
+            }
+        }
+        out
     }
 
     /// One step along the gradient of a batch with this total weight.
@@ -132,15 +187,11 @@ impl LeafConstants {
                 }
             }
             CartTarget::Classes(classes) => {
+                let log_p = self.log_probabilities(classes);
                 for leaf in 0..n {
-                    let logit = |class: usize| f64::from(self.values[class * n + leaf]);
-                    let largest = (0..classes).map(logit).fold(f64::MIN, f64::max);
-                    let exp = |class: usize| (logit(class) - largest).exp();
-                    let normaliser: f64 = (0..classes).map(exp).sum();
                     let weight: f64 = (0..classes).map(|class| sums.0[class * n + leaf]).sum();
-                    for class in 0..classes {
-                        let at = class * n + leaf;
-                        let expected = weight * exp(class) / normaliser;
+                    for at in (0..classes).map(|class| class * n + leaf) {
+                        let expected = weight * f64::from(log_p[at]).exp();
                         gradient[at] = ((sums.0[at] - expected) / total) as f32;
                     }
                 }
@@ -155,44 +206,40 @@ impl LeafConstants {
 #[derive(Debug)]
 pub(super) struct LeafSums(Vec<f64>);
 
-/// Scores of the leaves for the rows of a batch.
-#[derive(Debug)]
-pub(super) struct BatchLeaves<'a> {
-    kind: CartTarget,
-    n_leaves: usize,
-    target: &'a [f32],
+/// The scores of a batch as sums of products.
+struct BatchTerms {
+    /// Leaves x terms.
     coefficients: Vec<f32>,
-    sums: Vec<f64>,
-    lane_sums: Vec<Lanes<f32>>,
+    /// Terms without the first x rows.
+    values: Vec<f32>,
 }
 
-impl BatchLeaves<'_> {
-    pub(super) fn finished(mut self) -> LeafSums {
-        for (sum, lanes) in self.sums.iter_mut().zip(&self.lane_sums) {
-            *sum += lanes.iter().map(|&value| f64::from(value)).sum::<f64>();
+/// Scores of the leaves for rows of many classes.
+struct ClassScores<'a> {
+    /// Row of `log_p` for each row of the batch.
+    target: &'a [f32],
+    /// Classes x leaves.
+    log_p: Vec<f32>,
+    sums: Vec<f64>,
+}
+
+impl<'a> ClassScores<'a> {
+    fn new(log_p: Vec<f32>, target: &'a [f32]) -> Self {
+        Self {
+            target,
+            sums: vec![0.0; log_p.len()],
+            log_p,
         }
-        LeafSums(self.sums)
     }
 }
 
-impl LeafScores<f32> for BatchLeaves<'_> {
+impl LeafScores<f32> for ClassScores<'_> {
     #[inline(always)]
     fn scores(&self, at: usize, out: &mut [Lanes<f32>]) {
-        let n = self.n_leaves;
-        if self.kind == CartTarget::Number {
-            let y = lanes_at(self.target, at);
-            let (a, rest) = self.coefficients.split_at(n);
-            let (b, c) = rest.split_at(n);
-            for (((out, &a), &b), &c) in out.iter_mut().zip(a).zip(b).zip(c) {
-                for lane in 0..LANES {
-                    out[lane] = c.mul_add(y[lane], b).mul_add(y[lane], a);
-                }
-            }
-            return;
-        }
+        let n = out.len();
         for lane in 0..LANES {
             let class = self.target[at + lane] as usize;
-            let log_p = &self.coefficients[class * n..(class + 1) * n];
+            let log_p = &self.log_p[class * n..(class + 1) * n];
             for (out, &log_p) in out.iter_mut().zip(log_p) {
                 out[lane] = log_p;
             }
@@ -201,21 +248,7 @@ impl LeafScores<f32> for BatchLeaves<'_> {
 
     #[inline(always)]
     fn observe(&mut self, at: usize, probability: &[Lanes<f32>]) {
-        let n = self.n_leaves;
-        if self.kind == CartTarget::Number {
-            let y = lanes_at(self.target, at);
-            let (zero, rest) = self.lane_sums.split_at_mut(n);
-            let (one, two) = rest.split_at_mut(n);
-            for (((p, s0), s1), s2) in probability.iter().zip(zero).zip(one).zip(two) {
-                for lane in 0..LANES {
-                    let py = p[lane] * y[lane];
-                    s0[lane] += p[lane];
-                    s1[lane] += py;
-                    s2[lane] = py.mul_add(y[lane], s2[lane]);
-                }
-            }
-            return;
-        }
+        let n = probability.len();
         for lane in 0..LANES {
             let class = self.target[at + lane] as usize;
             let sums = &mut self.sums[class * n..(class + 1) * n];
@@ -245,16 +278,37 @@ mod tests {
             })
             .collect();
         let value = |leaves: &LeafConstants| -> f64 {
-            let mut scores = vec![Lanes::of(0.0); N_LEAVES];
-            leaves.batch(target).scores(0, &mut scores);
-            let terms = scores.iter().zip(&probability);
-            let sum = terms.flat_map(|(score, p)| score.iter().zip(p.iter()));
-            sum.map(|(&score, &p)| f64::from(score) * f64::from(p))
-                .sum()
+            let BatchTerms {
+                coefficients,
+                values,
+            } = leaves.terms(target);
+            let n_terms = coefficients.len() / N_LEAVES;
+            let score = |leaf: usize, row: usize| -> f64 {
+                let of_leaf = &coefficients[leaf * n_terms..(leaf + 1) * n_terms];
+                let others = of_leaf[1..].iter().enumerate();
+                let products = others.map(|(term, c)| c * values[term * LANES + row]);
+                f64::from(of_leaf[0] + products.sum::<f32>())
+            };
+            let leaves = probability.iter().enumerate();
+            let rows = leaves.flat_map(|(leaf, p)| {
+                let products = p.iter().enumerate();
+                products.map(move |(row, &p)| (leaf, row, f64::from(p)))
+            });
+            rows.map(|(leaf, row, p)| p * score(leaf, row)).sum()
         };
-        let mut batch = leaves.batch(target);
-        batch.observe(0, &probability);
-        let gradient = leaves.gradient(&batch.finished(), 1.0);
+        let values = leaves.terms(target).values;
+        let mut sums = vec![0.0; N_LEAVES * (1 + values.len() / LANES)];
+        for (at, sum) in sums.iter_mut().enumerate() {
+            let (term, leaf) = (at / N_LEAVES, at % N_LEAVES);
+            for (row, &p) in probability[leaf].iter().enumerate() {
+                let value = match term {
+                    0 => 1.0,
+                    _ => values[(term - 1) * LANES + row],
+                };
+                *sum += f64::from(p * value);
+            }
+        }
+        let gradient = leaves.gradient(&leaves.sums(&sums), 1.0);
         for at in 0..gradient.len() {
             let given = leaves.values[at];
             let mut shifted = |step: f32| {

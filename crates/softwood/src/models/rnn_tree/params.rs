@@ -42,7 +42,8 @@ params! {
         /// Number of trees in the model: the best of the restarts. Members of the ensemble use these
         /// trees in turn, so there are at most as many trees as members. 1 gives a single tree, which
         /// predicts fast and can be read; auto: all restarts, or those whose tree is better than its
-        /// root on the validation set by three standard errors, if there are such.
+        /// root on the validation set by three standard errors, if there are such, without trees far
+        /// below the best one.
         n_trees: Option<usize> = None, [1, 1000];
         /// Whether a prediction is a mixture over all leaves, weighted by the posterior over routes,
         /// or that of the most probable leaf of each tree. Auto: the one with the larger likelihood

@@ -1,6 +1,6 @@
 //! Reduced-error pruning of the hard tree on the validation rows, and the smoothing of its leaves.
 
-use crate::models::rnn_tree::rows::RouteRows;
+use crate::models::rnn_tree::rows::{RouteRows, row_loss};
 use crate::models::rnn_tree::soft_routes::SoftRoutes;
 use crate::models::rnn_tree::sparse_leaves::SparseLeaves;
 use crate::models::rnn_tree::threshold_refit::refit_thresholds;
@@ -15,6 +15,10 @@ use crate::trees::structure::TreeStructure;
 const FOLDS: usize = 5;
 /// Number of standard errors by which a tree is better than its root if that is no chance.
 const MIN_STANDARD_ERRORS: f64 = 3.0;
+/// Number of pseudo-rows of leaves with values of few interactions.
+const SPARSE_PSEUDO_ROWS: f64 = 0.25;
+/// Number of standard errors by which a tree may be below half of the gain of the best one.
+const MAX_STANDARD_ERRORS: f64 = 2.0;
 
 /// A tree whose leaves have distributions.
 #[derive(Debug, Clone)]
@@ -63,6 +67,8 @@ impl FactorDensities {
 pub(super) struct ScoredTree {
     pub(super) tree: RouteTree,
     pub(super) densities: FactorDensities,
+    /// How much more probable the validation rows are than under the root.
+    pub(super) gain: ValidationGain,
     /// Whether the tree is better than its root by more than chance.
     pub(super) is_significant: bool,
 }
@@ -74,28 +80,49 @@ impl ScoredTree {
     }
 }
 
-/// Whether the validation rows are more probable than under the root, by at least
-/// [`MIN_STANDARD_ERRORS`] standard errors of the mean difference.
-fn is_significant(rows: &RouteRows<'_>, plain: &Smoothing, densities: &[f64]) -> bool {
-    let Some(validation) = &rows.validation else {
-        return true;
-    };
-    let (kind, root) = (rows.kind(), rows.root_stats());
-    let differences: Vec<(f64, f64)> = (validation.iter().zip(densities))
-        .map(|((_, weight, target), density)| {
-            let of_root = plain.log_density(kind, &root, target);
-            (weight, density.max(f64::MIN_POSITIVE).ln() - of_root)
-        })
-        .collect();
-    let total: f64 = differences.iter().map(|(weight, _)| weight).sum();
-    let mean = differences
-        .iter()
-        .map(|(weight, x)| weight * x)
-        .sum::<f64>()
-        / total;
-    let square = |&(weight, x): &(f64, f64)| weight * (x - mean).powi(2);
-    let variance = differences.iter().map(square).sum::<f64>() / total;
-    mean > MIN_STANDARD_ERRORS * (variance / total).sqrt()
+/// Mean difference of the log density of validation rows from that under the root.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ValidationGain {
+    pub(super) mean: f64,
+    pub(super) standard_error: f64,
+}
+
+impl ValidationGain {
+    /// The gain of a tree whose root has the smoothing `plain`; zero without validation rows.
+    fn new(rows: &RouteRows<'_>, plain: &Smoothing, densities: &[f64]) -> Self {
+        let Some(validation) = &rows.validation else {
+            return Self::default();
+        };
+        let (kind, root) = (rows.kind(), rows.root_stats());
+        let differences: Vec<(f64, f64)> = (validation.iter().zip(densities))
+            .map(|((_, weight, target), density)| {
+                let of_root = plain.log_density(kind, &root, target);
+                (weight, density.max(f64::MIN_POSITIVE).ln() - of_root)
+            })
+            .collect();
+        let total: f64 = differences.iter().map(|(weight, _)| weight).sum();
+        let sum = |value: &dyn Fn(f64) -> f64| -> f64 {
+            let terms = differences.iter().map(|&(weight, x)| weight * value(x));
+            terms.sum()
+        };
+        let mean = sum(&|x| x) / total;
+        let variance = sum(&|x| (x - mean).powi(2)) / total;
+        Self {
+            mean,
+            standard_error: (variance / total).sqrt(),
+        }
+    }
+
+    /// Whether the tree is better than its root by at least [`MIN_STANDARD_ERRORS`].
+    fn is_significant(&self) -> bool {
+        self.mean > MIN_STANDARD_ERRORS * self.standard_error
+    }
+
+    /// Whether less than half of the gain of the best tree is reached, by more than chance.
+    pub(super) fn is_far_below(&self, best: &Self) -> bool {
+        let deviation = (self.standard_error.powi(2) + (0.5 * best.standard_error).powi(2)).sqrt();
+        self.mean + MAX_STANDARD_ERRORS * deviation < 0.5 * best.mean
+    }
 }
 
 /// Mean logarithm of the densities of the validation rows, up to a constant factor.
@@ -120,9 +147,11 @@ pub(super) fn fitted_tree(
     key: Key,
 ) -> ScoredTree {
     let kind = rows.kind();
-    let (mut structure, _) = tree.structure(rows.train.binned, &rows.train.rows);
-    let mut stats = leaf_stats(rows, &structure);
-    refit(rows, false, &mut structure, &mut stats);
+    let (structure, stats) = {
+        let routed = RoutedTree::refitted(rows, tree);
+        let stats = leaf_stats(rows, &routed.structure);
+        (routed.structure, stats)
+    };
     let nodes = NodeStatistics::new(kind, &structure, &stats);
     let plain = Smoothing::plain(kind, nodes.stats(0), floor);
     let root_smoothing = plain.clone();
@@ -188,14 +217,48 @@ pub(super) fn fitted_tree(
         smoothing,
         key,
     };
+    let gain = ValidationGain::new(rows, &root_smoothing, densities.unscaled());
     ScoredTree {
-        is_significant: is_significant(rows, &root_smoothing, densities.unscaled()),
+        is_significant: rows.validation.is_none() || gain.is_significant(),
+        gain,
         tree: RouteTree {
             structure,
             leaves,
             soft: None,
         },
         densities,
+    }
+}
+
+/// An unpruned tree, and the leaf of the complete tree of each of its leaves.
+#[derive(Debug)]
+pub(super) struct RoutedTree {
+    structure: TreeStructure,
+    complete: Vec<usize>,
+}
+
+impl RoutedTree {
+    /// The tree of the nodes that training rows reach.
+    pub(super) fn new(rows: &RouteRows<'_>, tree: &HardTree) -> Self {
+        let (structure, complete) = tree.structure(rows.train.binned, &rows.train.rows);
+        Self {
+            structure,
+            complete,
+        }
+    }
+
+    /// As [`Self::new`], with thresholds at the best places for the training rows.
+    pub(super) fn refitted(rows: &RouteRows<'_>, tree: &HardTree) -> Self {
+        let mut routed = Self::new(rows, tree);
+        let mut stats = leaf_stats(rows, &routed.structure);
+        refit(rows, false, &mut routed.structure, &mut stats);
+        routed
+    }
+
+    /// The leaf of the complete tree that a row of the fit reaches.
+    pub(super) fn leaf(&self, rows: &RouteRows<'_>, row: usize) -> usize {
+        let bin = |column| rows.set.binned.bin(row, column);
+        self.complete[self.structure.leaf(bin)]
     }
 }
 
@@ -221,57 +284,81 @@ fn refit(
     }
 }
 
-/// The unpruned tree with values of few interactions in its leaves.
+/// The unpruned tree with values of few interactions in its leaves. The validation rows are scored by
+/// the values of the folds that they are not in; without values of folds, by those of the training
+/// rows.
 pub(super) fn sparse_tree(
     rows: &RouteRows<'_>,
-    tree: &HardTree,
+    routed: RoutedTree,
     sparse: &SparseLeaves,
-    floor: f64,
-    key: Key,
+    folds: &[Option<SparseLeaves>],
+    (floor, key): (f64, Key),
 ) -> ScoredTree {
     let kind = rows.kind();
     let n_stats = kind.n_stats();
-    let (structure, complete) = tree.structure(rows.train.binned, &rows.train.rows);
-    let replaced = |mut stats: Vec<f64>| {
+    let RoutedTree {
+        structure,
+        complete,
+    } = routed;
+    let replaced = |sparse: &SparseLeaves, mut stats: Vec<f64>| {
         for (leaf, stats) in stats.chunks_exact_mut(n_stats).enumerate() {
             sparse.replace(complete[leaf], stats);
         }
         stats
     };
-    let stats = replaced(leaf_stats(rows, &structure));
-    let plain = Smoothing::plain(kind, &rows.root_stats(), floor);
+    let of_training = leaf_stats(rows, &structure);
+    let root = rows.root_stats();
+    let of_fold = |fold: &Option<SparseLeaves>| match fold {
+        Some(sparse) => replaced(sparse, of_training.clone()),
+        None => root.repeat(structure.n_leaves()),
+    };
+    let stats: Vec<Vec<f64>> = match folds {
+        [] => vec![replaced(sparse, of_training.clone())],
+        folds => folds.iter().map(of_fold).collect(),
+    };
+    let plain = Smoothing::plain(kind, &root, floor);
     let validation = rows.validation.iter();
     let left_out: Vec<LeftOutRow<'_>> = validation
         .flat_map(|validation| {
-            validation.iter().map(|(row, weight, target)| {
-                let leaf = structure.leaf(|column| validation.binned.bin(row, column));
-                LeftOutRow {
-                    stats: &stats[leaf * n_stats..(leaf + 1) * n_stats],
-                    target,
-                    weight,
-                }
-            })
+            validation
+                .iter()
+                .enumerate()
+                .map(move |row| (validation, row))
+        })
+        .map(|(validation, (at, (row, weight, target)))| {
+            let leaf = structure.leaf(|column| validation.binned.bin(row, column));
+            LeftOutRow {
+                stats: &stats[at % stats.len()][leaf * n_stats..(leaf + 1) * n_stats],
+                target,
+                weight,
+            }
         })
         .collect();
-    let smoothing = plain.fit(kind, &left_out);
+    let mut smoothing = plain.fit(kind, &left_out);
+    if matches!(kind, CartTarget::Classes(_)) {
+        // the values rest on all rows and are shrunk already
+        smoothing.n_pseudo_rows = SPARSE_PSEUDO_ROWS;
+    }
     let densities = FactorDensities::new(kind, &smoothing, |smoothing| {
         let density = |row: &LeftOutRow<'_>| smoothing.log_density(kind, row.stats, row.target);
         left_out.iter().map(|row| density(row).exp()).collect()
     });
-    let stats = replaced(all_stats(rows, &structure));
+    let stats = replaced(sparse, all_stats(rows, &structure));
     let leaves = SmoothedLeaves {
         kind,
         stats,
         smoothing,
         key,
     };
+    let gain = ValidationGain::new(rows, &plain, densities.unscaled());
     ScoredTree {
         tree: RouteTree {
             structure,
             leaves,
             soft: None,
         },
-        is_significant: is_significant(rows, &plain, densities.unscaled()),
+        is_significant: gain.is_significant(),
+        gain,
         densities,
     }
 }
@@ -364,17 +451,8 @@ impl<'a> RoutePruner<'a> {
         kept
     }
 
-    /// Loss of a row in a node as a leaf: squared error, or Brier score.
     fn loss(&self, node: usize, target: f32) -> f64 {
-        let stats = self.nodes.stats(node);
-        match self.nodes.kind {
-            CartTarget::Number => (f64::from(target) - stats[1]).powi(2),
-            CartTarget::Classes(_) => {
-                let total: f64 = stats.iter().sum();
-                let squares: f64 = stats.iter().map(|weight| (weight / total).powi(2)).sum();
-                squares - 2.0 * stats[target as usize] / total
-            }
-        }
+        row_loss(self.nodes.kind, self.nodes.stats(node), target)
     }
 
     /// The leaf of the pruned tree above a leaf of the full tree.

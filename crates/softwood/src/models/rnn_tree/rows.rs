@@ -74,9 +74,9 @@ impl<'a> RouteRows<'a> {
     pub(super) fn new(
         set: &'a TreeTrainingSet,
         given: Option<&'a GivenRows>,
-        fraction: f64,
-        max_categories: usize,
-        key: Key,
+        inputs: BinInputs,
+        split: Option<&ValidationSplit>,
+        fold: usize,
     ) -> Self {
         let scored = |weight: &[f32]| {
             let rows: Vec<u32> = (0..weight.len() as u32)
@@ -89,10 +89,7 @@ impl<'a> RouteRows<'a> {
                 target: &set.target,
             }
         };
-        let split = match given {
-            Some(_) => None,
-            None => split_copies(&set.weight, fraction, key),
-        };
+        let split = split.map(|split| split.weights(&set.weight, fold));
         let train = scored(split.as_ref().map_or(&set.weight, |(train, _)| train));
         let is_split = split.is_some();
         let validation = match given {
@@ -104,17 +101,6 @@ impl<'a> RouteRows<'a> {
             }),
             None => split.map(|(_, validation)| scored(&validation)),
         };
-        let inputs = BinInputs::fit(
-            &BinnedRows {
-                cuts: &set.cuts,
-                binned: &set.binned,
-                weight: &set.weight,
-                target: &set.target,
-                kind: set.kind,
-            },
-            max_categories,
-            MAX_INPUTS,
-        );
         let n_padded = train.rows.len().next_multiple_of(BLOCK);
         let padded = |mut values: Vec<f32>| {
             values.resize(n_padded, 0.0);
@@ -133,6 +119,18 @@ impl<'a> RouteRows<'a> {
         }
     }
 
+    /// The inputs of the network.
+    pub(super) fn inputs(set: &TreeTrainingSet, max_categories: usize) -> BinInputs {
+        let rows = BinnedRows {
+            cuts: &set.cuts,
+            binned: &set.binned,
+            weight: &set.weight,
+            target: &set.target,
+            kind: set.kind,
+        };
+        BinInputs::fit(&rows, max_categories, MAX_INPUTS)
+    }
+
     pub(super) fn kind(&self) -> CartTarget {
         self.set.kind
     }
@@ -147,6 +145,17 @@ impl<'a> RouteRows<'a> {
         let own_validation = self.validation.iter().filter(|_| self.is_split);
         let validation = own_validation.flat_map(ScoredRows::iter);
         self.train.iter().chain(validation).collect()
+    }
+
+    /// All rows of the fit but the validation rows `fold`, `fold + n_folds` and so on.
+    pub(super) fn without(&self, fold: usize, n_folds: usize) -> Vec<FitRow> {
+        let own_validation = self.validation.iter().filter(|_| self.is_split);
+        let validation = own_validation.flat_map(|rows| rows.iter().enumerate());
+        let others = validation.filter(|(at, _)| at % n_folds != fold);
+        self.train
+            .iter()
+            .chain(others.map(|(_, row)| row))
+            .collect()
     }
 
     /// Statistics of all leaves of a hard tree on the training rows.
@@ -224,27 +233,67 @@ impl ScoredRows<'_> {
     }
 }
 
-/// Splits the copies of rows at random into training and validation rows, and returns the weights of
-/// both; `None` if there are too few. A row of weight `w` stands for about `w` equal rows.
-fn split_copies(weight: &[f32], fraction: f64, key: Key) -> Option<(Vec<f32>, Vec<f32>)> {
-    let n_copies = |weight: f32| (weight.round() as usize).clamp(1, MAX_COPIES);
-    let mut copies: Vec<u32> = (0..weight.len() as u32)
-        .flat_map(|row| std::iter::repeat_n(row, n_copies(weight[row as usize])))
-        .collect();
-    let n_validation = n_validation_rows(copies.len(), fraction);
-    if n_validation == 0 {
-        return None;
+/// Copies of rows in random order, whose parts are validation sets. A row of weight `w` stands for
+/// about `w` equal rows.
+#[derive(Debug)]
+pub(super) struct ValidationSplit {
+    copies: Vec<u32>,
+    n_validation: usize,
+}
+
+impl ValidationSplit {
+    /// `None` if there are too few rows.
+    pub(super) fn new(weight: &[f32], fraction: f64, key: Key) -> Option<Self> {
+        let mut copies: Vec<u32> = (0..weight.len() as u32)
+            .flat_map(|row| std::iter::repeat_n(row, n_copies(weight[row as usize])))
+            .collect();
+        let n_validation = n_validation_rows(copies.len(), fraction);
+        if n_validation == 0 {
+            return None;
+        }
+        shuffle(&mut key.rng(), &mut copies);
+        Some(Self {
+            copies,
+            n_validation,
+        })
     }
-    shuffle(&mut key.rng(), &mut copies);
-    let mut validation = vec![0.0; weight.len()];
-    for &row in &copies[..n_validation] {
-        let weight = weight[row as usize];
-        validation[row as usize] += weight / n_copies(weight) as f32;
+
+    /// Number of validation sets that have no copies in common.
+    pub(super) fn n_folds(&self) -> usize {
+        self.copies.len() / self.n_validation
     }
-    let mut train = vec![0.0; weight.len()];
-    for &row in &copies[n_validation..] {
-        let weight = weight[row as usize];
-        train[row as usize] += weight / n_copies(weight) as f32;
+
+    /// Weights of the training and of the validation rows of a fold.
+    fn weights(&self, weight: &[f32], fold: usize) -> (Vec<f32>, Vec<f32>) {
+        let start = fold * self.n_validation;
+        let mut parts = (vec![0.0; weight.len()], vec![0.0; weight.len()]);
+        for (at, &row) in self.copies.iter().enumerate() {
+            let row = row as usize;
+            let is_validation = (start..start + self.n_validation).contains(&at);
+            let part = if is_validation {
+                &mut parts.1
+            } else {
+                &mut parts.0
+            };
+            part[row] += weight[row] / n_copies(weight[row]) as f32;
+        }
+        parts
     }
-    Some((train, validation))
+}
+
+/// Number of copies of a deduplicated row.
+fn n_copies(weight: f32) -> usize {
+    (weight.round() as usize).clamp(1, MAX_COPIES)
+}
+
+/// Loss of a row in a leaf with these statistics: squared error, or Brier score.
+pub(super) fn row_loss(kind: CartTarget, stats: &[f64], target: f32) -> f64 {
+    match kind {
+        CartTarget::Number => (f64::from(target) - stats[1]).powi(2),
+        CartTarget::Classes(_) => {
+            let total = stats.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+            let squares: f64 = stats.iter().map(|weight| (weight / total).powi(2)).sum();
+            squares - 2.0 * stats[target as usize] / total
+        }
+    }
 }

@@ -7,9 +7,8 @@
 //! the Walsh-Hadamard transform of its leaf probabilities.
 
 use crate::models::rnn_tree::rows::{FitRow, RouteRows};
-use crate::models::rnn_tree::training_run::FINAL_SHARE;
 use crate::numerics::cholesky;
-use crate::recurrent::hard_tree::HardTree;
+use crate::recurrent::bin_inputs::BinInputs;
 use crate::recurrent::network::NetworkShape;
 use crate::recurrent::soft_gates::SoftGates;
 use crate::recurrent::unroll::Sharpness;
@@ -18,6 +17,8 @@ use crate::trees::cart::CartTarget;
 
 /// Sharpness of the thresholds that are compared.
 const THRESHOLDS: [f64; 5] = [1.0, 2.0, 4.0, 8.0, 20.0];
+/// Sharpness of the shares: a node has the input of the hard tree alone.
+const SHARE: f64 = 1e6;
 /// Largest number of functions that are selected in one pass.
 const MAX_SELECTED: usize = 24;
 /// Passes of the selection: functions that explain what is left join the earlier ones.
@@ -44,40 +45,29 @@ pub(super) struct SparseLeaves {
 }
 
 impl SparseLeaves {
-    /// Selects and fits the functions on the training rows, and for a tree that has not seen the
-    /// targets (`is_blind`) on all rows of the fit; `None` if no function is significant.
+    /// Selects and fits the functions on some rows; of several ways to route them, the one that explains
+    /// most is used. A tree that has not seen their targets (`is_blind`) needs less significance.
+    /// `hard` returns the leaf of a row. `None` if no function is significant.
     pub(super) fn fit(
         rows: &RouteRows<'_>,
-        shape: &NetworkShape,
-        weights: &[f32],
-        hard: &HardTree,
-        is_blind: bool,
+        n_leaves: usize,
+        routes: &[LeafRoutes<'_>],
+        hard: impl Fn(usize) -> usize,
+        (mut fit_rows, is_blind): (Vec<FitRow>, bool),
     ) -> Option<Self> {
-        let share = FINAL_SHARE;
-        let mut fit_rows = if is_blind {
-            rows.all()
-        } else {
-            rows.train.iter().collect()
-        };
         // rows are in random order, so that the first ones are a sample
-        fit_rows.truncate((MAX_FEATURES / shape.n_leaves()).max(1));
+        fit_rows.truncate((MAX_FEATURES / n_leaves).max(1));
         let responses = Responses::new(rows.kind(), &fit_rows);
         let significance = if is_blind {
             BLIND_SIGNIFICANCE
         } else {
             SIGNIFICANCE
         };
-        let limit = 2.0 * (shape.n_leaves() as f64).ln() + significance;
+        let limit = 2.0 * (n_leaves as f64).ln() + significance;
         let mut best: Option<WalshFit> = None;
-        for threshold in until_cancelled(THRESHOLDS) {
-            let sharpness = Sharpness {
-                share,
-                threshold,
-                decision: 0.0,
-            };
-            let gates = SoftGates::new(shape, weights, &rows.inputs, sharpness);
-            let features = features(rows, &fit_rows, &gates);
-            let fit = WalshFit::new(&features, &responses, shape.n_leaves(), limit);
+        for routes in until_cancelled(routes) {
+            let features = routes.features(rows, &fit_rows, n_leaves);
+            let fit = WalshFit::new(&features, &responses, n_leaves, limit);
             if best
                 .as_ref()
                 .is_none_or(|best| fit.explained > best.explained)
@@ -86,12 +76,12 @@ impl SparseLeaves {
             }
         }
         let fit = best.filter(|fit| !fit.selected.is_empty())?;
-        let deviations = fit.leaf_values(shape.n_leaves());
+        let deviations = fit.leaf_values(n_leaves);
         // a row in a hard leaf is less certain of its route than the leaf itself
         let n = responses.n_outputs;
         let (mut cross, mut square) = (0.0, f64::MIN_POSITIVE);
         for (at, &(row, weight, _)) in fit_rows.iter().enumerate() {
-            let leaf = hard.leaf(rows.train.binned, row);
+            let leaf = hard(row);
             for output in 0..n {
                 let value = deviations[leaf * n + output];
                 cross += weight * value * responses.values[at * n + output];
@@ -189,20 +179,51 @@ impl Responses {
     }
 }
 
-/// Expected Walsh functions of rows, rows x leaves.
-fn features(rows: &RouteRows<'_>, fit_rows: &[FitRow], gates: &SoftGates) -> Vec<f32> {
-    let n_leaves = gates.n_leaves();
-    let mut nodes = vec![0.0; 2 * n_leaves - 1];
-    let mut features = vec![0.0; fit_rows.len() * n_leaves];
-    let chunks = features.chunks_exact_mut(n_leaves).zip(fit_rows);
-    for (out, &(row, ..)) in until_cancelled(chunks) {
-        gates.fill(|column| rows.train.binned.bin(row, column), &mut nodes);
-        for (out, &p) in out.iter_mut().zip(&nodes[n_leaves - 1..]) {
-            *out = p as f32;
-        }
-        walsh_hadamard(out);
+/// Routes of rows to the leaves of the complete tree.
+pub(super) enum LeafRoutes<'a> {
+    Soft(SoftGates),
+    /// The leaf of a row.
+    Hard(&'a dyn Fn(usize) -> usize),
+}
+
+impl LeafRoutes<'_> {
+    /// The routes of a network, for each of [`THRESHOLDS`].
+    pub(super) fn of_network(
+        shape: &NetworkShape,
+        weights: &[f32],
+        inputs: &BinInputs,
+    ) -> Vec<Self> {
+        let sharpness = |threshold: f64| Sharpness {
+            share: SHARE,
+            threshold,
+            decision: 0.0,
+        };
+        let gates = |threshold| SoftGates::new(shape, weights, inputs, sharpness(threshold));
+        let routes = THRESHOLDS.into_iter();
+        routes
+            .map(|threshold| Self::Soft(gates(threshold)))
+            .collect()
     }
-    features
+
+    /// Expected Walsh functions of rows, rows x leaves.
+    fn features(&self, rows: &RouteRows<'_>, fit_rows: &[FitRow], n_leaves: usize) -> Vec<f32> {
+        let mut nodes = vec![0.0; 2 * n_leaves - 1];
+        let mut features = vec![0.0; fit_rows.len() * n_leaves];
+        let chunks = features.chunks_exact_mut(n_leaves).zip(fit_rows);
+        for (out, &(row, ..)) in until_cancelled(chunks) {
+            match self {
+                Self::Soft(gates) => {
+                    gates.fill(|column| rows.train.binned.bin(row, column), &mut nodes);
+                    for (out, &p) in out.iter_mut().zip(&nodes[n_leaves - 1..]) {
+                        *out = p as f32;
+                    }
+                }
+                Self::Hard(leaf) => out[leaf(row)] = 1.0,
+            }
+            walsh_hadamard(out);
+        }
+        features
+    }
 }
 
 /// The Walsh-Hadamard transform in place: entry `S` becomes `sum_l (-1)^(bits of S and l) x_l`.

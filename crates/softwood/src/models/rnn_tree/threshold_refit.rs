@@ -1,15 +1,14 @@
 //! Exact refit of the thresholds of a tree: each threshold in turn, from the leaves to the root, is
 //! moved to the bin where the rows of its node have the smallest loss in the branches below.
 
-use crate::models::rnn_tree::rows::{FitRow, RouteRows};
+use crate::models::rnn_tree::rows::{FitRow, RouteRows, row_loss};
 use crate::stop::is_cancelled;
-use crate::trees::cart::CartTarget;
 use crate::trees::condition::{BinCondition, RightBins};
 use crate::trees::histogram::histogram::BINS;
 use crate::trees::structure::TreeStructure;
 
-/// Passes over the tree; leaf values are computed anew before each.
-const N_SWEEPS: usize = 3;
+/// Largest number of passes over the tree; leaf values are computed anew before each.
+const MAX_SWEEPS: usize = 20;
 /// Relative reduction of the loss that moves a threshold.
 const MIN_REDUCTION: f64 = 1e-9;
 
@@ -35,7 +34,7 @@ pub(super) fn refit_thresholds(
     } else {
         rows.train.iter().collect()
     };
-    for _ in 0..N_SWEEPS {
+    for _ in 0..MAX_SWEEPS {
         let mut refit = Refit {
             rows,
             children,
@@ -80,19 +79,14 @@ impl Refit<'_> {
         !at as usize
     }
 
-    /// Loss of a row in a leaf: squared error, or Brier score.
     fn loss(&self, leaf: usize, target: f32) -> f64 {
         let kind = self.rows.kind();
         let n_stats = kind.n_stats();
-        let stats = &self.values[leaf * n_stats..(leaf + 1) * n_stats];
-        match kind {
-            CartTarget::Number => (f64::from(target) - stats[1]).powi(2),
-            CartTarget::Classes(_) => {
-                let total = stats.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-                let squares: f64 = stats.iter().map(|weight| (weight / total).powi(2)).sum();
-                squares - 2.0 * stats[target as usize] / total
-            }
-        }
+        row_loss(
+            kind,
+            &self.values[leaf * n_stats..(leaf + 1) * n_stats],
+            target,
+        )
     }
 
     /// Refits the branch of a node, whose rows are given.

@@ -11,12 +11,12 @@ use crate::model::{Training, Trial};
 use crate::models::rnn_tree::fitted::{RnnTree, RnnTreeParts};
 use crate::models::rnn_tree::params::{MAX_SOFT_DEPTH, RnnTreeParams};
 use crate::models::rnn_tree::pruning::{
-    FactorDensities, RouteTree, ScoredTree, VARIANCE_FACTORS, fitted_tree, mean_log_density,
-    sparse_tree,
+    FactorDensities, RouteTree, RoutedTree, ScoredTree, VARIANCE_FACTORS, fitted_tree,
+    mean_log_density, sparse_tree,
 };
-use crate::models::rnn_tree::rows::{GivenRows, RouteRows};
+use crate::models::rnn_tree::rows::{FitRow, GivenRows, RouteRows, ValidationSplit};
 use crate::models::rnn_tree::soft_routes::fit_routes;
-use crate::models::rnn_tree::sparse_leaves::SparseLeaves;
+use crate::models::rnn_tree::sparse_leaves::{LeafRoutes, SparseLeaves};
 use crate::models::rnn_tree::starts::StartKind;
 use crate::models::rnn_tree::streams;
 use crate::models::rnn_tree::training_run::{TrainedNetwork, TrainingSetup, member_key};
@@ -29,8 +29,14 @@ use crate::store::record::Record;
 use crate::trees::cart::{CartTarget, MAX_CLASSES};
 use crate::trees::training_set::{TreeInputs, TreeTrainingSet, cart_target};
 
+/// Number of fits without some of the rows that score the values of a balanced start.
+const N_FITS: usize = 5;
 /// Depth of the tree if there are too few rows for a validation set.
 const DEPTH_WITHOUT_VALIDATION: usize = 1;
+/// Number of restarts that share a validation set, if there are several.
+pub(super) const RESTARTS_PER_FOLD: usize = 2;
+/// Tables with more rows have one validation set: it is large enough, and each set needs memory.
+const MAX_FOLD_ROWS: usize = 20_000;
 
 impl Fit for RnnTreeParams {
     type Fitted = RnnTree;
@@ -51,13 +57,17 @@ impl Fit for RnnTreeParams {
         let set = TreeTrainingSet::new(data, params.max_bins, run.key);
         stop::check()?;
         let given = run.held_out.map(|data| GivenRows::new(&set, data));
-        let rows = RouteRows::new(
-            &set,
-            given.as_ref(),
-            params.validation_fraction,
-            params.max_categories,
-            run.key.child(streams::VALIDATION),
-        );
+        let key = run.key.child(streams::VALIDATION);
+        let split = match given {
+            Some(_) => None,
+            None => ValidationSplit::new(&set.weight, params.validation_fraction, key),
+        };
+        let inputs = RouteRows::inputs(&set, params.max_categories);
+        let fold = |fold: usize| {
+            RouteRows::new(&set, given.as_ref(), inputs.clone(), split.as_ref(), fold)
+        };
+        let n_folds = n_folds(params, split.as_ref(), set.n_rows());
+        let rows: Vec<RouteRows<'_>> = (0..n_folds).map(fold).collect();
         stop::check()?;
         let (trees, training) = fitted_trees(params, &rows, data.schema(), run)?;
         let training = Training {
@@ -73,21 +83,35 @@ impl Fit for RnnTreeParams {
     }
 }
 
+/// Number of validation sets: several for a model of several trees, so that the trees together are
+/// trained on all rows. Trees of which one is chosen are compared on the same rows.
+fn n_folds(params: &RnnTreeParams, split: Option<&ValidationSplit>, n_rows: usize) -> usize {
+    let is_single = params.n_trees == Some(1) || params.n_members == 1;
+    match split {
+        Some(split) if !is_single && n_rows <= MAX_FOLD_ROWS => {
+            let n_pairs = (params.n_restarts / RESTARTS_PER_FOLD).max(1);
+            n_pairs.min(split.n_folds())
+        }
+        _ => 1,
+    }
+}
+
 /// The trees of the best restarts, best first.
 fn fitted_trees(
     params: &RnnTreeParams,
-    rows: &RouteRows<'_>,
+    rows: &[RouteRows<'_>],
     schema: &Schema,
     run: &Run<'_>,
 ) -> Result<(Vec<RouteTree>, Training)> {
-    let floor = params.min_scale.unwrap_or(rows.set.floor);
-    if rows.inputs.len() == 0 {
+    let first = &rows[0];
+    let floor = params.min_scale.unwrap_or(first.set.floor);
+    if first.inputs.len() == 0 {
         // all columns are constant: the tree is its root
         let root = HardTree { splits: Vec::new() };
-        let tree = fitted_tree(rows, &root, floor, member_key(run.key, 0)).tree;
+        let tree = fitted_tree(first, &root, floor, member_key(run.key, 0)).tree;
         return Ok((vec![tree], Training::default()));
     }
-    let depth = match rows.validation {
+    let depth = match first.validation {
         Some(_) => params.max_depth,
         None => params.max_depth.min(DEPTH_WITHOUT_VALIDATION),
     };
@@ -95,7 +119,7 @@ fn fitted_trees(
     let setup = TrainingSetup {
         params,
         shape: NetworkShape {
-            n_inputs: rows.inputs.len(),
+            n_inputs: first.inputs.len(),
             n_hidden: params.n_hidden,
             depth,
         },
@@ -159,14 +183,16 @@ fn selected_trees(
         best_tree(setup, &trained[at], floor, key)
     });
     stop::check()?;
-    // trees that are not better than their root only add noise to those that are
+    // trees that are not better than their root, or far below the best tree, only add noise
     let has_significant = candidates.iter().any(|tree| tree.is_significant);
+    let gain = |at: usize| candidates[at].gain;
     let mut order: Vec<usize> = (0..trained.len())
         .filter(|&at| candidates[at].is_significant || !has_significant)
         .collect();
-    let scores: Vec<f64> = candidates.iter().map(|tree| tree.score(rows)).collect();
-    // a stable sort: of equal scores the first restart is best
-    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+    // a stable sort: of equal gains the first restart is best
+    order.sort_by(|&a, &b| gain(b).mean.total_cmp(&gain(a).mean));
+    let best = gain(order[0]);
+    order.retain(|&at| !gain(at).is_far_below(&best));
     let n_trees = params.n_trees.unwrap_or(params.n_restarts);
     order.truncate(n_trees.min(params.n_members));
     let mut candidates: Vec<Option<ScoredTree>> = candidates.into_iter().map(Some).collect();
@@ -179,17 +205,19 @@ fn selected_trees(
         None
     } else {
         let fit = |at: usize| {
-            let (weights, key) = (&trained[at].weights, member_key(run.key, at));
-            fit_routes(rows, &setup.shape, weights, floor, key)
+            let (network, key) = (&trained[at], member_key(run.key, at));
+            let rows = &setup.rows[network.fold];
+            fit_routes(rows, &setup.shape, &network.weights, floor, key)
         };
         let soft: Option<Vec<_>> = run.pool.map(trained.len(), fit).into_iter().collect();
         stop::check()?;
         soft
     };
-    let of_hard: Vec<_> = hard.iter().map(|tree| &tree.densities).collect();
-    let (hard_factor, hard_score) = best_factor(rows, &of_hard);
+    let folds: Vec<usize> = trained.iter().map(|network| network.fold).collect();
+    let hard_densities = || hard.iter().map(|tree| &tree.densities);
+    let (hard_factor, hard_score) = best_factor(rows, folds.iter().copied().zip(hard_densities()));
     let of_soft = soft.iter().flatten().map(|routes| &routes.densities);
-    let (soft_factor, soft_score) = best_factor(rows, &of_soft.collect::<Vec<_>>());
+    let (soft_factor, soft_score) = best_factor(rows, folds.iter().copied().zip(of_soft));
     let soft = soft.filter(|_| params.posterior == Some(true) || soft_score > hard_score);
     let mut trees: Vec<RouteTree> = hard.into_iter().map(|scored| scored.tree).collect();
     for tree in &mut trees {
@@ -212,23 +240,49 @@ fn best_tree(
     floor: f64,
     key: Key,
 ) -> ScoredTree {
-    let rows = setup.rows;
+    let rows = &setup.rows[network.fold];
     let hard = |weights: &[f32]| HardTree::new(&setup.shape, weights, &rows.inputs, &rows.set.cuts);
     let mut best = fitted_tree(rows, &hard(&network.weights), floor, key);
     if rows.validation.is_none() {
         return best;
     }
-    // a balanced start has not seen the targets, so that the significance of its functions on the
-    // training rows is honest
-    let is_blind = network.start == StartKind::Balanced && !rows.has_selected_inputs();
-    let starts = is_blind.then_some((&network.start_weights, true));
-    for (weights, is_blind) in [(&network.weights, false)].into_iter().chain(starts) {
-        let tree = hard(weights);
-        let Some(sparse) = SparseLeaves::fit(rows, &setup.shape, weights, &tree, is_blind) else {
-            continue;
-        };
-        let mut candidate = sparse_tree(rows, &tree, &sparse, floor, key);
-        candidate.is_significant |= is_blind;
+    let n_leaves = setup.shape.n_leaves();
+    let soft_routes = |weights: &[f32]| LeafRoutes::of_network(&setup.shape, weights, &rows.inputs);
+    let train = || -> Vec<FitRow> { rows.train.iter().collect() };
+    let mut candidates = Vec::new();
+    let tree = hard(&network.weights);
+    let refitted = RoutedTree::refitted(rows, &tree);
+    let leaf = |row: usize| refitted.leaf(rows, row);
+    let hard_routes = [LeafRoutes::Hard(&leaf)];
+    if let Some(sparse) = SparseLeaves::fit(rows, n_leaves, &hard_routes, leaf, (train(), false)) {
+        candidates.push((sparse, refitted, Vec::new()));
+    }
+    let leaf = |row: usize| tree.leaf(rows.train.binned, row);
+    let routes = soft_routes(&network.weights);
+    if let Some(sparse) = SparseLeaves::fit(rows, n_leaves, &routes, leaf, (train(), false)) {
+        candidates.push((sparse, RoutedTree::new(rows, &tree), Vec::new()));
+    }
+    let score = |(sparse, routed, folds): (SparseLeaves, RoutedTree, Vec<_>)| {
+        sparse_tree(rows, routed, &sparse, &folds, (floor, key))
+    };
+    let mut candidates: Vec<ScoredTree> = candidates.into_iter().map(score).collect();
+    // a balanced start has not seen the targets, so that the significance of its functions on all
+    // rows is honest; validation rows are scored by functions that other rows select
+    if network.start == StartKind::Balanced && !rows.has_selected_inputs() {
+        let tree = hard(&network.start_weights);
+        let leaf = |row: usize| tree.leaf(rows.train.binned, row);
+        let routes = soft_routes(&network.start_weights);
+        let fit = |fit_rows| SparseLeaves::fit(rows, n_leaves, &routes, leaf, (fit_rows, true));
+        if let Some(sparse) = fit(rows.all()) {
+            let n_fits = if rows.is_split { N_FITS } else { 0 };
+            let without = |fold: usize| fit(rows.without(fold, n_fits));
+            let folds: Vec<_> = (0..n_fits).map(without).collect();
+            let mut candidate = score((sparse, RoutedTree::new(rows, &tree), folds));
+            candidate.is_significant = true;
+            candidates.push(candidate);
+        }
+    }
+    for candidate in candidates {
         let is_surer = candidate.is_significant && !best.is_significant;
         if is_surer || candidate.score(rows) > best.score(rows) {
             best = candidate;
@@ -238,24 +292,39 @@ fn best_tree(
 }
 
 /// The factor of the leaf variances with the largest likelihood of the validation rows under the
-/// mixture of all trees, and that likelihood. The trees differ, so that the mixture is wider than each
-/// of them.
-fn best_factor(rows: &RouteRows<'_>, trees: &[&FactorDensities]) -> (f64, f64) {
+/// mixture of the trees of their fold, and that likelihood. The trees differ, so that the mixture is
+/// wider than each of them.
+fn best_factor<'a>(
+    rows: &[RouteRows<'_>],
+    trees: impl Iterator<Item = (usize, &'a FactorDensities)>,
+) -> (f64, f64) {
+    let mut of_fold: Vec<Vec<&FactorDensities>> = vec![Vec::new(); rows.len()];
+    for (fold, densities) in trees {
+        of_fold[fold].push(densities);
+    }
     let mut best = (1.0, f64::MIN);
     for (at, &factor) in VARIANCE_FACTORS.iter().enumerate() {
-        let mut means: Vec<f64> = Vec::new();
-        for densities in trees {
-            let Some(densities) = densities.0.get(at) else {
-                return best;
-            };
-            means.resize(densities.len(), 0.0);
-            for (mean, density) in means.iter_mut().zip(densities) {
-                *mean += density / trees.len() as f64;
+        let (mut sum, mut n_folds) = (0.0, 0.0);
+        for (rows, trees) in rows
+            .iter()
+            .zip(&of_fold)
+            .filter(|(_, trees)| !trees.is_empty())
+        {
+            let mut means: Vec<f64> = Vec::new();
+            for densities in trees {
+                let Some(densities) = densities.0.get(at) else {
+                    return best;
+                };
+                means.resize(densities.len(), 0.0);
+                for (mean, density) in means.iter_mut().zip(densities) {
+                    *mean += density / trees.len() as f64;
+                }
             }
+            sum += mean_log_density(rows, &means);
+            n_folds += 1.0;
         }
-        let score = mean_log_density(rows, &means);
-        if !trees.is_empty() && score > best.1 {
-            best = (factor, score);
+        if n_folds > 0.0 && sum / n_folds > best.1 {
+            best = (factor, sum / n_folds);
         }
     }
     best

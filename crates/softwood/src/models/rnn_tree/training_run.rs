@@ -16,6 +16,7 @@ use crate::models::rnn_tree::pruning::fitted_tree;
 use crate::models::rnn_tree::rows::RouteRows;
 use crate::models::rnn_tree::starts::{Start, StartKind};
 use crate::models::rnn_tree::streams;
+use crate::models::rnn_tree::train::RESTARTS_PER_FOLD;
 use crate::observer::Event;
 use crate::recurrent::hard_tree::HardTree;
 use crate::recurrent::network::NetworkShape;
@@ -44,6 +45,8 @@ pub(super) struct TrainedNetwork {
     /// Mean log-likelihood of the validation rows in the hard tree.
     pub(super) score: f64,
     pub(super) start: StartKind,
+    /// Index of its rows.
+    pub(super) fold: usize,
     pub(super) curve: Vec<CurvePoint>,
 }
 
@@ -52,7 +55,8 @@ pub(super) struct TrainedNetwork {
 pub(super) struct TrainingSetup<'a> {
     pub(super) params: &'a RnnTreeParams,
     pub(super) shape: NetworkShape,
-    pub(super) rows: &'a RouteRows<'a>,
+    /// Training and validation rows, one entry per fold.
+    pub(super) rows: &'a [RouteRows<'a>],
     pub(super) schema: &'a Schema,
     pub(super) run: &'a Run<'a>,
     /// Set when the observer stops the fit and keeps it.
@@ -77,12 +81,9 @@ impl TrainingSetup<'_> {
     pub(super) fn train(&self, restart: usize) -> Result<TrainedNetwork> {
         let key = self.run.key.child(streams::RESTARTS).child(restart as u64);
         let kind = StartKind::of(restart);
-        let Self {
-            params,
-            shape,
-            rows,
-            ..
-        } = self;
+        let Self { params, shape, .. } = self;
+        let fold = restart / RESTARTS_PER_FOLD % self.rows.len();
+        let rows = &self.rows[fold];
         let start = Start::new(kind, *shape, rows, self.run, key)?;
         stop::check()?;
         let Start {
@@ -91,7 +92,7 @@ impl TrainingSetup<'_> {
         } = start;
         let n_leaves = shape.n_leaves();
         let mut leaves = LeafConstants::new(rows.kind(), n_leaves, params.leaf_scale, leaf_values);
-        let mut batch = self.first_batch();
+        let mut batch = self.first_batch(rows);
         let entropy = EntropyTerms {
             kl_weight: params.kl_weight,
             row_sign: match params.route_entropy {
@@ -99,16 +100,18 @@ impl TrainingSetup<'_> {
                 RouteEntropy::MutualInformation => -1.0,
             },
         };
+        RouteObjective::<f32>::check_memory(shape, batch.weight.len())?;
         let mut objective =
             RouteObjective::new(*shape, batch.weight.len(), entropy, sharpness(params, 0.0));
         let mut optimiser = RectifiedAdam::new(weights.len());
         let mut gradient = vec![0.0_f32; weights.len()];
         let mut rng = key.child(streams::STEPS).rng();
         let mut best = TrainedNetwork {
-            score: self.score(&weights),
+            score: self.score(rows, &weights),
             weights: weights.clone(),
             start_weights: weights.clone(),
             start: kind,
+            fold,
             curve: Vec::new(),
         };
         let interval = params.n_steps.div_ceil(N_SCORES);
@@ -117,7 +120,7 @@ impl TrainingSetup<'_> {
             let rate = params.learning_rate * schedule(progress);
             objective.set_sharpness(sharpness(params, progress));
             objective.set_kl_weight(params.kl_weight * (1.0 - progress));
-            self.fill_batch(&mut batch, &mut rng);
+            fill_batch(rows, &mut batch, &mut rng);
             let total: f64 = batch.weight.iter().map(|&w| f64::from(w)).sum();
             let is_whole = batch.order.is_empty();
             let data = BatchRows {
@@ -129,10 +132,14 @@ impl TrainingSetup<'_> {
                 weight: &batch.weight,
                 noise: &batch.noise,
             };
-            let mut scored = leaves.batch(&batch.target);
             gradient.fill(0.0);
-            let value = objective.evaluate(&weights, &data, &mut scored, &mut gradient);
-            let sums = scored.finished();
+            let (value, sums) = leaves.evaluate(
+                &mut objective,
+                &weights,
+                &data,
+                &batch.target,
+                &mut gradient,
+            );
             for value in &mut gradient {
                 *value = (f64::from(*value) / total) as f32;
             }
@@ -142,7 +149,7 @@ impl TrainingSetup<'_> {
                 return Err(Error::Cancelled);
             }
             if (step + 1) % interval == 0 || step + 1 == params.n_steps {
-                let score = self.score(&weights);
+                let score = self.score(rows, &weights);
                 let point = CurvePoint::new(step + 1, value / total).with_held_out(score);
                 best.curve.push(point);
                 if score > best.score {
@@ -170,7 +177,7 @@ impl TrainingSetup<'_> {
             member: Some(restart),
             epoch: Some(step),
             elbo: Some(point.elbo),
-            held_out: self.rows.validation.as_ref().and(point.held_out),
+            held_out: self.rows[0].validation.as_ref().and(point.held_out),
             ..Event::new("training", step, self.params.n_steps).with_snapshot(&snapshot)
         };
         match self.run.observer.on_event(&event) {
@@ -183,7 +190,7 @@ impl TrainingSetup<'_> {
 
     /// A model of the best step so far.
     fn snapshot(&self, best: &TrainedNetwork) -> RnnTree {
-        let rows = self.rows;
+        let rows = &self.rows[best.fold];
         let (params, key) = (self.params, self.run.key);
         let floor = params.min_scale.unwrap_or(rows.set.floor);
         let tree = HardTree::new(&self.shape, &best.weights, &rows.inputs, &rows.set.cuts);
@@ -201,16 +208,15 @@ impl TrainingSetup<'_> {
         })
     }
 
-    fn score(&self, weights: &[f32]) -> f64 {
-        let rows = self.rows;
+    fn score(&self, rows: &RouteRows<'_>, weights: &[f32]) -> f64 {
         let tree = HardTree::new(&self.shape, weights, &rows.inputs, &rows.set.cuts);
         let score = rows.score(&tree);
         if score.is_finite() { score } else { f64::MIN }
     }
 
-    fn first_batch(&self) -> RouteBatch {
-        let n_padded = self.rows.target.len();
-        let n_rows = self.rows.train.rows.len();
+    fn first_batch(&self, rows: &RouteRows<'_>) -> RouteBatch {
+        let n_padded = rows.target.len();
+        let n_rows = rows.train.rows.len();
         let size = self.params.batch_size.unwrap_or(MAX_BATCH);
         let is_whole = size >= n_rows;
         let n_batch = if is_whole {
@@ -228,47 +234,47 @@ impl TrainingSetup<'_> {
             next: n_rows,
             scores: empty(n_batch * self.shape.n_inputs),
             target: if is_whole {
-                self.rows.target.clone()
+                rows.target.clone()
             } else {
                 empty(n_batch)
             },
             weight: if is_whole {
-                self.rows.weight.clone()
+                rows.weight.clone()
             } else {
                 empty(n_batch)
             },
             noise: vec![0.0; n_batch * self.shape.depth],
         }
     }
+}
 
-    /// Draws the rows and the noise of a step.
-    fn fill_batch(&self, batch: &mut RouteBatch, rng: &mut impl rand_core::Rng) {
-        for noise in &mut batch.noise {
-            *noise = uniform(rng) as f32 - 0.5;
+/// Draws the rows and the noise of a step.
+fn fill_batch(rows: &RouteRows<'_>, batch: &mut RouteBatch, rng: &mut impl rand_core::Rng) {
+    for noise in &mut batch.noise {
+        *noise = uniform(rng) as f32 - 0.5;
+    }
+    if batch.order.is_empty() {
+        return;
+    }
+    let n_batch = batch.weight.len();
+    if batch.next + n_batch > batch.order.len() {
+        shuffle(rng, &mut batch.order);
+        batch.next = 0;
+    }
+    // the last rows of an epoch that do not fill a batch wait for the next shuffle
+    let chosen = &batch.order[batch.next..(batch.next + n_batch).min(batch.order.len())];
+    batch.next += n_batch;
+    let n_padded = rows.target.len();
+    for (input, scores) in batch.scores.chunks_exact_mut(n_batch).enumerate() {
+        let from = &rows.scores[input * n_padded..(input + 1) * n_padded];
+        for (score, &row) in scores.iter_mut().zip(chosen) {
+            *score = from[row as usize];
         }
-        if batch.order.is_empty() {
-            return;
-        }
-        let n_batch = batch.weight.len();
-        if batch.next + n_batch > batch.order.len() {
-            shuffle(rng, &mut batch.order);
-            batch.next = 0;
-        }
-        // the last rows of an epoch that do not fill a batch wait for the next shuffle
-        let chosen = &batch.order[batch.next..(batch.next + n_batch).min(batch.order.len())];
-        batch.next += n_batch;
-        let n_padded = self.rows.target.len();
-        for (input, scores) in batch.scores.chunks_exact_mut(n_batch).enumerate() {
-            let from = &self.rows.scores[input * n_padded..(input + 1) * n_padded];
-            for (score, &row) in scores.iter_mut().zip(chosen) {
-                *score = from[row as usize];
-            }
-        }
-        batch.weight.fill(0.0);
-        for (at, &row) in chosen.iter().enumerate() {
-            batch.target[at] = self.rows.target[row as usize];
-            batch.weight[at] = self.rows.weight[row as usize];
-        }
+    }
+    batch.weight.fill(0.0);
+    for (at, &row) in chosen.iter().enumerate() {
+        batch.target[at] = rows.target[row as usize];
+        batch.weight[at] = rows.weight[row as usize];
     }
 }
 
