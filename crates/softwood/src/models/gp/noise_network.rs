@@ -431,6 +431,7 @@ impl<'a> NoiseTrainer<'a> {
     pub(super) fn routes(&self, network: &NoiseNetwork, progress: f64) -> Result<Vec<f64>> {
         let encoded = self.rows.encoded();
         let n_leaves = self.shape.n_leaves();
+        RouteObjective::<f32>::check_memory(&self.shape, encoded.weight.len())?;
         let mut objective = self.objective(encoded.weight.len(), progress);
         let rows = BatchRows {
             inputs: encoded.scores,

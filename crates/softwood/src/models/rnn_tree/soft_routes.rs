@@ -8,8 +8,8 @@
 use crate::likelihood::normal::log_density_of_square;
 use crate::models::rnn_tree::pruning::FactorDensities;
 use crate::models::rnn_tree::rows::{FitRow, RouteRows, ScoredRows};
-use crate::models::rnn_tree::training_run::FINAL_SHARE;
 use crate::recurrent::network::NetworkShape;
+use crate::recurrent::schedule::FINAL_SHARE;
 use crate::recurrent::soft_gates::SoftGates;
 use crate::recurrent::unroll::Sharpness;
 use crate::rng::Key;

@@ -18,11 +18,12 @@ use crate::models::rnn_tree::starts::{Start, StartKind};
 use crate::models::rnn_tree::streams;
 use crate::models::rnn_tree::train::RESTARTS_PER_FOLD;
 use crate::observer::Event;
+use crate::recurrent::batches::{RouteBatches, RouteInputs, gather};
 use crate::recurrent::hard_tree::HardTree;
 use crate::recurrent::network::NetworkShape;
-use crate::recurrent::objective::{BatchRows, EntropyTerms, RouteObjective};
-use crate::recurrent::unroll::{BLOCK, Sharpness};
-use crate::rng::{Key, shuffle, uniform};
+use crate::recurrent::objective::{EntropyTerms, RouteObjective};
+use crate::recurrent::schedule::RouteSchedule;
+use crate::rng::Key;
 use crate::stop::{self, Stop};
 use crate::trees::training_set::TreeInputs;
 
@@ -32,9 +33,6 @@ const N_SCORES: usize = 75;
 const MAX_BATCH: usize = 1024;
 /// Learning rate of the leaf constants, relative to that of the network.
 const LEAF_RATE: f64 = 3.0;
-
-/// Factor of the logits of the inputs at the end of a run; it is 1 at the beginning.
-pub(super) const FINAL_SHARE: f64 = 4.0;
 
 /// The best network of a run.
 #[derive(Debug, Clone)]
@@ -63,16 +61,6 @@ pub(super) struct TrainingSetup<'a> {
     pub(super) is_stopped: &'a AtomicBool,
 }
 
-/// Rows of one step.
-struct RouteBatch {
-    order: Vec<u32>,
-    next: usize,
-    scores: Vec<f32>,
-    target: Vec<f32>,
-    weight: Vec<f32>,
-    noise: Vec<f32>,
-}
-
 impl TrainingSetup<'_> {
     /// Trains one network.
     ///
@@ -92,7 +80,16 @@ impl TrainingSetup<'_> {
         } = start;
         let n_leaves = shape.n_leaves();
         let mut leaves = LeafConstants::new(rows.kind(), n_leaves, params.leaf_scale, leaf_values);
-        let mut batch = self.first_batch(rows);
+        let inputs = RouteInputs {
+            scores: &rows.scores,
+            weight: &rows.weight,
+            n_rows: rows.train.rows.len(),
+        };
+        let size = params.batch_size.unwrap_or(MAX_BATCH);
+        let mut batches = RouteBatches::new(inputs, size, shape.depth)?;
+        let n_batch = batches.rows().weight.len();
+        let mut of_batch = vec![0.0_f32; n_batch];
+        let schedule = schedule(params);
         let entropy = EntropyTerms {
             kl_weight: params.kl_weight,
             row_sign: match params.route_entropy {
@@ -100,9 +97,8 @@ impl TrainingSetup<'_> {
                 RouteEntropy::MutualInformation => -1.0,
             },
         };
-        RouteObjective::<f32>::check_memory(shape, batch.weight.len())?;
-        let mut objective =
-            RouteObjective::new(*shape, batch.weight.len(), entropy, sharpness(params, 0.0));
+        RouteObjective::<f32>::check_memory(shape, n_batch)?;
+        let mut objective = RouteObjective::new(*shape, n_batch, entropy, schedule.sharpness(0.0));
         let mut optimiser = RectifiedAdam::new(weights.len());
         let mut gradient = vec![0.0_f32; weights.len()];
         let mut rng = key.child(streams::STEPS).rng();
@@ -117,29 +113,21 @@ impl TrainingSetup<'_> {
         let interval = params.n_steps.div_ceil(N_SCORES);
         for step in 0..params.n_steps {
             let progress = step as f64 / params.n_steps as f64;
-            let rate = params.learning_rate * schedule(progress);
-            objective.set_sharpness(sharpness(params, progress));
-            objective.set_kl_weight(params.kl_weight * (1.0 - progress));
-            fill_batch(rows, &mut batch, &mut rng);
-            let total: f64 = batch.weight.iter().map(|&w| f64::from(w)).sum();
-            let is_whole = batch.order.is_empty();
-            let data = BatchRows {
-                inputs: if is_whole {
-                    &rows.scores
-                } else {
-                    &batch.scores
-                },
-                weight: &batch.weight,
-                noise: &batch.noise,
+            let rate = schedule.learning_rate(progress);
+            objective.set_sharpness(schedule.sharpness(progress));
+            objective.set_kl_weight(schedule.kl_weight(progress));
+            let chosen = batches.draw(&mut rng);
+            let target = if chosen.is_empty() {
+                &rows.target
+            } else {
+                gather(&rows.target, chosen, &mut of_batch);
+                &of_batch
             };
+            let data = batches.rows();
+            let total: f64 = data.weight.iter().map(|&w| f64::from(w)).sum();
             gradient.fill(0.0);
-            let (value, sums) = leaves.evaluate(
-                &mut objective,
-                &weights,
-                &data,
-                &batch.target,
-                &mut gradient,
-            );
+            let (value, sums) =
+                leaves.evaluate(&mut objective, &weights, &data, target, &mut gradient);
             for value in &mut gradient {
                 *value = (f64::from(*value) / total) as f32;
             }
@@ -213,89 +201,17 @@ impl TrainingSetup<'_> {
         let score = rows.score(&tree);
         if score.is_finite() { score } else { f64::MIN }
     }
-
-    fn first_batch(&self, rows: &RouteRows<'_>) -> RouteBatch {
-        let n_padded = rows.target.len();
-        let n_rows = rows.train.rows.len();
-        let size = self.params.batch_size.unwrap_or(MAX_BATCH);
-        let is_whole = size >= n_rows;
-        let n_batch = if is_whole {
-            n_padded
-        } else {
-            size.next_multiple_of(BLOCK)
-        };
-        let empty = |n: usize| vec![0.0; if is_whole { 0 } else { n }];
-        RouteBatch {
-            order: if is_whole {
-                Vec::new()
-            } else {
-                (0..n_rows as u32).collect()
-            },
-            next: n_rows,
-            scores: empty(n_batch * self.shape.n_inputs),
-            target: if is_whole {
-                rows.target.clone()
-            } else {
-                empty(n_batch)
-            },
-            weight: if is_whole {
-                rows.weight.clone()
-            } else {
-                empty(n_batch)
-            },
-            noise: vec![0.0; n_batch * self.shape.depth],
-        }
-    }
 }
 
-/// Draws the rows and the noise of a step.
-fn fill_batch(rows: &RouteRows<'_>, batch: &mut RouteBatch, rng: &mut impl rand_core::Rng) {
-    for noise in &mut batch.noise {
-        *noise = uniform(rng) as f32 - 0.5;
+/// Learning rate, KL weight and sharpness of a run.
+fn schedule(params: &RnnTreeParams) -> RouteSchedule {
+    RouteSchedule {
+        learning_rate: params.learning_rate,
+        kl_weight: params.kl_weight,
+        initial_sharpness: params.initial_sharpness,
+        final_sharpness: params.final_sharpness,
+        decision_sharpness: params.decision_sharpness,
     }
-    if batch.order.is_empty() {
-        return;
-    }
-    let n_batch = batch.weight.len();
-    if batch.next + n_batch > batch.order.len() {
-        shuffle(rng, &mut batch.order);
-        batch.next = 0;
-    }
-    // the last rows of an epoch that do not fill a batch wait for the next shuffle
-    let chosen = &batch.order[batch.next..(batch.next + n_batch).min(batch.order.len())];
-    batch.next += n_batch;
-    let n_padded = rows.target.len();
-    for (input, scores) in batch.scores.chunks_exact_mut(n_batch).enumerate() {
-        let from = &rows.scores[input * n_padded..(input + 1) * n_padded];
-        for (score, &row) in scores.iter_mut().zip(chosen) {
-            *score = from[row as usize];
-        }
-    }
-    batch.weight.fill(0.0);
-    for (at, &row) in chosen.iter().enumerate() {
-        batch.target[at] = rows.target[row as usize];
-        batch.weight[at] = rows.weight[row as usize];
-    }
-}
-
-/// Sharpness over the run.
-fn sharpness(params: &RnnTreeParams, progress: f64) -> Sharpness {
-    let grown = params.final_sharpness / params.initial_sharpness;
-    Sharpness {
-        share: FINAL_SHARE.powf(progress),
-        threshold: params.initial_sharpness * grown.powf(progress),
-        decision: params.decision_sharpness,
-    }
-}
-
-/// Learning rate over the run, relative to the largest: constant, then falling to zero as a cosine.
-fn schedule(progress: f64) -> f64 {
-    const CONSTANT: f64 = 0.5;
-    if progress < CONSTANT {
-        return 1.0;
-    }
-    let falling = (progress - CONSTANT) / (1.0 - CONSTANT);
-    0.5 * (1.0 + (std::f64::consts::PI * falling).cos())
 }
 
 /// Key of the posterior draws of a tree.
