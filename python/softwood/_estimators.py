@@ -3030,7 +3030,7 @@ class RNNTreeRegressor(Regressor):
         Number of trees in the model: the best of the restarts. Members of the ensemble use these trees in turn, so
         there are at most as many trees as members. 1 gives a single tree, which predicts fast and can be read;
         None: all restarts, or those whose tree is better than its root on the validation set by three standard
-        errors, if there are such. From 1 to 1000.
+        errors, if there are such, without trees far below the best one. From 1 to 1000.
     posterior : bool or None, default=None
         Whether a prediction is a mixture over all leaves, weighted by the posterior over routes, or that of the
         most probable leaf of each tree. Auto: the one with the larger likelihood on the validation set; trees
@@ -3179,7 +3179,7 @@ class RNNTreeClassifier(Classifier):
         Number of trees in the model: the best of the restarts. Members of the ensemble use these trees in turn, so
         there are at most as many trees as members. 1 gives a single tree, which predicts fast and can be read;
         None: all restarts, or those whose tree is better than its root on the validation set by three standard
-        errors, if there are such. From 1 to 1000.
+        errors, if there are such, without trees far below the best one. From 1 to 1000.
     posterior : bool or None, default=None
         Whether a prediction is a mixture over all leaves, weighted by the posterior over routes, or that of the
         most probable leaf of each tree. Auto: the one with the larger likelihood on the validation set; trees
