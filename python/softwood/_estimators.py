@@ -3431,9 +3431,9 @@ class GPRegressor(Regressor):
 
 
 class HeteroscedasticGPRegressor(Regressor):
-    """Gaussian process whose noise is a tree that a recurrent network writes; regression only for regression.
+    """Gaussian process with tree-shaped noise for regression.
 
-    Gaussian process whose noise is a tree that a recurrent network writes; regression only.
+    Gaussian process with tree-shaped noise: a recurrent network writes the tree of the noise; regression only.
 
     A parameter that is None by default is set by the model, unless its description says otherwise.
 

@@ -53,8 +53,8 @@ impl LevelShares {
         (0..n).map(variance).collect()
     }
 
-    /// The variance of each level under which squared errors are most probable, with `n_pseudo` further
-    /// rows that have the mean square of all rows.
+    /// The variance of each level under which squared errors are most probable. Its logarithm is
+    /// shrunk towards that of all rows, as if a level had `n_pseudo` more rows.
     pub(crate) fn fitted(&self, squares: &[f64], weights: &[f64], fit: LevelFit) -> Vec<f64> {
         let LevelFit { n_levels, n_pseudo } = fit;
         let (mut total, mut sum) = (0.0, 0.0);
@@ -68,12 +68,18 @@ impl LevelShares {
             });
         }
         let mean = sum / total;
-        let level = |[weight, square]: &[f64; 2]| (square + n_pseudo * mean) / (weight + n_pseudo);
+        let level = |&[weight, square]: &[f64; 2]| {
+            if weight <= 0.0 || square <= 0.0 {
+                return mean;
+            }
+            let logs = weight * (square / weight).ln() + n_pseudo * mean.ln();
+            (logs / (weight + n_pseudo)).exp()
+        };
         sums.iter().map(level).collect()
     }
 }
 
-/// Number of levels, and number of further rows of each.
+/// Number of levels, and number of pseudo-rows of each level.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LevelFit {
     pub(crate) n_levels: usize,
@@ -92,6 +98,14 @@ pub(crate) struct LevelProblem<'a> {
 pub(crate) struct LevelEstimate {
     pub(crate) theta: Vec<f64>,
     pub(crate) log_scales: Vec<f64>,
+    /// The bound plus the log density of the priors.
+    pub(crate) value: f64,
+}
+
+/// Variances of levels with these coordinates above a floor of the standard deviation.
+pub(crate) fn level_variances(log_scales: &[f64], min_sd: f64) -> Vec<f64> {
+    let level = |m: &f64| min_sd * min_sd + (2.0 * m).exp();
+    log_scales.iter().map(level).collect()
 }
 
 /// The bound at an estimate.
@@ -106,13 +120,11 @@ pub(crate) struct LevelBound {
 
 impl LevelProblem<'_> {
     /// Variances of the levels.
-    pub(crate) fn levels(&self, log_scales: &[f64]) -> Vec<f64> {
-        let floor = self.estimation.space.min_noise_sd;
-        let level = |m: &f64| floor * floor + (2.0 * m).exp();
-        log_scales.iter().map(level).collect()
+    fn levels(&self, log_scales: &[f64]) -> Vec<f64> {
+        level_variances(log_scales, self.estimation.space.min_noise_sd)
     }
 
-    /// The bound without priors; `None` if there is none.
+    /// The bound without priors; `None` if the covariance cannot be factored.
     ///
     /// # Errors
     /// When the covariance matrix does not fit into memory.
@@ -135,8 +147,14 @@ impl LevelProblem<'_> {
         let mut of_levels = vec![0.0; levels.len()];
         let mut value = evidence.value;
         let mut squares = Vec::with_capacity(noise.len());
+        let largest = rows
+            .targets
+            .iter()
+            .fold(0.0, |max: f64, y| max.max(y.abs()));
         for (row, (&noise, &weight)) in noise.iter().zip(rows.weights).enumerate() {
-            let square = expected_square(noise, weight, evidence.noise[row]);
+            // rounding errors of rows with very small weights are larger than any error can be
+            let most = (rows.targets[row].abs() + largest).powi(2) + found.kernel.variance();
+            let square = expected_square(noise, weight, evidence.noise[row]).min(most);
             squares.push(square);
             let mut mean_log = 0.0;
             self.shares.each(row, levels.len(), |level, share| {
@@ -189,6 +207,7 @@ impl LevelProblem<'_> {
         Ok(LevelEstimate {
             theta: theta.to_vec(),
             log_scales: log_scales.to_vec(),
+            value: found.value,
         })
     }
 }

@@ -77,7 +77,7 @@ pub(crate) struct RouteProbabilities<'a, T> {
     /// Weight of each row, which the routes are multiplied by.
     weight: &'a [T],
     n_leaves: usize,
-    /// Rows x leaves; zeros for rows without weight.
+    /// Rows x leaves; the same for all leaves in rows without weight.
     pub(crate) values: Vec<f64>,
 }
 
@@ -87,10 +87,12 @@ impl<'a, T: Real> RouteProbabilities<'a, T> {
     /// # Errors
     /// When they do not fit into memory.
     pub(crate) fn new(n_leaves: usize, weight: &'a [T]) -> Result<Self> {
+        let mut values = reserve::zeros(weight.len(), n_leaves)?;
+        values.fill(1.0 / n_leaves as f64);
         Ok(Self {
-            values: reserve::zeros(weight.len(), n_leaves)?,
-            n_leaves,
             weight,
+            n_leaves,
+            values,
         })
     }
 }

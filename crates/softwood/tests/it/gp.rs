@@ -1,9 +1,12 @@
 //! The Gaussian process: moments and joint distribution are exact, members are functions, and a sparse
 //! process with many inducing points is the exact one. A noise with steps is found as a tree.
 
+use std::ops::ControlFlow;
+
 use crate::problems::{fit, mixed, normals, numbers, replaced, with_target};
 use serde_json::{Value, json};
-use softwood::{Column, Dataset, Distribution, Family, Key, Model, Pool, Roles, Table};
+use softwood::observer::{Event, Observer, Stop};
+use softwood::{Column, Dataset, Distribution, Family, Key, Model, Pool, Roles, Run, Table};
 
 /// A sine with a gap and noise of 0.1.
 fn sine(n: usize) -> Table {
@@ -227,4 +230,93 @@ fn a_sparse_process_finds_the_noise_too() {
     let variances = dist.uncertainty().unwrap().data;
     assert!(variances.is_sorted_by(|a, b| 4.0 * a < *b), "{variances:?}");
     assert!(dist.joint().unwrap().is_some());
+}
+
+/// With all rows as inducing points and a given kernel, a sparse process has the noise of the exact one,
+/// and its function is conditioned on the noise that it predicts.
+#[test]
+fn a_sparse_process_is_conditioned_on_the_noise_of_its_leaves() {
+    let table = steps_of_noise(200, 4);
+    let exact = json!({"length_scale": 0.7, "signal_scale": 1.0});
+    let mut sparse = exact.clone();
+    sparse["n_inducing"] = json!(200);
+    let pool = Pool::new(1).unwrap();
+    let [exact, sparse] = [exact, sparse].map(|params| {
+        let model = fit(Family::GpRnnTree, &params, &data(&table), 0);
+        let dist = Distribution::new(&*model, &table, &pool).unwrap();
+        let parts = dist.uncertainty().unwrap();
+        (model.tree_export().unwrap().nodes.len(), parts)
+    });
+    assert_eq!(exact.0, sparse.0);
+    // thresholds may differ by some rows, so the middle of each step is compared; the levels of both
+    // have different priors, which move the variance of 50 rows by up to a sixth
+    for row in [25, 75, 125, 175] {
+        let noise = sparse.1.data[row] / exact.1.data[row];
+        assert!((noise.ln()).abs() < 0.2, "{row}: {noise}");
+        let knowledge = sparse.1.knowledge[row] / exact.1.knowledge[row];
+        assert!((knowledge.ln()).abs() < 0.2, "{row}: {knowledge}");
+    }
+}
+
+#[test]
+fn leaves_at_the_floor_of_the_noise_are_not_split() {
+    let params = json!({"min_scale": 10.0, "n_tree_restarts": 1});
+    let model = fit(
+        Family::GpRnnTree,
+        &params,
+        &data(&steps_of_noise(300, 5)),
+        0,
+    );
+    let tree = model.tree_export().unwrap();
+    assert_eq!(tree.nodes.len(), 1, "{}", tree.text());
+}
+
+/// Stops at the first event of a stage.
+struct StopAt(&'static str);
+
+impl Observer for StopAt {
+    fn on_event(&self, event: &Event<'_>) -> ControlFlow<Stop> {
+        if event.stage == self.0 {
+            return ControlFlow::Break(Stop::Keep);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+#[test]
+fn a_stop_ends_the_training_of_the_network_and_leaves_a_tree() {
+    let table = steps_of_noise(120, 6);
+    let params = json!({"n_steps": 1_000_000, "max_depth": 4}).to_string();
+    let spec = Family::GpRnnTree.params_from_json(&params).unwrap();
+    let pool = Pool::new(2).unwrap();
+    for stage in [
+        "starting points",
+        "optimising",
+        "training the network of the noise",
+    ] {
+        let observer = StopAt(stage);
+        let run = Run::new(Key::from_seed(1), &pool).observer(&observer);
+        let model = spec.fit_with(&data(&table), &run).unwrap();
+        assert!(model.training().is_stopped, "{stage}");
+        let tree = model.tree_export().unwrap();
+        assert!(tree.svg().contains("</svg>"), "{stage}");
+        Distribution::new(&*model, &table, &pool)
+            .unwrap()
+            .std()
+            .unwrap();
+    }
+}
+
+#[test]
+fn the_gain_of_a_split_of_the_noise_is_a_log_likelihood_per_row() {
+    let model = fit(
+        Family::GpRnnTree,
+        &json!({}),
+        &data(&steps_of_noise(400, 7)),
+        0,
+    );
+    let tree = model.tree_export().unwrap();
+    let split = tree.nodes[0].split.as_ref().unwrap();
+    // half of the rows have a log scale of about 0.5, the other half one of about 3
+    assert!(split.gain > 0.3 && split.gain < 3.0, "{}", split.gain);
 }

@@ -109,7 +109,8 @@ pub struct ExportSplit {
     /// Whether a row with a missing cell goes right; for a linear condition, a row whose cells are
     /// all missing.
     pub missing_right: bool,
-    /// Decrease of the loss by this split, as a share of the loss of the root.
+    /// Decrease of the loss by this split, as a share of the loss of the root; for the tree of a noise,
+    /// increase of the mean log-likelihood of a training row.
     pub gain: f64,
     /// Indices of the left and the right child.
     pub children: [usize; 2],

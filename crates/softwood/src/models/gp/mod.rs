@@ -35,4 +35,6 @@ mod streams {
     /// Children of a restart: first weights, and steps.
     pub(super) const NETWORK_WEIGHTS: u64 = 0;
     pub(super) const NETWORK_STEPS: u64 = 1;
+    /// Child of a restart: bootstrap sample and tree that the network starts from.
+    pub(super) const NETWORK_START: u64 = 2;
 }

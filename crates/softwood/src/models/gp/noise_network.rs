@@ -2,14 +2,17 @@
 //! and the hard trees that they end as, pruned by their description length.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::data::binning::binned::{Binned, Cuts};
 use crate::data::bootstrap::bootstrap_weights;
 use crate::data::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::fit::Run;
 use crate::inference::radam::RectifiedAdam;
 use crate::models::gp::params::GpRnnTreeParams;
 use crate::models::gp::streams;
+use crate::observer::{Event, Stop};
 use crate::par::Pool;
 use crate::recurrent::batches::{RouteBatches, RouteInputs, gather};
 use crate::recurrent::bin_inputs::{BinInputs, BinnedRows};
@@ -34,8 +37,10 @@ const MAX_INPUTS: usize = 128;
 const MAX_BATCH: usize = 1024;
 /// Least weight of a leaf of the CART start.
 const MIN_LEAF_WEIGHT: f64 = 10.0;
-/// Sharpness of the splits at the beginning and at the end of training, and that of the decisions.
+/// Sharpness of the splits at the beginning and at the end of training, and sharpness of the decisions.
 const SHARPNESS: [f64; 3] = [3.0, 50.0, 10.0];
+/// Number of steps between two events.
+const STEPS_PER_EVENT: usize = 25;
 /// Learning rate of the log scales, relative to that of the network.
 const LEAF_RATE: f64 = 3.0;
 /// Range of the log scales of the leaves, relative to the constant noise.
@@ -64,6 +69,8 @@ pub(super) struct NoiseRows {
 pub(super) struct RelativeSquares {
     /// One for each row, and zeros for padding rows.
     values: Vec<f32>,
+    /// Smallest noise variance of a leaf.
+    floor: f64,
 }
 
 /// A network in training.
@@ -82,15 +89,15 @@ pub(super) struct ScaleTree {
     stats: Vec<f64>,
     /// Log-likelihood of the rows minus the length of the description of the tree.
     pub(super) score: f64,
+    /// Length of the description of a split.
+    cost: f64,
 }
 
-impl RelativeSquares {
-    pub(super) fn new(squares: &[f64], noise: f64, n_padded: usize) -> Self {
-        let relative = squares.iter().map(|s| (s / noise).max(MIN_SQUARE) as f32);
-        let mut values: Vec<f32> = relative.collect();
-        values.resize(n_padded, 0.0);
-        Self { values }
-    }
+/// A variance that squared errors are relative to, and the smallest noise variance.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NoiseUnit {
+    pub(super) variance: f64,
+    pub(super) floor: f64,
 }
 
 impl NoiseRows {
@@ -102,7 +109,9 @@ impl NoiseRows {
         let cuts = Cuts::fit(data.features(), &rows, weights, params.max_bins);
         let binned = cuts.bin_rows(data.features(), &rows);
         let mut weight: Vec<f32> = weights.iter().map(|&weight| weight as f32).collect();
-        let target: Vec<f32> = squares.iter().map(|s| log_square(*s)).collect();
+        let mut target: Vec<f32> = squares.iter().map(|s| log_square(*s)).collect();
+        // a fit that is stopped early has no squares
+        target.resize(n_rows, 0.0);
         let inputs = BinInputs::fit(
             &BinnedRows {
                 cuts: &cuts,
@@ -133,8 +142,15 @@ impl NoiseRows {
         self.inputs.len()
     }
 
-    pub(super) fn squares(&self, squares: &[f64], noise: f64) -> RelativeSquares {
-        RelativeSquares::new(squares, noise, self.weight.len())
+    pub(super) fn squares(&self, squares: &[f64], unit: NoiseUnit) -> RelativeSquares {
+        let relative = squares.iter();
+        let relative = relative.map(|s| (s / unit.variance).max(MIN_SQUARE) as f32);
+        let mut values: Vec<f32> = relative.collect();
+        values.resize(self.weight.len(), 0.0);
+        RelativeSquares {
+            values,
+            floor: (unit.floor / unit.variance).max(MIN_SQUARE),
+        }
     }
 
     fn encoded(&self) -> RouteInputs<'_> {
@@ -185,8 +201,9 @@ impl NoiseRows {
             * (n.max(1.0).ln() + (self.n_inputs().max(1) as f64).ln());
         let leaf_value = |node: usize| {
             let stats = nodes.stats(node);
-            let variance = (stats[2] / stats[0]).max(MIN_SQUARE);
-            -0.5 * stats[0] * (variance.ln() + 1.0)
+            let mean = stats[2] / stats[0];
+            let variance = mean.max(squares.floor);
+            -0.5 * stats[0] * (variance.ln() + mean / variance)
         };
         let n_conditions = nodes.children.len();
         let mut best: Vec<f64> = (0..nodes.n_nodes()).map(leaf_value).collect();
@@ -208,6 +225,7 @@ impl NoiseRows {
             structure,
             stats,
             score: best[0],
+            cost,
         }
     }
 
@@ -222,7 +240,10 @@ impl NoiseRows {
         let (mut sum, mut total) = (0.0, 0.0);
         for (row, leaf) in self.leaves(structure).into_iter().enumerate() {
             let weight = f64::from(self.weight[row]);
-            let variance = (stats[3 * leaf + 2] / stats[3 * leaf]).max(MIN_SQUARE);
+            if weight <= 0.0 {
+                continue;
+            }
+            let variance = (stats[3 * leaf + 2] / stats[3 * leaf]).max(squares.floor);
             sum += weight * (f64::from(squares.values[row]) / variance - 1.0).powi(2);
             total += weight;
         }
@@ -233,6 +254,11 @@ impl NoiseRows {
 impl ScaleTree {
     pub(super) fn n_splits(&self) -> usize {
         self.structure.conditions().len()
+    }
+
+    /// Length of the description of all splits.
+    pub(super) fn cost(&self) -> f64 {
+        self.cost * self.n_splits() as f64
     }
 
     /// Weight of the rows of each leaf.
@@ -248,10 +274,13 @@ pub(super) struct NoiseTrainer<'a> {
     pub(super) shape: NetworkShape,
     schedule: RouteSchedule,
     n_steps: usize,
+    run: &'a Run<'a>,
+    /// Set when the observer stops the fit and keeps it.
+    is_stopped: AtomicBool,
 }
 
 impl<'a> NoiseTrainer<'a> {
-    pub(super) fn new(rows: &'a NoiseRows, params: &GpRnnTreeParams) -> Self {
+    pub(super) fn new(rows: &'a NoiseRows, params: &GpRnnTreeParams, run: &'a Run<'a>) -> Self {
         let [initial_sharpness, final_sharpness, decision_sharpness] = SHARPNESS;
         Self {
             rows,
@@ -268,7 +297,27 @@ impl<'a> NoiseTrainer<'a> {
                 decision_sharpness,
             },
             n_steps: params.n_steps,
+            run,
+            is_stopped: AtomicBool::new(false),
         }
+    }
+
+    /// Whether the observer has stopped the fit and keeps it.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Tells the observer of a step; returns whether training ends.
+    fn is_ended(&self, step: usize, n_steps: usize) -> Result<bool> {
+        if step.is_multiple_of(STEPS_PER_EVENT) && !self.is_stopped() {
+            let event = Event::new("training the network of the noise", step, n_steps);
+            match self.run.observer.on_event(&event) {
+                ControlFlow::Continue(()) => {}
+                ControlFlow::Break(Stop::Discard) => return Err(Error::Cancelled),
+                ControlFlow::Break(Stop::Keep) => self.is_stopped.store(true, Ordering::Relaxed),
+            }
+        }
+        Ok(self.is_stopped())
     }
 
     /// A network that writes a CART tree of the logarithms of the squares (the first restart), of a
@@ -287,10 +336,11 @@ impl<'a> NoiseTrainer<'a> {
         let mut weights = self
             .shape
             .random_weights(1.0, key.child(streams::NETWORK_WEIGHTS));
+        let draws = key.child(streams::NETWORK_START);
         if restart % 3 == 1 {
             let scale = |leaf: usize| (2.0 * leaf as f32 + 1.0) / n_leaves as f32 - 1.0;
             let mut log_scales: Vec<f32> = (0..n_leaves).map(scale).collect();
-            shuffle(&mut key.rng(), &mut log_scales);
+            shuffle(&mut draws.rng(), &mut log_scales);
             return Ok(NoiseNetwork {
                 weights,
                 log_scales,
@@ -298,7 +348,7 @@ impl<'a> NoiseTrainer<'a> {
         }
         let mut weight = rows.weight[..rows.n_rows].to_vec();
         if restart > 0 {
-            weight = bootstrap_weights(&weight, key);
+            weight = bootstrap_weights(&weight, draws);
         }
         let target = squares.values[..rows.n_rows].iter();
         let target: Vec<f32> = target.map(|&s| log_square(f64::from(s))).collect();
@@ -315,6 +365,7 @@ impl<'a> NoiseTrainer<'a> {
             min_weight: MIN_LEAF_WEIGHT,
             n_tried: None,
         };
+        let key = draws.child(1);
         let cart = grow(&data, &weight, &limits, key, &|| ControlFlow::Continue(()))?;
         let splits = target_splits(&self.shape, &rows.inputs, &cart.structure);
         imitate(self.shape, &splits, &mut weights);
@@ -373,6 +424,9 @@ impl<'a> NoiseTrainer<'a> {
         let n_steps = ((to - from) * self.n_steps as f64).ceil() as usize;
         for step in 0..n_steps {
             stop::check()?;
+            if self.is_ended(step, n_steps)? {
+                break;
+            }
             let progress = from + (to - from) * step as f64 / n_steps as f64;
             let rate = self.schedule.learning_rate(progress);
             objective.set_sharpness(self.schedule.sharpness(progress));

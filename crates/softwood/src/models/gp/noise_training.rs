@@ -11,17 +11,20 @@
 //! scales of the leaves are trained without the network. Training alternates between both, with few
 //! steps of each at a time.
 
+use crate::data::binning::binned::Cuts;
 use crate::data::dataset::Dataset;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fit::Run;
 use crate::gaussian_process::hyperparameters::{EstimationProblem, HyperSpace};
-use crate::gaussian_process::noise_levels::{LevelEstimate, LevelFit, LevelProblem, LevelShares};
+use crate::gaussian_process::noise_levels::{
+    LevelEstimate, LevelFit, LevelProblem, LevelShares, level_variances,
+};
 use crate::gaussian_process::points::Points;
 use crate::gaussian_process::sparse_training::SparseTraining;
-use crate::model::{CurvePoint, Model, Training, Trial};
+use crate::model::{CurvePoint, Model, Training};
 use crate::models::gp::fitted::Gp;
 use crate::models::gp::noise_network::{
-    NoiseNetwork, NoiseRows, NoiseTrainer, RelativeSquares, ScaleTree,
+    NoiseNetwork, NoiseRows, NoiseTrainer, NoiseUnit, RelativeSquares, ScaleTree,
 };
 use crate::models::gp::noise_tree::{GpNoise, NoiseLeaf, NoiseTree};
 use crate::models::gp::params::GpRnnTreeParams;
@@ -36,7 +39,7 @@ use crate::trees::structure::TreeStructure;
 const MAX_ROUNDS: usize = 3;
 /// Number of times that process and network are trained in turn.
 const N_TURNS: usize = 4;
-/// ... for a sparse process, whose turns cost passes over all rows.
+/// Number of turns of a sparse process; each costs passes over all rows.
 const N_SPARSE_TURNS: usize = 2;
 /// Share of a training run that the networks have done before the turns begin.
 const JOINT_START: f64 = 0.4;
@@ -45,24 +48,33 @@ const TURN_ITERATIONS: usize = 6;
 const LEAF_ITERATIONS: usize = 20;
 /// Largest number of updates of the leaves of the hard tree.
 const N_LEAF_UPDATES: usize = 3;
+/// Largest number of updates of the levels of a sparse process with fixed hyper-parameters, and relative
+/// change of a level that ends them.
+const N_LEVEL_UPDATES: usize = 8;
+const MIN_CHANGE: f64 = 0.01;
 /// Smallest variance of a level above the floor.
 const MIN_EXCESS: f64 = 1e-8;
-/// Number of pseudo-rows with the noise of all rows that are added to each leaf.
-const PSEUDO_ROWS: f64 = 2.0;
+/// Number of rows that the noise of all rows counts as in the noise of a leaf.
+const PSEUDO_ROWS: f64 = 0.5;
 
 /// A process in training.
+#[derive(Clone)]
 struct ProcessState<'a> {
     problem: &'a Problem,
-    /// Hyper-parameters; those of an exact process are without the noise, which the levels have.
+    /// Hyper-parameters without the noise, which the levels have.
     theta: Vec<f64>,
     /// Points of a sparse process.
     inducing: Option<Points>,
-    /// The hyper-parameters of an exact process, with a noise of 1.
+    /// The space of the hyper-parameters, with a noise of 1.
     level_space: HyperSpace,
     /// Logarithms of the standard deviations of the levels above the floor.
     log_scales: Vec<f64>,
     /// Expected squared error of each row.
     squares: Vec<f64>,
+    /// The bound plus the log density of the priors; `None` for a sparse process.
+    value: Option<f64>,
+    /// Share of the work that is done, for events.
+    done: [usize; 2],
 }
 
 impl<'a> ProcessState<'a> {
@@ -71,9 +83,7 @@ impl<'a> ProcessState<'a> {
         let found = problem.space.at(&theta).ok_or_else(not_positive_definite)?;
         let mut level_space = problem.space.clone();
         level_space.fixed.noise_sd = Some(1.0);
-        if inducing.is_none() {
-            theta.truncate(level_space.n_free());
-        }
+        theta.truncate(level_space.n_free());
         let mut state = Self {
             problem,
             theta,
@@ -81,6 +91,8 @@ impl<'a> ProcessState<'a> {
             level_space,
             log_scales: Vec::new(),
             squares: Vec::new(),
+            value: None,
+            done: [0, 1],
         };
         state.set_levels(&[found.noise()]);
         Ok(state)
@@ -95,9 +107,7 @@ impl<'a> ProcessState<'a> {
 
     /// Variances of the levels.
     fn levels(&self) -> Vec<f64> {
-        let floor = self.problem.space.min_noise_sd;
-        let level = |m: &f64| floor * floor + (2.0 * m).exp();
-        self.log_scales.iter().map(level).collect()
+        level_variances(&self.log_scales, self.problem.space.min_noise_sd)
     }
 
     /// Trains hyper-parameters and levels a little, and computes the expected squared errors.
@@ -129,28 +139,54 @@ impl<'a> ProcessState<'a> {
         let start = LevelEstimate {
             theta: self.theta.clone(),
             log_scales: self.log_scales.clone(),
+            value: f64::NEG_INFINITY,
         };
-        let mut hear = |_: usize, _: &_| progress.send(&Event::new("noise", 0, 1));
+        let [done, total] = self.done;
+        let mut hear = |_: usize, _: &_| progress.send(&Event::new("noise", done, total));
+        let n_iterations = n_iterations.min(self.problem.config.max_iterations);
         let found = problem.maximise(&start, n_iterations, &mut hear)?;
         let bound = problem.bound(&found.theta, &found.log_scales)?;
         stop::check()?;
         self.squares = bound.ok_or_else(not_positive_definite)?.squares;
         self.theta = found.theta;
         self.log_scales = found.log_scales;
+        self.value = Some(found.value);
         Ok(())
     }
 
     fn update_sparse(&mut self, shares: &LevelShares, inducing: Points) -> Result<()> {
-        let problem = self.problem;
-        let factors = self.factors(shares)?;
+        let factors = self.factors(shares);
         let mut training = self.sparse_training(inducing, &factors)?;
-        if problem.config.n_epochs > 0 && problem.space.n_free() > 0 {
+        if self.problem.config.n_epochs > 0 && self.level_space.n_free() > 0 {
             training.epoch(0, 1)?;
         }
         let squares = training.expected_squares()?;
         self.theta = training.theta;
         self.squares = squares;
         self.fit_levels(shares, self.log_scales.len());
+        Ok(())
+    }
+
+    /// Computes squared errors and levels of a sparse process in turn, until the levels change little.
+    fn settle_levels(&mut self, shares: &LevelShares) -> Result<()> {
+        let Some(inducing) = self.inducing.clone() else {
+            return Ok(());
+        };
+        for _ in 0..N_LEVEL_UPDATES {
+            let before = self.levels();
+            let factors = self.factors(shares);
+            let training = self.sparse_training(inducing.clone(), &factors)?;
+            let squares = training.expected_squares()?;
+            self.squares = squares;
+            self.fit_levels(shares, before.len());
+            let changes = self.levels().into_iter().zip(&before);
+            let largest = changes.fold(0.0, |max: f64, (level, before)| {
+                max.max((level / before - 1.0).abs())
+            });
+            if largest < MIN_CHANGE {
+                break;
+            }
+        }
         Ok(())
     }
 
@@ -164,16 +200,9 @@ impl<'a> ProcessState<'a> {
         self.set_levels(&levels);
     }
 
-    /// Noise variance of each row, relative to the hyper-parameter of the noise.
-    fn factors(&self, shares: &LevelShares) -> Result<Vec<f64>> {
-        let variances = shares.variances(&self.levels(), self.problem.points.n());
-        let unit = if self.inducing.is_none() {
-            1.0
-        } else {
-            let found = self.problem.space.at(&self.theta);
-            found.ok_or_else(not_positive_definite)?.noise()
-        };
-        Ok(variances.iter().map(|variance| variance / unit).collect())
+    /// Noise variance of each row; the hyper-parameter of the noise is 1.
+    fn factors(&self, shares: &LevelShares) -> Vec<f64> {
+        shares.variances(&self.levels(), self.problem.points.n())
     }
 
     fn sparse_training<'b>(
@@ -181,15 +210,17 @@ impl<'a> ProcessState<'a> {
         inducing: Points,
         factors: &'b [f64],
     ) -> Result<SparseTraining<'b>> {
-        let rows = self.problem.noisy_rows(factors);
+        let estimation = EstimationProblem {
+            space: &self.level_space,
+            rows: self.problem.noisy_rows(factors),
+        };
         let key = self.problem.key.child(streams::BATCHES).child(1);
-        let estimation = self.problem.estimation(rows);
         SparseTraining::new(estimation, inducing, self.theta.clone(), key)
     }
 
     /// The model with this noise, which has the levels of the state.
     fn model(&self, shares: &LevelShares, noise: GpNoise, training: Training) -> Result<Gp> {
-        let factors = self.factors(shares)?;
+        let factors = self.factors(shares);
         let rows = self.problem.noisy_rows(&factors);
         let Some(inducing) = self.inducing.clone() else {
             let (space, theta) = (&self.level_space, &self.theta);
@@ -205,11 +236,12 @@ impl<'a> ProcessState<'a> {
         Ok(Gp::new(parts, &[]))
     }
 
-    /// The model with constant noise.
-    fn constant_model(&self, training: Training) -> Result<Gp> {
+    /// The model with a tree of one leaf.
+    fn constant_model(&self, cuts: Cuts, training: Training) -> Result<Gp> {
         let shares = LevelShares::One(vec![0; self.problem.points.n()]);
-        let noise = GpNoise::Constant(self.levels()[0].sqrt());
-        self.model(&shares, noise, training)
+        let weight = self.problem.weights.iter().sum();
+        let noise = NoiseTree::constant(cuts, weight, self.levels()[0].sqrt());
+        self.model(&shares, GpNoise::Tree(noise), training)
     }
 }
 
@@ -226,15 +258,14 @@ pub(super) fn fit(
 ) -> Result<Gp> {
     let (mut state, curve) = constant_process(problem, progress)?;
     let report = |is_stopped: bool| problem.training(curve.clone(), is_stopped);
-    if progress.is_stopped {
-        return state.constant_model(report(true));
-    }
     let constant = LevelShares::One(vec![0; problem.points.n()]);
-    state.update(&constant, 0, progress)?;
+    if !progress.is_stopped {
+        state.update(&constant, 0, progress)?;
+    }
     let rows = NoiseRows::new(data, params, &state.squares);
     stop::check()?;
-    if rows.n_inputs() == 0 {
-        return state.constant_model(report(false));
+    if progress.is_stopped || rows.n_inputs() == 0 {
+        return state.constant_model(rows.cuts, report(progress.is_stopped));
     }
     let n_turns = if state.inducing.is_some() {
         N_SPARSE_TURNS
@@ -242,44 +273,51 @@ pub(super) fn fit(
         N_TURNS
     };
     let search = TreeSearch {
-        trainer: NoiseTrainer::new(&rows, params),
+        trainer: NoiseTrainer::new(&rows, params, run),
         rows: &rows,
         problem,
-        scale: state.levels()[0],
+        unit: NoiseUnit {
+            variance: state.levels()[0],
+            floor: problem.space.min_noise_sd * problem.space.min_noise_sd,
+        },
     };
     let mut tree = rows.root(&search.squares(&state));
-    let mut trials = Vec::new();
     for round in 0..MAX_ROUNDS {
         let found = search.starts(params, &state, run, round)?;
-        trials.extend(found.trials);
+        progress.is_stopped |= search.trainer.is_stopped();
         // the noise of a region shows once the function is not smoothed by the noise of others
         if round > 0 && found.tree.score <= tree.score {
             break;
         }
-        let n_splits = tree.n_splits();
+        let earlier = (state.clone(), tree.clone());
         let (mut network, mut next) = (found.network, found.tree);
         for turn in 0..n_turns {
+            state.done = [round * n_turns + turn, MAX_ROUNDS * n_turns];
             let take = || -> Result<Box<dyn Model>> {
                 Ok(Box::new(search.snapshot(&state, &next, report(true))?))
             };
-            let event = Event::new("noise", round * n_turns + turn, MAX_ROUNDS * n_turns);
+            let event = Event::new("noise", state.done[0], state.done[1]);
             if progress.send(&event.with_snapshot(&take)).is_break() {
                 break;
             }
-            search.turn(&mut state, &mut network, [turn, n_turns], progress)?;
+            search.turn(&mut state, &mut network, [turn, n_turns], round, progress)?;
             next = search.better(&state, &next, &network);
         }
         stop::check()?;
         tree = search.refit(&mut state, next, progress)?;
-        if progress.is_stopped || (round > 0 && tree.n_splits() <= n_splits) {
+        let is_better = match (state.value, earlier.0.value) {
+            (Some(value), Some(before)) => value - tree.cost() > before - earlier.1.cost(),
+            _ => tree.n_splits() > earlier.1.n_splits(),
+        };
+        if !is_better && !progress.is_stopped {
+            (state, tree) = earlier;
+            break;
+        }
+        if progress.is_stopped {
             break;
         }
     }
-    let training = Training {
-        trials,
-        ..report(progress.is_stopped)
-    };
-    search.model(&state, &tree, training)
+    search.model(&state, &tree, report(progress.is_stopped))
 }
 
 /// A process with constant noise, and its training curve.
@@ -298,11 +336,10 @@ fn constant_process<'a>(
     Ok((ProcessState::new(problem, theta, Some(inducing))?, curve))
 }
 
-/// The best network of several starts, its tree, and the score of each start.
+/// The best network of several starts and its tree.
 struct FoundTree {
     network: NoiseNetwork,
     tree: ScaleTree,
-    trials: Vec<Trial>,
 }
 
 /// The search for the tree of one fit.
@@ -311,12 +348,12 @@ struct TreeSearch<'a> {
     rows: &'a NoiseRows,
     problem: &'a Problem,
     /// Noise variance that the log scales of the networks are relative to.
-    scale: f64,
+    unit: NoiseUnit,
 }
 
 impl TreeSearch<'_> {
     fn squares(&self, state: &ProcessState<'_>) -> RelativeSquares {
-        self.rows.squares(&state.squares, self.scale)
+        self.rows.squares(&state.squares, self.unit)
     }
 
     /// Of a tree and that of a network, the one with the better score.
@@ -356,29 +393,27 @@ impl TreeSearch<'_> {
             let tree = self.trainer.tree(&network, &squares);
             Ok((network, tree))
         });
-        let trained: Vec<(NoiseNetwork, ScaleTree)> = trained.into_iter().collect::<Result<_>>()?;
-        let total: f64 = self.problem.weights.iter().sum();
-        let root = self.rows.root(&squares).score;
-        let trials = trained.iter().map(|(_, tree)| Trial {
-            what: format!("tree of the noise with {} leaves", tree.n_splits() + 1),
-            held_out: (tree.score - root) / total,
-        });
-        let trials = trials.collect();
-        let (network, tree) = trained
-            .into_iter()
-            .reduce(|best, other| {
-                if other.1.score > best.1.score {
-                    other
-                } else {
-                    best
+        // a restart that diverges is left out, unless all do
+        let mut best: Option<(NoiseNetwork, ScaleTree)> = None;
+        let mut failure = None;
+        for result in trained {
+            match result {
+                Ok(found)
+                    if best
+                        .as_ref()
+                        .is_none_or(|best| found.1.score > best.1.score) =>
+                {
+                    best = Some(found);
                 }
-            })
-            .expect("there is at least one start");
-        Ok(FoundTree {
-            network,
-            tree,
-            trials,
-        })
+                Ok(_) => {}
+                Err(error @ Error::Diverged { .. }) => failure = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        match (best, failure) {
+            (Some((network, tree)), _) => Ok(FoundTree { network, tree }),
+            (None, failure) => Err(failure.unwrap_or_else(not_positive_definite)),
+        }
     }
 
     /// Trains process and scales with the routes of the network, then the network with the squared
@@ -388,10 +423,11 @@ impl TreeSearch<'_> {
         state: &mut ProcessState<'_>,
         network: &mut NoiseNetwork,
         [turn, n_turns]: [usize; 2],
+        round: usize,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         let share = |turn: usize| JOINT_START + (1.0 - JOINT_START) * turn as f64 / n_turns as f64;
-        let half_log = 0.5 * self.scale.ln();
+        let half_log = 0.5 * self.unit.variance.ln();
         // the probabilities of all leaves for very many rows take much memory
         let shares = match state.inducing {
             None => LevelShares::Several(self.trainer.routes(network, share(turn))?),
@@ -407,10 +443,16 @@ impl TreeSearch<'_> {
         for (log_scale, level) in network.log_scales.iter_mut().zip(&levels) {
             *log_scale = (0.5 * level.ln() - half_log) as f32;
         }
+        if progress.is_stopped {
+            return Ok(());
+        }
         let squares = self.squares(state);
-        let key = self.problem.key.child(streams::TURNS).child(turn as u64);
+        let key = self.problem.key.child(streams::TURNS);
+        let key = key.child(round as u64).child(turn as u64);
         let part = [share(turn), share(turn + 1)];
-        self.trainer.train(network, &squares, part, key)
+        self.trainer.train(network, &squares, part, key)?;
+        progress.is_stopped |= self.trainer.is_stopped();
+        Ok(())
     }
 
     fn shares(&self, structure: &TreeStructure) -> LevelShares {
@@ -424,14 +466,14 @@ impl TreeSearch<'_> {
         mut tree: ScaleTree,
         progress: &mut Progress<'_>,
     ) -> Result<ScaleTree> {
-        let n_updates = match state.inducing {
-            Some(_) => 1,
-            None => N_LEAF_UPDATES,
-        };
-        for _ in 0..n_updates {
+        for _ in 0..N_LEAF_UPDATES {
             let shares = self.shares(&tree.structure);
             state.fit_levels(&shares, tree.n_splits() + 1);
+            if progress.is_stopped {
+                return Ok(tree);
+            }
             state.update(&shares, LEAF_ITERATIONS, progress)?;
+            state.settle_levels(&shares)?;
             let pruned = self.rows.pruned(&tree.structure, &self.squares(state));
             let is_same = pruned.n_splits() == tree.n_splits();
             tree = pruned;
@@ -441,6 +483,8 @@ impl TreeSearch<'_> {
         }
         let shares = self.shares(&tree.structure);
         state.fit_levels(&shares, tree.n_splits() + 1);
+        state.update(&shares, LEAF_ITERATIONS, progress)?;
+        state.settle_levels(&shares)?;
         Ok(tree)
     }
 
@@ -470,14 +514,7 @@ impl TreeSearch<'_> {
         tree: &ScaleTree,
         training: Training,
     ) -> Result<Gp> {
-        let mut state = ProcessState {
-            theta: state.theta.clone(),
-            inducing: state.inducing.clone(),
-            level_space: state.level_space.clone(),
-            log_scales: Vec::new(),
-            squares: state.squares.clone(),
-            problem: state.problem,
-        };
+        let mut state = state.clone();
         state.fit_levels(&self.shares(&tree.structure), tree.n_splits() + 1);
         self.model(&state, tree, training)
     }

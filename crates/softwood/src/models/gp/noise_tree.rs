@@ -10,7 +10,7 @@ use crate::data::unseen::UnseenSubstitutes;
 use crate::error::{Error, Result};
 use crate::explain::tree_export::binned::{BinnedConditions, export_binned_nodes};
 use crate::explain::tree_export::nodes::FittedNodes;
-use crate::explain::tree_export::{LeafValue, TreeExport};
+use crate::explain::tree_export::{ExportNode, LeafValue, TreeExport};
 use crate::predictive::block::Block;
 use crate::store::range::{self, STANDARD_DEVIATIONS};
 use crate::store::record::{Array, Record};
@@ -110,7 +110,27 @@ impl GpNoise {
     }
 }
 
+/// Minus the log-likelihood of the rows of a node as a leaf, up to a constant per row.
+fn log_loss(node: &ExportNode) -> f64 {
+    match node.answer {
+        LeafValue::Number { sd, .. } => node.weight * sd.ln(),
+        _ => 0.0,
+    }
+}
+
 impl NoiseTree {
+    /// A tree of one leaf.
+    pub(super) fn constant(cuts: Cuts, weight: f64, sd: f64) -> Self {
+        Self {
+            cuts,
+            structure: TreeStructure::General {
+                conditions: Vec::new(),
+                children: Vec::new(),
+            },
+            leaves: vec![NoiseLeaf { weight, sd }],
+        }
+    }
+
     fn fill(&self, rows: &Rows<'_>, substitutes: UnseenSubstitutes, out: &mut Block) {
         let n_members = out.n_members;
         let mut binned = self.cuts.bin_range(rows);
@@ -121,7 +141,7 @@ impl NoiseTree {
                 out.sd[at] = self.leaves[leaf].sd;
             }
         }
-        // a member replaces an unseen category by the same known one as in its function
+        // each member replaces an unseen category by a known one of its own
         let unseen = self.cuts.unseen(rows);
         if unseen.is_empty() {
             return;
@@ -164,9 +184,15 @@ impl NoiseTree {
             cuts: &self.cuts,
         };
         let mut export = export_binned_nodes(&nodes, conditions);
-        for node in &mut export.nodes {
+        let losses: Vec<f64> = export.nodes.iter().map(log_loss).collect();
+        let total = export.nodes.first().map_or(1.0, |root| root.weight);
+        for (node, loss) in export.nodes.iter_mut().zip(&losses) {
             if let LeafValue::Number { sd, .. } = node.answer {
                 node.answer = LeafValue::Noise { sd };
+            }
+            if let Some(split) = &mut node.split {
+                let below: f64 = split.children.iter().map(|&child| losses[child]).sum();
+                split.gain = ((loss - below) / total).max(0.0);
             }
         }
         export

@@ -44,6 +44,9 @@ impl<'a> Progress<'a> {
 
     /// Sends an event; the work goes on unless the observer stops it.
     pub(super) fn send(&mut self, event: &Event<'_>) -> ControlFlow<()> {
+        if self.is_stopped {
+            return ControlFlow::Break(());
+        }
         match self.run.observer.on_event(event) {
             ControlFlow::Continue(()) => ControlFlow::Continue(()),
             // a fit that is discarded is cancelled at the next check
