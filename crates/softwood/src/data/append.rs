@@ -20,6 +20,19 @@ impl Dataset {
     /// # Errors
     /// When columns differ in name or kind, the targets differ in name or task, only one side has
     /// weights, or the weights of all rows are too large. The dataset is then unchanged.
+    ///
+    /// ```
+    /// use softwood::{Column, Dataset, Roles, Table};
+    ///
+    /// let rows = |x: Vec<f64>, town: &[Option<&str>], y: Vec<f64>| {
+    ///     let columns = vec![Column::numeric("x", x), Column::categorical("town", town), Column::numeric("y", y)];
+    ///     Dataset::from_table(&Table::new(columns)?, &Roles { target: "y".to_owned(), ..Roles::default() })
+    /// };
+    /// let mut data = rows(vec![1.0, 2.0], &[Some("Bonn"), None], vec![0.1, 0.2])?;
+    /// data.append(&rows(vec![3.0], &[Some("Cham")], vec![0.3])?)?; // a new category
+    /// assert_eq!(data.n_rows(), 3);
+    /// # Ok::<(), softwood::Error>(())
+    /// ```
     pub fn append(&mut self, rows: &Self) -> Result<()> {
         let order = self.matching_columns(rows)?;
         let labels = self.joint_labels(rows)?;

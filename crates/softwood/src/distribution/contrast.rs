@@ -190,7 +190,6 @@ impl Contrast {
         }
     }
 
-    /// Adds the differences of all members on a row (members x outputs).
     /// Returns an error if a difference is too large for a number.
     fn check(self) -> Result<Self> {
         let parts = [&self.mean, &self.std, &self.quantiles, &self.member_means];
@@ -203,6 +202,7 @@ impl Contrast {
         ))
     }
 
+    /// Adds the differences of all members on a row (members x outputs).
     fn push_row(&mut self, row: &[f64], levels: &[f64]) {
         for (sum, difference) in self.member_means.iter_mut().zip(row) {
             *sum += difference;
