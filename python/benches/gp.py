@@ -27,7 +27,7 @@ from benches.measure import timed
 
 LINES = report.SCRATCH / "gp.jsonl"
 PAGE = report.ROOT / "docs" / "experiments" / "gp.md"
-PARTS = ("tables", "kernels", "large", "trees")
+PARTS = ("tables", "kernels", "large", "trees", "noisy")
 TABLES = ("boston", "concrete", "energy", "yacht")
 KERNELS = ("squared_exponential", "matern52", "matern32", "matern12")
 TREE_TABLES = ("housing", "yacht", "energy", "concrete", "airfoil", "wine")
@@ -45,6 +45,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "sparse": {"n_inducing": 512},
     "sparse0": {"n_inducing": 512, "n_epochs": 0},
     "sparse256": {"n_inducing": 256},
+    "tree256": {"n_inducing": 256},
 }
 """Parameters of each column; `sklearn` columns are fits of scikit-learn."""
 
@@ -63,8 +64,8 @@ class Job:
 
 def read(data: Path, job: Job) -> tuple[Any, Any, Any, Any]:
     """Return features and target of the training rows and of the test rows."""
-    if job.table == "generated":
-        return generated()
+    if job.table in ("generated", "noisy"):
+        return generated(is_noisy=job.table == "noisy")
     import pandas as pd
 
     folder = data / ("evans" if job.column in ("constant", "tree") else "gal")
@@ -80,14 +81,18 @@ def read(data: Path, job: Job) -> tuple[Any, Any, Any, Any]:
     return features[train], target[train], features[test], target[test]
 
 
-def generated() -> tuple[Any, Any, Any, Any]:
-    """Draw rows of Friedman's function with unit noise and two columns without effect."""
+def generated(*, is_noisy: bool) -> tuple[Any, Any, Any, Any]:
+    """Draw rows of Friedman's function with two columns without effect.
+
+    The noise is 1, or 0.5 and 2 on both sides of the middle of the fourth column.
+    """
     import numpy as np
 
     random = np.random.default_rng(0)
     x = random.uniform(size=(N_GENERATED + 5000, 7))
     waves = 10 * np.sin(math.pi * x[:, 0] * x[:, 1]) + 20 * (x[:, 2] - 0.5) ** 2 + 10 * x[:, 3] + 5 * x[:, 4]
-    y = waves + random.standard_normal(len(x))
+    scale = np.where(x[:, 3] > 0.5, 2.0, 0.5) if is_noisy else 1.0
+    y = waves + scale * random.standard_normal(len(x))
     return x[:N_GENERATED], y[:N_GENERATED], x[N_GENERATED:], y[N_GENERATED:]
 
 
@@ -130,9 +135,10 @@ def measure(data: Path, job: Job) -> dict[str, Any]:
         (mean, std), line["predict_seconds"] = timed(lambda: model.predict(new_x, return_std=True))
         line["log_likelihood"] = log_likelihood(new_y, mean, std)
     else:
-        kind = softwood.HeteroscedasticGPRegressor if job.column == "tree" else softwood.GPRegressor
+        is_tree = job.column.startswith("tree")
+        kind = softwood.HeteroscedasticGPRegressor if is_tree else softwood.GPRegressor
         model, line["seconds"] = timed(lambda: kind(random_state=0, n_jobs=1, **params).fit(x, y))
-        line["n_leaves"] = (len(model.export_dict()["nodes"]) + 1) // 2 if job.column == "tree" else 1
+        line["n_leaves"] = (len(model.export_dict()["nodes"]) + 1) // 2 if is_tree else 1
         dist = model.predict_dist(new_x)
         (mean, std), line["predict_seconds"] = timed(lambda: (dist.mean, dist.std))
         line["log_likelihood"] = float(np.mean(dist.logpdf(new_y)))
@@ -159,6 +165,8 @@ def jobs_of(args: argparse.Namespace) -> list[Job]:
         jobs += [
             Job(column, table, split) for split in splits for table in TREE_TABLES for column in ("constant", "tree")
         ]
+    if "noisy" in args.parts:
+        jobs += [Job("sparse256", "noisy", 0), Job("tree256", "noisy", 0)]
     return jobs
 
 
@@ -230,15 +238,16 @@ def kernels_table() -> str:
     return report.table(["table", *(f"`{kernel}`" for kernel in KERNELS)], rows)
 
 
-def large_table() -> str:
-    """Report the sparse process on many rows."""
+def large_table(tables: tuple[str, ...]) -> str:
+    """Report sparse processes on many rows."""
     names = {
         "sparse": "`gp`, 512 inducing points",
         "sparse0": "... `n_epochs=0`",
         "sparse256": "`gp`, 256 inducing points",
+        "tree256": "`gp-rnn-tree`, 256 inducing points",
     }
     rows = []
-    for table in ("generated", "protein"):
+    for table in tables:
         for column, title in names.items():
             for line in lines_of(column, table):
                 score = line["log_likelihood"] + math.log(line["target_sd"])
@@ -289,7 +298,9 @@ def render() -> None:
     if "matern52" in columns:
         write("kernels", kernels_table())
     if "sparse" in columns:
-        write("large", large_table())
+        write("large", large_table(("generated", "protein")))
+    if "tree256" in columns:
+        write("noisy", large_table(("noisy",)))
     if "tree" in columns:
         write("trees", trees_table())
 
