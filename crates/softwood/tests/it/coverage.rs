@@ -73,7 +73,12 @@ fn coverage(family: Family, function: TargetFunction) -> f64 {
 }
 
 /// The families with long fits, which have a slow test of their own.
-const SLOW: [Family; 3] = [Family::Vsgbm, Family::Vart, Family::RnnTree];
+const SLOW: [Family; 4] = [
+    Family::Vsgbm,
+    Family::Vart,
+    Family::RnnTree,
+    Family::GpRnnTree,
+];
 
 const GROWING_NOISE: TargetFunction = |x, noise| 3.0 * x[0] - 2.0 * x[1] + (0.2 + x[0]) * noise;
 
