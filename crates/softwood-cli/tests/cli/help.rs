@@ -97,17 +97,18 @@ fn both_kinds_of_uncertainty_have_their_usual_names() {
 #[test]
 fn the_list_of_models() {
     insta::assert_snapshot!(Folder::new().run(&["models"]).out, @r"
-    vst        variational soft tree: one soft tree with a Gaussian posterior over all weights
-    vsgbm      boosted variational soft trees: a sum of soft trees with a posterior over all weights
-    sgb        stochastic gradient boosting: an ensemble of boosted hard trees, one per seed
-    sglb       Langevin boosting: boosted hard trees whose ensemble members are posterior samples
-    forest     random forest: bagged hard trees; groups of trees act as ensemble members
-    vart       variational regression tree: one soft tree with a posterior over its structure and all weights
-    soft-tree  incremental soft tree: one soft tree that grows while the validation error falls
-    tree       classification or regression tree: one hard tree, pruned by cross-validation
-    ldt        linear discriminant tree: one hard tree whose splits are linear in all columns, pruned on validation rows
-    rnn-tree   RNN-Tree: decision trees that a recurrent network writes, optimised as a whole
-    gp         Gaussian process: a distribution over smooth functions, exact or with inducing points; regression only
+    vst          variational soft tree: one soft tree with a Gaussian posterior over all weights
+    vsgbm        boosted variational soft trees: a sum of soft trees with a posterior over all weights
+    sgb          stochastic gradient boosting: an ensemble of boosted hard trees, one per seed
+    sglb         Langevin boosting: boosted hard trees whose ensemble members are posterior samples
+    forest       random forest: bagged hard trees; groups of trees act as ensemble members
+    vart         variational regression tree: one soft tree with a posterior over its structure and all weights
+    soft-tree    incremental soft tree: one soft tree that grows while the validation error falls
+    tree         classification or regression tree: one hard tree, pruned by cross-validation
+    ldt          linear discriminant tree: one hard tree whose splits are linear in all columns, pruned on validation rows
+    rnn-tree     RNN-Tree: decision trees that a recurrent network writes, optimised as a whole
+    gp           Gaussian process: a distribution over smooth functions, exact or with inducing points; regression only
+    gp-rnn-tree  Gaussian process with tree-shaped noise: a recurrent network writes the tree of the noise; regression only
 
     `softwood models NAME` lists the parameters of a model, `softwood models FILE` describes a model file.
     ");
