@@ -16,7 +16,6 @@ use crate::error::Result;
 use crate::gaussian_process::exact::log_marginal_likelihood;
 use crate::gaussian_process::exact_training::{HyperEstimate, search};
 use crate::gaussian_process::hyperparameters::{EstimationProblem, log_noise_prior};
-use crate::gaussian_process::points::TargetRows;
 
 /// The probabilities of the levels of each row.
 #[derive(Debug, Clone)]
@@ -135,10 +134,6 @@ impl LevelProblem<'_> {
         };
         let levels = self.levels(log_scales);
         let noise = self.shares.variances(&levels, rows.points.n());
-        let rows = TargetRows {
-            noise_factors: &noise,
-            ..rows
-        };
         let Some(evidence) = log_marginal_likelihood(&found.kernel, &rows.observations(&noise))?
         else {
             return Ok(None);
@@ -224,7 +219,7 @@ mod tests {
     use crate::gaussian_process::exact;
     use crate::gaussian_process::hyperparameters::{FixedHyperparameters, HyperSpace};
     use crate::gaussian_process::kernel::KernelShape;
-    use crate::gaussian_process::points::Points;
+    use crate::gaussian_process::points::{Points, TargetRows};
     use softwood_testkit::{central_difference, close};
 
     const N: usize = 9;

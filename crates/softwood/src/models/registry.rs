@@ -199,7 +199,8 @@ families! {
     /// Gaussian process.
     Gp(GpParams): "Gaussian process: a distribution over smooth functions, exact or with inducing points; regression only",
     /// Gaussian process whose noise is an RNN-Tree.
-    GpRnnTree(GpRnnTreeParams): "Gaussian process with tree-shaped noise: a recurrent network writes the tree of the noise; regression only",
+    GpRnnTree(GpRnnTreeParams): "Gaussian process with tree-shaped noise: a recurrent network writes the tree of the noise; \
+        regression only",
 }
 
 impl Family {

@@ -45,7 +45,7 @@ const STEPS_PER_EVENT: usize = 25;
 const LEAF_RATE: f64 = 3.0;
 /// Range of the log scales of the leaves, relative to the constant noise.
 const LOG_SCALE_RANGE: [f32; 2] = [-7.0, 7.0];
-/// Number of pseudo-rows with the noise of all rows that are added to each leaf.
+/// Number of pseudo-rows with the constant noise that are added to each leaf of a start.
 const PSEUDO_ROWS: f64 = 2.0;
 /// Smallest squared error, relative to the constant noise variance.
 const MIN_SQUARE: f64 = 1e-8;
@@ -274,7 +274,7 @@ pub(super) struct NoiseTrainer<'a> {
     pub(super) shape: NetworkShape,
     schedule: RouteSchedule,
     n_steps: usize,
-    run: &'a Run<'a>,
+    pub(super) run: &'a Run<'a>,
     /// Set when the observer stops the fit and keeps it.
     is_stopped: AtomicBool,
 }

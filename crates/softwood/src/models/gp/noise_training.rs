@@ -5,7 +5,8 @@
 //!
 //! `ln N(y | 0, K + diag(r)) + Σ_n (½ ln r_n - Σ_l P_l(x_n) m_l) - KL`
 //!
-//! (Antorán et al. 2020, appendix E). Its derivative with respect to `P_l(x_n)` is
+//! (Antorán et al. 2020, appendix E; `gaussian_process/noise_levels.rs` has it with a floor of the noise and
+//! weights of the rows). Its derivative with respect to `P_l(x_n)` is
 //! `-m_l - ½ s_n e^(-2 m_l)`, where `s_n` is the posterior expectation of `(y_n - f(x_n))²`: so given
 //! `s` the network is trained without the process, and given the routes the process and the
 //! scales of the leaves are trained without the network. Training alternates between both, with few
@@ -274,7 +275,6 @@ pub(super) fn fit(
     };
     let search = TreeSearch {
         trainer: NoiseTrainer::new(&rows, params, run),
-        rows: &rows,
         problem,
         unit: NoiseUnit {
             variance: state.levels()[0],
@@ -283,7 +283,7 @@ pub(super) fn fit(
     };
     let mut tree = rows.root(&search.squares(&state));
     for round in 0..MAX_ROUNDS {
-        let found = search.starts(params, &state, run, round)?;
+        let found = search.starts(params.n_tree_restarts, &state, round)?;
         progress.is_stopped |= search.trainer.is_stopped();
         // the noise of a region shows once the function is not smoothed by the noise of others
         if round > 0 && found.tree.score <= tree.score {
@@ -345,7 +345,6 @@ struct FoundTree {
 /// The search for the tree of one fit.
 struct TreeSearch<'a> {
     trainer: NoiseTrainer<'a>,
-    rows: &'a NoiseRows,
     problem: &'a Problem,
     /// Noise variance that the log scales of the networks are relative to.
     unit: NoiseUnit,
@@ -353,7 +352,7 @@ struct TreeSearch<'a> {
 
 impl TreeSearch<'_> {
     fn squares(&self, state: &ProcessState<'_>) -> RelativeSquares {
-        self.rows.squares(&state.squares, self.unit)
+        self.trainer.rows.squares(&state.squares, self.unit)
     }
 
     /// Of a tree and that of a network, the one with the better score.
@@ -365,7 +364,7 @@ impl TreeSearch<'_> {
     ) -> ScaleTree {
         let squares = self.squares(state);
         let of_network = self.trainer.tree(network, &squares);
-        let earlier = self.rows.pruned(&tree.structure, &squares);
+        let earlier = self.trainer.rows.pruned(&tree.structure, &squares);
         if of_network.score > earlier.score {
             of_network
         } else {
@@ -376,15 +375,14 @@ impl TreeSearch<'_> {
     /// The best network of several starts.
     fn starts(
         &self,
-        params: &GpRnnTreeParams,
+        n_restarts: usize,
         state: &ProcessState<'_>,
-        run: &Run<'_>,
         round: usize,
     ) -> Result<FoundTree> {
         let squares = self.squares(state);
         let key = self.problem.key.child(streams::NETWORKS);
         let key = key.child(round as u64);
-        let trained = run.pool.map(params.n_tree_restarts, |restart| {
+        let trained = self.trainer.run.pool.map(n_restarts, |restart| {
             let key = key.child(restart as u64);
             let mut network = self.trainer.start(restart, &squares, key)?;
             let steps = key.child(streams::NETWORK_STEPS);
@@ -456,7 +454,7 @@ impl TreeSearch<'_> {
     }
 
     fn shares(&self, structure: &TreeStructure) -> LevelShares {
-        LevelShares::One(self.rows.leaves(structure))
+        LevelShares::One(self.trainer.rows.leaves(structure))
     }
 
     /// Trains process and leaves of the hard tree; splits that do not help any more are removed.
@@ -474,7 +472,10 @@ impl TreeSearch<'_> {
             }
             state.update(&shares, LEAF_ITERATIONS, progress)?;
             state.settle_levels(&shares)?;
-            let pruned = self.rows.pruned(&tree.structure, &self.squares(state));
+            let pruned = self
+                .trainer
+                .rows
+                .pruned(&tree.structure, &self.squares(state));
             let is_same = pruned.n_splits() == tree.n_splits();
             tree = pruned;
             if is_same {
@@ -496,7 +497,7 @@ impl TreeSearch<'_> {
             sd: level.sqrt(),
         });
         let noise = NoiseTree {
-            cuts: self.rows.cuts.clone(),
+            cuts: self.trainer.rows.cuts.clone(),
             structure: tree.structure.clone(),
             leaves: leaves.collect(),
         };
