@@ -1,10 +1,10 @@
-//! Memory of a fit besides its table, and of writing a model. A test binary of its own, since the peak is measured per
-//! process.
+//! Memory of a fit besides its table, and of writing a model. A test binary of its own, because it counts all that the
+//! process allocates.
 
-#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
-#[path = "it/problems.rs"]
+mod allocator;
+#[path = "../it/problems.rs"]
 mod problems;
 
 use problems::{fit, normals, uniforms};
@@ -18,21 +18,13 @@ const N_COLUMNS: usize = 28;
 /// Held by each test, because the peak is that of the process.
 static PROCESS: Mutex<()> = Mutex::new(());
 
-/// A field of `/proc/self/status`, in bytes.
-fn status(name: &str) -> f64 {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = text.lines().find(|line| line.starts_with(name)).unwrap();
-    let kilobytes: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-    1024.0 * kilobytes
-}
-
-/// Rise of the memory of the process at the peak of `work`, in bytes.
+/// Rise of the allocated memory at the peak of `work`, in bytes.
 fn peak_of<T>(work: impl FnOnce() -> T) -> f64 {
-    // resets the peak
-    std::fs::write("/proc/self/clear_refs", "5").unwrap();
-    let before = status("VmRSS");
-    work();
-    status("VmHWM") - before
+    let before = allocator::start_peak();
+    let result = work();
+    let peak = allocator::peak() - before;
+    drop(result);
+    peak as f64
 }
 
 fn dataset(n_rows: usize, n_columns: usize) -> Dataset {
