@@ -82,6 +82,9 @@ class VSTRegressor(Regressor):
     n_fits : int, default=4
         Number of fits whose posteriors are averaged: of the candidates near the best on the validation set, in
         turn. More fits predict better and take longer in proportion. From 1 to 100.
+    calibrate_noise : bool, default=True
+        Whether the scale and the tails of a learned noise are corrected after training, on the validation set
+        (regression).
     n_members : int, default=100
         Number of posterior draws kept for prediction. More draws give smoother predictive distributions and slower
         predictions. From 1 to 10000.
@@ -108,6 +111,9 @@ class VSTRegressor(Regressor):
     noise_scale : float or None, default=None
         Known standard deviation of the noise for regression, in the units of the target; None: learned. From 1e-12
         to 1e+12.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -171,6 +177,7 @@ class VSTRegressor(Regressor):
         n_epochs: int | None = None,
         n_draws: int | None = None,
         n_fits: int = 4,
+        calibrate_noise: bool = True,
         n_members: int = 100,
         early_stopping: bool = True,
         validation_fraction: float = 0.1,
@@ -180,6 +187,7 @@ class VSTRegressor(Regressor):
         max_categories: int = 32,
         min_scale: float | None = None,
         noise_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -198,6 +206,7 @@ class VSTRegressor(Regressor):
         self.n_epochs = n_epochs
         self.n_draws = n_draws
         self.n_fits = n_fits
+        self.calibrate_noise = calibrate_noise
         self.n_members = n_members
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -207,6 +216,7 @@ class VSTRegressor(Regressor):
         self.max_categories = max_categories
         self.min_scale = min_scale
         self.noise_scale = noise_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -262,6 +272,9 @@ class VSTClassifier(Classifier):
     n_fits : int, default=4
         Number of fits whose posteriors are averaged: of the candidates near the best on the validation set, in
         turn. More fits predict better and take longer in proportion. From 1 to 100.
+    calibrate_noise : bool, default=True
+        Whether the scale and the tails of a learned noise are corrected after training, on the validation set
+        (regression).
     n_members : int, default=100
         Number of posterior draws kept for prediction. More draws give smoother predictive distributions and slower
         predictions. From 1 to 10000.
@@ -288,6 +301,9 @@ class VSTClassifier(Classifier):
     noise_scale : float or None, default=None
         Known standard deviation of the noise for regression, in the units of the target; None: learned. From 1e-12
         to 1e+12.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -353,6 +369,7 @@ class VSTClassifier(Classifier):
         n_epochs: int | None = None,
         n_draws: int | None = None,
         n_fits: int = 4,
+        calibrate_noise: bool = True,
         n_members: int = 100,
         early_stopping: bool = True,
         validation_fraction: float = 0.1,
@@ -362,6 +379,7 @@ class VSTClassifier(Classifier):
         max_categories: int = 32,
         min_scale: float | None = None,
         noise_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -380,6 +398,7 @@ class VSTClassifier(Classifier):
         self.n_epochs = n_epochs
         self.n_draws = n_draws
         self.n_fits = n_fits
+        self.calibrate_noise = calibrate_noise
         self.n_members = n_members
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -389,6 +408,7 @@ class VSTClassifier(Classifier):
         self.max_categories = max_categories
         self.min_scale = min_scale
         self.noise_scale = noise_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -497,6 +517,9 @@ class VSGBMRegressor(Regressor):
         Lower bound on the predicted noise standard deviation, in units of the standard deviation of the target.
         Increase it if predictions are overconfident; None: 0.001, or half the step of a target with few distinct
         values. From 0 to 10.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -582,6 +605,7 @@ class VSGBMRegressor(Regressor):
         squares: bool | None = None,
         max_categories: int = 32,
         min_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -618,6 +642,7 @@ class VSGBMRegressor(Regressor):
         self.squares = squares
         self.max_categories = max_categories
         self.min_scale = min_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -726,6 +751,9 @@ class VSGBMClassifier(Classifier):
         Lower bound on the predicted noise standard deviation, in units of the standard deviation of the target.
         Increase it if predictions are overconfident; None: 0.001, or half the step of a target with few distinct
         values. From 0 to 10.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -813,6 +841,7 @@ class VSGBMClassifier(Classifier):
         squares: bool | None = None,
         max_categories: int = 32,
         min_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -849,6 +878,7 @@ class VSGBMClassifier(Classifier):
         self.squares = squares
         self.max_categories = max_categories
         self.min_scale = min_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -912,6 +942,9 @@ class SGBRegressor(Regressor):
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -983,6 +1016,7 @@ class SGBRegressor(Regressor):
         early_stopping_rounds: int | None = None,
         validation_fraction: float = 0.2,
         min_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -1004,6 +1038,7 @@ class SGBRegressor(Regressor):
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
         self.min_scale = min_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -1070,6 +1105,9 @@ class SGBClassifier(Classifier):
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1144,6 +1182,7 @@ class SGBClassifier(Classifier):
         early_stopping_rounds: int | None = None,
         validation_fraction: float = 0.2,
         min_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -1166,6 +1205,7 @@ class SGBClassifier(Classifier):
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
         self.min_scale = min_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -1244,6 +1284,9 @@ class SGLBRegressor(Regressor):
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1322,6 +1365,7 @@ class SGLBRegressor(Regressor):
         burn_in: float = 0.5,
         validation_fraction: float = 0.2,
         min_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -1347,6 +1391,7 @@ class SGLBRegressor(Regressor):
         self.burn_in = burn_in
         self.validation_fraction = validation_fraction
         self.min_scale = min_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -1428,6 +1473,9 @@ class SGLBClassifier(Classifier):
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1509,6 +1557,7 @@ class SGLBClassifier(Classifier):
         burn_in: float = 0.5,
         validation_fraction: float = 0.2,
         min_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -1535,6 +1584,7 @@ class SGLBClassifier(Classifier):
         self.burn_in = burn_in
         self.validation_fraction = validation_fraction
         self.min_scale = min_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -1569,6 +1619,9 @@ class ForestRegressor(Regressor):
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1623,6 +1676,7 @@ class ForestRegressor(Regressor):
         max_bins: int = 255,
         n_members: int = 10,
         min_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -1634,6 +1688,7 @@ class ForestRegressor(Regressor):
         self.max_bins = max_bins
         self.n_members = n_members
         self.min_scale = min_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -1668,6 +1723,9 @@ class ForestClassifier(Classifier):
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1724,6 +1782,7 @@ class ForestClassifier(Classifier):
         max_bins: int = 255,
         n_members: int = 10,
         min_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -1735,6 +1794,7 @@ class ForestClassifier(Classifier):
         self.max_bins = max_bins
         self.n_members = n_members
         self.min_scale = min_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -1856,6 +1916,9 @@ class VaRTRegressor(Regressor):
     noise_scale : float or None, default=None
         Known standard deviation of the noise for regression, in the units of the target; None: learned. From 1e-12
         to 1e+12.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1936,6 +1999,7 @@ class VaRTRegressor(Regressor):
         max_categories: int = 32,
         min_scale: float | None = None,
         noise_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -1976,6 +2040,7 @@ class VaRTRegressor(Regressor):
         self.max_categories = max_categories
         self.min_scale = min_scale
         self.noise_scale = noise_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -2097,6 +2162,9 @@ class VaRTClassifier(Classifier):
     noise_scale : float or None, default=None
         Known standard deviation of the noise for regression, in the units of the target; None: learned. From 1e-12
         to 1e+12.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -2179,6 +2247,7 @@ class VaRTClassifier(Classifier):
         max_categories: int = 32,
         min_scale: float | None = None,
         noise_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -2219,6 +2288,7 @@ class VaRTClassifier(Classifier):
         self.max_categories = max_categories
         self.min_scale = min_scale
         self.noise_scale = noise_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -2290,6 +2360,9 @@ class SoftTreeRegressor(Regressor):
     n_draws : int or None, default=None
         Number of posterior draws per optimiser step, in antithetic pairs if more than one. More draws give
         gradients with less variance and take longer; None: 4 below 3000 rows, else 2. From 1 to 64.
+    calibrate_noise : bool, default=True
+        Whether the scale and the tails of a learned noise are corrected after training, on the validation set
+        (regression).
     n_members : int, default=100
         Number of posterior draws kept for prediction. More draws give smoother predictive distributions and slower
         predictions. From 1 to 10000.
@@ -2313,6 +2386,9 @@ class SoftTreeRegressor(Regressor):
         Lower bound on the predicted noise standard deviation, in units of the standard deviation of the target.
         Increase it if predictions are overconfident; None: 0.001, or half the step of a target with few distinct
         values. From 0 to 10.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -2376,6 +2452,7 @@ class SoftTreeRegressor(Regressor):
         batch_size: int | None = None,
         n_epochs: int | None = None,
         n_draws: int | None = None,
+        calibrate_noise: bool = True,
         n_members: int = 100,
         early_stopping: bool = True,
         validation_fraction: float = 0.2,
@@ -2384,6 +2461,7 @@ class SoftTreeRegressor(Regressor):
         squares: bool | None = None,
         max_categories: int = 32,
         min_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -2407,6 +2485,7 @@ class SoftTreeRegressor(Regressor):
         self.batch_size = batch_size
         self.n_epochs = n_epochs
         self.n_draws = n_draws
+        self.calibrate_noise = calibrate_noise
         self.n_members = n_members
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -2415,6 +2494,7 @@ class SoftTreeRegressor(Regressor):
         self.squares = squares
         self.max_categories = max_categories
         self.min_scale = min_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -2486,6 +2566,9 @@ class SoftTreeClassifier(Classifier):
     n_draws : int or None, default=None
         Number of posterior draws per optimiser step, in antithetic pairs if more than one. More draws give
         gradients with less variance and take longer; None: 4 below 3000 rows, else 2. From 1 to 64.
+    calibrate_noise : bool, default=True
+        Whether the scale and the tails of a learned noise are corrected after training, on the validation set
+        (regression).
     n_members : int, default=100
         Number of posterior draws kept for prediction. More draws give smoother predictive distributions and slower
         predictions. From 1 to 10000.
@@ -2509,6 +2592,9 @@ class SoftTreeClassifier(Classifier):
         Lower bound on the predicted noise standard deviation, in units of the standard deviation of the target.
         Increase it if predictions are overconfident; None: 0.001, or half the step of a target with few distinct
         values. From 0 to 10.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -2574,6 +2660,7 @@ class SoftTreeClassifier(Classifier):
         batch_size: int | None = None,
         n_epochs: int | None = None,
         n_draws: int | None = None,
+        calibrate_noise: bool = True,
         n_members: int = 100,
         early_stopping: bool = True,
         validation_fraction: float = 0.2,
@@ -2582,6 +2669,7 @@ class SoftTreeClassifier(Classifier):
         squares: bool | None = None,
         max_categories: int = 32,
         min_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -2605,6 +2693,7 @@ class SoftTreeClassifier(Classifier):
         self.batch_size = batch_size
         self.n_epochs = n_epochs
         self.n_draws = n_draws
+        self.calibrate_noise = calibrate_noise
         self.n_members = n_members
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -2613,6 +2702,7 @@ class SoftTreeClassifier(Classifier):
         self.squares = squares
         self.max_categories = max_categories
         self.min_scale = min_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -2647,6 +2737,9 @@ class TreeRegressor(Regressor):
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -2700,6 +2793,7 @@ class TreeRegressor(Regressor):
         max_bins: int = 255,
         n_members: int = 10,
         min_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -2711,6 +2805,7 @@ class TreeRegressor(Regressor):
         self.max_bins = max_bins
         self.n_members = n_members
         self.min_scale = min_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -2745,6 +2840,9 @@ class TreeClassifier(Classifier):
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -2800,6 +2898,7 @@ class TreeClassifier(Classifier):
         max_bins: int = 255,
         n_members: int = 10,
         min_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -2811,6 +2910,7 @@ class TreeClassifier(Classifier):
         self.max_bins = max_bins
         self.n_members = n_members
         self.min_scale = min_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -2846,6 +2946,9 @@ class LDTRegressor(Regressor):
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -2896,6 +2999,7 @@ class LDTRegressor(Regressor):
         max_categories: int = 32,
         n_members: int = 10,
         min_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -2907,6 +3011,7 @@ class LDTRegressor(Regressor):
         self.max_categories = max_categories
         self.n_members = n_members
         self.min_scale = min_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -2942,6 +3047,9 @@ class LDTClassifier(Classifier):
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -2994,6 +3102,7 @@ class LDTClassifier(Classifier):
         max_categories: int = 32,
         n_members: int = 10,
         min_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -3005,6 +3114,7 @@ class LDTClassifier(Classifier):
         self.max_categories = max_categories
         self.n_members = n_members
         self.min_scale = min_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -3069,6 +3179,9 @@ class RNNTreeRegressor(Regressor):
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -3131,6 +3244,7 @@ class RNNTreeRegressor(Regressor):
         max_bins: int = 255,
         n_members: int = 16,
         min_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -3154,6 +3268,7 @@ class RNNTreeRegressor(Regressor):
         self.max_bins = max_bins
         self.n_members = n_members
         self.min_scale = min_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -3218,6 +3333,9 @@ class RNNTreeClassifier(Classifier):
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
+    extrapolation : bool, default=True
+        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
+        fitted to the same rows expects the target to vary there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -3282,6 +3400,7 @@ class RNNTreeClassifier(Classifier):
         max_bins: int = 255,
         n_members: int = 16,
         min_scale: float | None = None,
+        extrapolation: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -3305,6 +3424,7 @@ class RNNTreeClassifier(Classifier):
         self.max_bins = max_bins
         self.n_members = n_members
         self.min_scale = min_scale
+        self.extrapolation = extrapolation
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

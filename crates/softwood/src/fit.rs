@@ -2,12 +2,14 @@
 //! fitted model comes out.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::data::dataset::Dataset;
 use crate::data::schema::Schema;
 use crate::error::{Error, Result};
+use crate::extrapolation::Extrapolation;
 use crate::model::Model;
 use crate::observer::{CancellingObserver, NoObserver, Observer};
 use crate::par::Pool;
@@ -15,6 +17,9 @@ use crate::params::{Checked, Params};
 use crate::rng::Key;
 use crate::stop;
 use crate::store::record::Record;
+
+/// Random stream of the process for extrapolation; the streams of families are small numbers.
+const EXTRAPOLATION: u64 = 1 << 33;
 
 /// Settings of one fit besides its parameters and data.
 ///
@@ -42,6 +47,8 @@ pub struct Run<'a> {
     /// Fitted model of the same family to continue training from; families without warm starts
     /// return an error.
     pub warm_start: Option<&'a dyn Model>,
+    /// What widens the predictions of the model away from the training rows.
+    pub(crate) extrapolation: Option<&'a Arc<Extrapolation>>,
 }
 
 impl<'a> Run<'a> {
@@ -53,6 +60,7 @@ impl<'a> Run<'a> {
             observer: &NoObserver,
             held_out: None,
             warm_start: None,
+            extrapolation: None,
         }
     }
 
@@ -119,6 +127,11 @@ pub trait Fit: Params {
     /// Whether the target may be classes.
     const SUPPORTS_CLASSES: bool = true;
 
+    /// Whether the knowledge uncertainty of a fitted model grows away from the training rows.
+    fn extrapolates(&self) -> bool {
+        false
+    }
+
     /// Restores a fitted model from its record.
     ///
     /// # Errors
@@ -153,12 +166,18 @@ pub trait Fit: Params {
             return Err(no_warm_start(Self::FAMILY));
         }
         let observer = CancellingObserver::new(run.observer);
-        let run = Run {
-            observer: &observer,
-            ..*run
-        };
         stop::cancellable(observer.cancel_tokens(), || {
             stop::check()?;
+            let extrapolation = if params.extrapolates() {
+                Extrapolation::fit(data, run.key.child(EXTRAPOLATION))?.map(Arc::new)
+            } else {
+                None
+            };
+            let run = Run {
+                observer: &observer,
+                extrapolation: extrapolation.as_ref(),
+                ..*run
+            };
             Self::learn(&params, data, &run)
         })
     }

@@ -68,6 +68,7 @@ pub mod distribution;
 mod error;
 pub mod evaluate;
 pub mod explain;
+mod extrapolation;
 mod fit;
 mod gaussian_process;
 mod inference;

@@ -11,6 +11,7 @@ use crate::data::table::{Rows, Table};
 use crate::distribution::Distribution;
 use crate::error::{Error, Result};
 use crate::explain::tree_export::{StructurePosterior, TreeExport};
+use crate::extrapolation::Extrapolation;
 use crate::predictive::block::{Block, Head};
 use crate::store::range;
 use crate::store::record::Record;
@@ -219,6 +220,10 @@ pub trait Model: Any + AsModel + Debug + Send + Sync {
     /// When the rows do not match the schema.
     fn joint(&self, _rows: &Rows<'_>) -> Result<Option<JointNormal>> {
         Ok(None)
+    }
+    /// What widens the predictions away from the training rows; `None` for models without it.
+    fn extrapolation(&self) -> Option<&Extrapolation> {
+        None
     }
     /// The predictive distribution for the rows of a table, on all threads of the machine; columns
     /// are matched by name. [`Distribution::new`] takes a thread pool.

@@ -37,6 +37,9 @@ const ORDER: [&str; 19] = [
     "peak_rss_bytes",
 ];
 
+/// Error of a coverage that is too small to matter.
+const MIN_COVERAGE_ERROR: f64 = 0.01;
+
 /// The report of `fit`.
 pub(crate) fn fit(report: &FitReport, verbose: bool) -> String {
     let task = task(report.classes.as_deref());
@@ -108,7 +111,27 @@ pub(crate) fn score(report: &ScoreReport) -> String {
         .map(|name| (name, short(report.scores.values[name])))
         .collect();
     out += &aligned(&lines);
+    if let Some(&coverage) = report.scores.values.get("coverage_90") {
+        let _ = writeln!(out, "\n{}.", coverage_in_words(coverage, report.n_rows));
+    }
     out
+}
+
+/// What the coverage of 90% intervals on some rows says about their width.
+fn coverage_in_words(coverage: f64, n_rows: usize) -> String {
+    // two standard errors of the coverage of intervals that are right
+    let chance = 2.0 * (0.9 * 0.1 / n_rows as f64).sqrt();
+    let verdict = if (coverage - 0.9).abs() <= chance.max(MIN_COVERAGE_ERROR) {
+        "about right"
+    } else if coverage < 0.9 {
+        "too narrow"
+    } else {
+        "too wide"
+    };
+    format!(
+        "90% intervals cover {} of the rows: {verdict}",
+        percent(coverage)
+    )
 }
 
 /// The report of `evaluate`: one line per metric, one column per model.
@@ -370,23 +393,13 @@ pub(crate) fn demo(report: &DemoReport) -> String {
     out
 }
 
-/// A warning about the intervals away from the training rows.
+/// What the intervals away from the training rows cover.
 fn demo_caveat(report: &DemoReport) -> String {
     let coverage = report.outside.scores.values.get("coverage_90");
     let coverage = coverage.copied().unwrap_or(f64::NAN);
-    let verdict = if coverage < 0.8 {
-        format!(
-            "covers only {} of\nthe test rows, far less than 90%",
-            percent(coverage)
-        )
-    } else {
-        format!(
-            "covers {} of\nthe test rows here, but with most seeds far less than 90%",
-            percent(coverage)
-        )
-    };
+    let words = coverage_in_words(coverage, report.n_test);
     format!(
-        "\nWhere there are no training rows nearby, the 90% interval {verdict}.\n\
+        "\nWhere there are no training rows nearby, {words}.\n\
          A large share of knowledge (epistemic) uncertainty in the predictive variance\n\
          marks such rows; the rest of the variance is data (aleatoric) uncertainty.\n"
     )
@@ -440,4 +453,37 @@ fn demo_next(folder: &Path) -> Vec<String> {
             file("train.csv")
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::coverage_in_words;
+
+    #[test]
+    fn a_coverage_is_judged_by_its_standard_error() {
+        for (coverage, n_rows, verdict) in [
+            (
+                0.84,
+                2000,
+                "90% intervals cover 84.0% of the rows: too narrow",
+            ),
+            (
+                0.84,
+                60,
+                "90% intervals cover 84.0% of the rows: about right",
+            ),
+            (
+                0.958,
+                2000,
+                "90% intervals cover 95.8% of the rows: too wide",
+            ),
+            (
+                0.905,
+                1_000_000,
+                "90% intervals cover 90.5% of the rows: about right",
+            ),
+        ] {
+            assert_eq!(coverage_in_words(coverage, n_rows), verdict);
+        }
+    }
 }

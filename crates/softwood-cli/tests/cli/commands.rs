@@ -200,6 +200,7 @@ fn scores_as_text_and_json() {
         text.contains("log_likelihood") && text.contains("60 rows of data.csv"),
         "{text}"
     );
+    assert!(text.contains("90% intervals cover"), "{text}");
     let folder = fitted(&classification(60), "kind");
     let scores = &folder.json(&["score", "model.softwood", "data.csv", "--json"])["scores"];
     for name in ["nll", "error", "auc", "ece"] {

@@ -16,7 +16,7 @@ fn the_demo_writes_its_files_and_its_commands_work() {
         "coverage of 90% intervals",
         "share of knowledge uncertainty",
         "no training rows nearby",
-        "far less than 90%",
+        "90% intervals cover",
         "data (aleatoric) uncertainty",
     ] {
         assert!(ran.out.contains(part), "{}", ran.out);

@@ -5,8 +5,9 @@ use std::cmp::Ordering;
 
 use crate::data::column::Values;
 use crate::data::dataset::Dataset;
+use crate::data::target::Target;
 use crate::error::Result;
-use crate::rng::{Key, shuffle};
+use crate::rng::{Key, mix, shuffle};
 use crate::stop::{self, CancelScope, is_cancelled, until_cancelled};
 
 /// Number of rows that are sorted between two checks whether the work is cancelled.
@@ -67,6 +68,64 @@ impl Deduplicated {
         let (rows, weights) = order.into_iter().unzip();
         Self { rows, weights }
     }
+}
+
+impl Deduplicated {
+    /// A random sample of at most `max_rows` of the deduplicated rows, in random order. It hashes the
+    /// rows instead of comparing them, so that it is cheap for a small sample of many rows.
+    pub(crate) fn sampled(data: &Dataset, max_rows: usize, key: Key) -> Self {
+        let weight = |row: u32| data.weights().map_or(1.0, |weights| weights[row as usize]);
+        let hashes = row_hashes(data, key).into_iter().zip(0..);
+        let mut order: Vec<(u64, u32)> = hashes.filter(|&(_, row)| weight(row) > 0.0).collect();
+        sort_unless_cancelled(&mut order, SORTED_AT_ONCE, |a, b| {
+            a.0.cmp(&b.0)
+                .then_with(|| weight(a.1).total_cmp(&weight(b.1)))
+                .then(a.1.cmp(&b.1))
+        });
+        let (rows, weights) = order
+            .chunk_by(|a, b| a.0 == b.0)
+            .take(max_rows)
+            .map(|equal| {
+                let weights = equal.iter().map(|&(_, row)| weight(row));
+                (equal[0].1, weights.sum::<f64>())
+            })
+            .unzip();
+        Self { rows, weights }
+    }
+}
+
+/// A number for each row that depends on the cells of its features and on its target; equal rows have
+/// equal numbers.
+fn row_hashes(data: &Dataset, key: Key) -> Vec<u64> {
+    let mut hashes = vec![key.word(); data.n_rows()];
+    let mut add_numbers = |values: &[f64]| {
+        for (hash, &value) in hashes.iter_mut().zip(values) {
+            // zeros of both signs are equal, and so are all missing cells
+            let bits = if value.is_nan() {
+                u64::MAX
+            } else {
+                (value + 0.0).to_bits()
+            };
+            *hash = mix(*hash ^ bits);
+        }
+    };
+    let as_numbers = |codes: &[u32]| {
+        codes
+            .iter()
+            .map(|&code| f64::from(code))
+            .collect::<Vec<_>>()
+    };
+    match data.target() {
+        Target::Numeric(values) => add_numbers(values),
+        Target::Classes(codes) => add_numbers(&as_numbers(codes)),
+    }
+    for column in until_cancelled(data.features().columns()) {
+        match &column.values {
+            Values::Numeric(values) => add_numbers(values),
+            Values::Categorical { codes, .. } => add_numbers(&as_numbers(codes)),
+        }
+    }
+    hashes
 }
 
 /// Sorts items that are all different. Sorts and merges pieces of `at_once` items, so that it can
@@ -165,7 +224,6 @@ mod tests {
     use crate::data::column::Column;
     use crate::data::dataset::Roles;
     use crate::data::table::Table;
-    use crate::data::target::Target;
     use crate::stop::{CancelToken, cancellable};
 
     fn data(columns: Vec<Column>, weight: Option<&str>) -> Dataset {
@@ -240,5 +298,48 @@ mod tests {
         for (&ours, &other) in found.rows.iter().zip(&again.rows) {
             assert_eq!(y[ours as usize].to_bits(), theirs[other as usize].to_bits());
         }
+    }
+
+    #[test]
+    fn a_sample_depends_neither_on_order_nor_on_repetition() {
+        let n = 60;
+        let a: Vec<f64> = (0..n).map(|row| f64::from(row % 13)).collect();
+        let y: Vec<f64> = (0..n).map(|row| f64::from(row % 7)).collect();
+        let columns = vec![
+            Column::numeric("a", a.clone()),
+            Column::numeric("y", y.clone()),
+        ];
+        let once = data(columns, None);
+        let reversed: Vec<usize> = (0..60).rev().collect();
+        let weighted = data(
+            vec![
+                Column::numeric("a", a),
+                Column::numeric("y", y.clone()),
+                Column::numeric("w", vec![2.0; 60]),
+            ],
+            Some("w"),
+        );
+        let twice: Vec<usize> = (0..60).chain(0..60).collect();
+        let cells = |data: &Dataset, sample: &Deduplicated| -> Vec<[u64; 3]> {
+            let rows: Vec<usize> = sample.rows.iter().map(|&row| row as usize).collect();
+            let (Values::Numeric(a), Target::Numeric(y)) =
+                (&data.features().columns()[0].values, data.target())
+            else {
+                panic!("numbers expected")
+            };
+            let weights = sample.weights.iter();
+            rows.iter()
+                .zip(weights)
+                .map(|(&row, weight)| [a[row], y[row], *weight].map(f64::to_bits))
+                .collect()
+        };
+        let sampled = |data: &Dataset| {
+            let sample = Deduplicated::sampled(data, 20, Key::from_seed(4));
+            cells(data, &sample)
+        };
+        assert_eq!(sampled(&once).len(), 20);
+        assert_eq!(sampled(&once.take(&reversed)), sampled(&once));
+        assert_eq!(sampled(&once.take(&twice)), sampled(&weighted));
+        assert_ne!(sampled(&once), sampled(&weighted));
     }
 }

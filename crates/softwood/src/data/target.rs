@@ -148,9 +148,14 @@ impl TargetUnits {
     /// When the units are absent or out of range.
     pub(crate) fn from_record(record: &Record) -> Result<Self> {
         let units: Self = record.part("standard")?;
-        range::check("standard.shift", units.shift, &(-MAX_UNIT..=MAX_UNIT))?;
-        range::check("standard.scale", units.scale, &(MIN_UNIT..=MAX_UNIT))?;
+        units.check()?;
         Ok(units)
+    }
+
+    /// Returns an error unless the units, which were read from a file, are in range.
+    pub(crate) fn check(&self) -> Result<()> {
+        range::check("standard.shift", self.shift, &(-MAX_UNIT..=MAX_UNIT))?;
+        range::check("standard.scale", self.scale, &(MIN_UNIT..=MAX_UNIT))
     }
 }
 

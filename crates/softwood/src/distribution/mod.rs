@@ -20,8 +20,9 @@ use crate::par::Pool;
 use crate::reserve::zeros;
 use crate::stop;
 
+pub use crate::extrapolation::Extrapolation;
 pub use crate::model::JointNormal;
-pub use crate::predictive::block::{Block, Head, LANES};
+pub use crate::predictive::block::{AddedVariance, Block, Head, LANES};
 pub use crate::predictive::moments::{Moments, Uncertainty};
 pub use contrast::Contrast;
 pub use predictions::{ClassSummary, RegressionSummary};
@@ -33,6 +34,8 @@ pub struct Distribution<'a> {
     table: Cow<'a, Table>,
     pool: PoolHandle<'a>,
     observer: &'a dyn Observer,
+    /// Whether rows away from the training rows are widened.
+    is_widened: bool,
 }
 
 /// A thread pool that the distribution borrows, or shares with copies of itself.
@@ -68,6 +71,7 @@ impl<'a> Distribution<'a> {
             table: Cow::Owned(model.schema().align(table)?),
             pool: PoolHandle::Borrowed(pool),
             observer: &NoObserver,
+            is_widened: true,
         })
     }
 
@@ -81,6 +85,7 @@ impl<'a> Distribution<'a> {
             table: Cow::Owned(model.schema().align(table)?),
             pool: PoolHandle::Shared(Arc::new(Pool::new(0)?)),
             observer: &NoObserver,
+            is_widened: true,
         })
     }
 
@@ -101,6 +106,7 @@ impl<'a> Distribution<'a> {
             table,
             pool: PoolHandle::Borrowed(pool),
             observer: &NoObserver,
+            is_widened: true,
         })
     }
 
@@ -144,6 +150,19 @@ impl<'a> Distribution<'a> {
             table: Cow::Owned(table),
             pool: PoolHandle::Borrowed(pool),
             observer: &NoObserver,
+            is_widened: true,
+        }
+    }
+
+    /// The same prediction without the widening of rows away from the training rows, for questions
+    /// whose answers do not depend on it.
+    fn without_widening(&self) -> Distribution<'_> {
+        Distribution {
+            model: self.model,
+            table: Cow::Borrowed(&self.table),
+            pool: PoolHandle::Borrowed(self.pool()),
+            observer: self.observer,
+            is_widened: false,
         }
     }
 
@@ -168,6 +187,7 @@ impl<'a> Distribution<'a> {
             table: Cow::Owned(schema.align_owned(table)?),
             pool: self.pool.clone(),
             observer: self.observer,
+            is_widened: self.is_widened,
         })
     }
 
@@ -306,7 +326,14 @@ impl<'a> Distribution<'a> {
         if rows.len() != block.n_rows {
             *block = self.new_block(rows.len());
         }
-        self.model.members(&self.table.rows(rows), block)
+        let rows = self.table.rows(rows);
+        block.added = None;
+        self.model.members(&rows, block)?;
+        let extrapolation = self.model.extrapolation();
+        if let Some(extrapolation) = extrapolation.filter(|_| self.is_widened) {
+            extrapolation.widen(&rows, block);
+        }
+        Ok(())
     }
 
     fn report_progress(&self, row: usize) -> Result<()> {

@@ -40,7 +40,7 @@ pub struct ClassSummary {
 impl Distribution<'_> {
     /// Predictive mean of each row (regression).
     pub fn mean(&self) -> Result<Vec<f64>> {
-        Ok(self.moments()?.mean)
+        Ok(self.without_widening().moments()?.mean)
     }
 
     /// Predictive standard deviation of each row (regression).

@@ -5,20 +5,35 @@
 //! signal's standard deviation `s`, and of `e` in the noise variance `v = f² + e²` with the floor `f`.
 //! Priors are Normal distributions of these logarithms:
 //!
-//! - a length scale has the median `2√d` for `d` inputs, since distances grow with `√d`,
-//! - `s` has the median 1 and `e` the median 0.1, in units of the standardised target.
+//! - the median of a length scale grows with `√d` for `d` inputs, since distances do,
+//! - `s` has the median 1, in units of the standardised target.
 
 use crate::gaussian_process::kernel::{CovarianceKernel, KernelGradient, KernelShape};
 use crate::gaussian_process::points::{Points, TargetRows};
 
-/// Median of a length scale in units of `√d`, and standard deviation of its logarithm.
-const LENGTH_MEDIAN: f64 = 2.0;
-const LENGTH_SPREAD: f64 = 1.0;
-/// Standard deviation of the logarithm of the signal.
-const SIGNAL_SPREAD: f64 = 1.5;
-/// Median of the noise's standard deviation above its floor, and standard deviation of its logarithm.
-const NOISE_MEDIAN: f64 = 0.1;
-const NOISE_SPREAD: f64 = 1.0;
+/// The prior of hyper-parameters: Normal distributions of their logarithms.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct HyperPrior {
+    /// Median of a length scale in units of `√d`, and standard deviation of its logarithm.
+    pub(crate) length_median: f64,
+    pub(crate) length_spread: f64,
+    /// Standard deviation of the logarithm of the signal, whose median is 1.
+    pub(crate) signal_spread: f64,
+    /// Median of the noise's standard deviation above its floor, and standard deviation of its
+    /// logarithm.
+    pub(crate) noise_median: f64,
+    pub(crate) noise_spread: f64,
+}
+
+/// The prior of Gaussian processes that are models of their own.
+pub(crate) const MODEL_PRIOR: HyperPrior = HyperPrior {
+    length_median: 2.0,
+    length_spread: 1.0,
+    signal_spread: 1.5,
+    noise_median: 0.1,
+    noise_spread: 1.0,
+};
+
 /// Bounds of every coordinate of `θ`; estimates stay far inside because of the priors.
 const MAX_COORDINATE: f64 = 12.0;
 /// Smallest noise variance above its floor that is set.
@@ -57,6 +72,7 @@ pub(crate) struct HyperSpace {
     pub(crate) fixed: FixedHyperparameters,
     /// Floor of the noise's standard deviation, if it is estimated.
     pub(crate) min_noise_sd: f64,
+    pub(crate) prior: HyperPrior,
 }
 
 impl HyperSpace {
@@ -128,22 +144,23 @@ impl HyperSpace {
     }
 
     /// Mean and standard deviation of each coordinate of `θ` under the prior.
-    fn prior(&self) -> Vec<(f64, f64)> {
-        let median_length = LENGTH_MEDIAN * (self.n_inputs.max(1) as f64).sqrt();
-        let mut prior = vec![(median_length.ln(), LENGTH_SPREAD); self.n_lengths()];
+    fn priors(&self) -> Vec<(f64, f64)> {
+        let prior = self.prior;
+        let median_length = prior.length_median * (self.n_inputs.max(1) as f64).sqrt();
+        let mut priors = vec![(median_length.ln(), prior.length_spread); self.n_lengths()];
         if self.fixed.signal_sd.is_none() {
-            prior.push((0.0, SIGNAL_SPREAD));
+            priors.push((0.0, prior.signal_spread));
         }
         if self.fixed.noise_sd.is_none() {
-            prior.push((NOISE_MEDIAN.ln(), NOISE_SPREAD));
+            priors.push((prior.noise_median.ln(), prior.noise_spread));
         }
-        prior
+        priors
     }
 
     /// Log density of the prior, up to a constant, and its gradient.
     pub(crate) fn log_prior(&self, theta: &[f64]) -> (f64, Vec<f64>) {
         let mut value = 0.0;
-        let terms = theta.iter().zip(self.prior());
+        let terms = theta.iter().zip(self.priors());
         let gradient = terms
             .map(|(x, (mean, sd))| {
                 let score = (x - mean) / sd;
@@ -172,8 +189,13 @@ impl HyperSpace {
 /// Log density of the prior of the logarithm of a noise's standard deviation above its floor, up to a
 /// constant, and its derivative.
 pub(crate) fn log_noise_prior(log_excess: f64) -> (f64, f64) {
-    let score = (log_excess - NOISE_MEDIAN.ln()) / NOISE_SPREAD;
-    (-0.5 * score * score, -score / NOISE_SPREAD)
+    let HyperPrior {
+        noise_median,
+        noise_spread,
+        ..
+    } = MODEL_PRIOR;
+    let score = (log_excess - noise_median.ln()) / noise_spread;
+    (-0.5 * score * score, -score / noise_spread)
 }
 
 /// The hyper-parameters that are estimated, and the rows that they are estimated from.
@@ -216,6 +238,7 @@ mod tests {
             n_inputs: 2,
             fixed,
             min_noise_sd: 0.05,
+            prior: MODEL_PRIOR,
         }
     }
 

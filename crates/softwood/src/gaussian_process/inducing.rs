@@ -23,7 +23,17 @@ pub(crate) fn choose(
     let mut candidates: Vec<usize> = (0..points.n()).collect();
     shuffle(&mut key.rng(), &mut candidates);
     candidates.truncate(n_candidates(n_inducing, points.n()));
-    let scaled = kernel.scaled(&points.take(&candidates));
+    let chosen = choose_among(kernel, &points.take(&candidates), n_inducing);
+    chosen.into_iter().map(|at| candidates[at]).collect()
+}
+
+/// At most `n_inducing` of the points, each the one whose value the earlier ones determine least.
+pub(crate) fn choose_among(
+    kernel: &CovarianceKernel,
+    candidates: &Points,
+    n_inducing: usize,
+) -> Vec<usize> {
+    let scaled = kernel.scaled(candidates);
     let n = scaled.n();
     let prior = kernel.variance();
     let mut variances = vec![prior; n];
@@ -51,7 +61,7 @@ pub(crate) fn choose(
             variances[at] -= value * value;
         }
         variances[best] = 0.0;
-        chosen.push(candidates[best]);
+        chosen.push(best);
     }
     chosen
 }

@@ -217,7 +217,7 @@ fn expected_square(noise: f64, weight: f64, slope: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::gaussian_process::exact;
-    use crate::gaussian_process::hyperparameters::{FixedHyperparameters, HyperSpace};
+    use crate::gaussian_process::hyperparameters::{FixedHyperparameters, HyperSpace, MODEL_PRIOR};
     use crate::gaussian_process::kernel::KernelShape;
     use crate::gaussian_process::points::{Points, TargetRows};
     use softwood_testkit::{central_difference, close};
@@ -233,6 +233,7 @@ mod tests {
                 ..FixedHyperparameters::default()
             },
             min_noise_sd: 0.05,
+            prior: MODEL_PRIOR,
         }
     }
 

@@ -12,7 +12,7 @@
 use crate::gaussian_process::kernel::{CovarianceKernel, KernelShape};
 use crate::gaussian_process::points::Points;
 use crate::gaussian_process::posterior::GpPosterior;
-use crate::numerics::gaussian::Gaussian;
+use crate::numerics::gaussian::normals;
 use crate::numerics::gemm::{Matrix, product, transposed_product};
 use crate::rng::Key;
 
@@ -126,13 +126,6 @@ pub(crate) fn update_weights(
     }
     posterior.factor.solve_upper(&mut weights, n_draws);
     weights
-}
-
-/// Independent standard Normal numbers.
-fn normals(key: Key, n: usize) -> Vec<f64> {
-    let mut numbers = vec![0.0; n];
-    Gaussian::new(key).fill(&mut numbers);
-    numbers.into_iter().map(f64::from).collect()
 }
 
 #[cfg(test)]

@@ -81,6 +81,16 @@ impl Points {
         }
     }
 
+    /// Points with the given inputs, in that order.
+    pub(crate) fn inputs(&self, inputs: &[usize]) -> Self {
+        let columns = inputs.iter().flat_map(|&input| self.column(input));
+        Self {
+            n: self.n,
+            n_inputs: inputs.len(),
+            columns: columns.copied().collect(),
+        }
+    }
+
     /// Points whose inputs are multiplied by one factor each.
     pub(crate) fn times(&self, factors: &[f64]) -> Self {
         let columns = factors.iter().enumerate().flat_map(|(input, factor)| {

@@ -108,6 +108,13 @@ fn next(state: &mut [[u32; LANES]; 4]) -> [u32; LANES] {
     out
 }
 
+/// `n` standard Normal numbers of the stream `key`.
+pub(crate) fn normals(key: Key, n: usize) -> Vec<f64> {
+    let mut numbers = vec![0.0; n];
+    Gaussian::new(key).fill(&mut numbers);
+    numbers.into_iter().map(f64::from).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,6 +7,7 @@ pub(crate) mod eigen;
 pub(crate) mod gamma;
 pub(crate) mod gaussian;
 pub(crate) mod gemm;
+pub(crate) mod golden_section;
 pub(crate) mod lbfgs;
 pub(crate) mod logspace;
 pub(crate) mod mcmc_diagnostics;

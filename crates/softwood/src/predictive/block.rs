@@ -68,6 +68,22 @@ pub struct Block {
     pub shift: f64,
     /// Target units per standardised unit, positive.
     pub scale: f64,
+    /// Knowledge variance that `sd` contains because rows are away from the training rows; `None` if
+    /// there is none.
+    pub added: Option<AddedVariance>,
+}
+
+/// Knowledge variance that was added to the components of a block, in standardised units.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct AddedVariance {
+    /// Added variance of each row, zero among the training rows: the mean of what its members got.
+    pub variance: Vec<f64>,
+    /// Data variance of each row, without what was added.
+    pub data: Vec<f64>,
+    /// Shift of the mean of each member, as a function, whose variance over the members is the added
+    /// one (members x rows). Densities contain the variance and not the shifts.
+    pub member_shift: Vec<f64>,
 }
 
 impl Block {
@@ -90,6 +106,7 @@ impl Block {
             sd: vec![0.0; moments],
             shift: 0.0,
             scale: 1.0,
+            added: None,
         }
     }
 

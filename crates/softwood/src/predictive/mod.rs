@@ -7,6 +7,7 @@ pub(crate) mod cdf_grid;
 pub(crate) mod crps;
 pub(crate) mod density;
 pub(crate) mod moments;
+pub(crate) mod noise_calibration;
 pub(crate) mod quantile;
 pub(crate) mod row_mixture;
 pub(crate) mod sample;

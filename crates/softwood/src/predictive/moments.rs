@@ -4,6 +4,8 @@
 //! With the mean `m_s = Σ w μ` and the variance `v_s = Σ w (σ² + μ²) - m_s²` of member `s`: mean =
 //! mean of `m_s`, knowledge = population variance of `m_s`, data = mean of `v_s`, total = knowledge
 //! + data (law of total variance).
+//!
+//! Variance that was added to the members of a row away from the training rows is knowledge.
 
 use multiversion::multiversion;
 
@@ -77,19 +79,14 @@ pub(crate) const MOMENTS: usize = 6;
 /// Mean, variances and standard deviations of each row of a Normal block, in the target's units
 /// (row-major, rows x [`MOMENTS`]).
 pub(crate) fn moments(block: &Block, out: &mut [f64]) {
-    let mut sums = MomentSums::new(block);
-    for member in 0..block.n_members {
-        sums.add_member(block, member);
-    }
-    let n_members = block.n_members as f64;
-    for (row, out) in out.chunks_exact_mut(MOMENTS).enumerate() {
-        let mean = sums.mean[row] / n_members;
-        let knowledge = (sums.mean_squared[row] / n_members - mean * mean).max(0.0);
-        let data = sums.variance[row] / n_members;
-        // keeps NaN, which tells of members that are not finite
-        let data = if data < 0.0 { 0.0 } else { data };
-        let scale = block.scale;
-        out[0] = block.shift + scale * (sums.centre[row] + mean);
+    let scale = block.scale;
+    let own = row_moments(block);
+    for (row, (out, own)) in out.chunks_exact_mut(MOMENTS).zip(own).enumerate() {
+        let (data, knowledge) = match &block.added {
+            Some(added) => (added.data[row], own.knowledge + added.variance[row]),
+            None => (own.data, own.knowledge),
+        };
+        out[0] = block.shift + scale * own.mean;
         out[1] = (data * scale * scale).min(f64::MAX);
         out[2] = (knowledge * scale * scale).min(f64::MAX);
         // in the target's units a variance may overflow where its square root does not
@@ -99,14 +96,46 @@ pub(crate) fn moments(block: &Block, out: &mut [f64]) {
     }
 }
 
+/// Mean, data variance and variance of the members' means of one row, in standardised units.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowMoments {
+    pub(crate) mean: f64,
+    pub(crate) data: f64,
+    pub(crate) knowledge: f64,
+}
+
+/// Moments of each row of a Normal block by its components.
+pub(crate) fn row_moments(block: &Block) -> impl Iterator<Item = RowMoments> {
+    let mut sums = MomentSums::new(block);
+    for member in 0..block.n_members {
+        sums.add_member(block, member);
+    }
+    let n_members = block.n_members as f64;
+    (0..block.n_rows).map(move |row| {
+        let mean = sums.mean[row] / n_members;
+        let data = sums.variance[row] / n_members;
+        RowMoments {
+            mean: sums.centre[row] + mean,
+            // keeps NaN, which tells of members that are not finite
+            data: if data < 0.0 { 0.0 } else { data },
+            knowledge: (sums.mean_squared[row] / n_members - mean * mean).max(0.0),
+        }
+    })
+}
+
 /// Conditional means of the given members on each row, in the target's units (row-major, rows x
 /// members).
 pub(crate) fn member_means(block: &Block, members: &[usize], out: &mut [f64]) {
     let mut sums = MomentSums::new(block);
     for (index, &member) in members.iter().enumerate() {
         sums.add_member(block, member);
+        let shift = |row: usize| match &block.added {
+            Some(added) => added.member_shift[member * block.stride + row],
+            None => 0.0,
+        };
         for (row, out) in out.chunks_exact_mut(members.len()).enumerate() {
-            out[index] = block.shift + block.scale * (sums.centre[row] + sums.member_mean[row]);
+            let mean = sums.centre[row] + sums.member_mean[row] + shift(row);
+            out[index] = block.shift + block.scale * mean;
         }
     }
 }

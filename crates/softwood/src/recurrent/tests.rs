@@ -4,7 +4,7 @@
 use softwood_testkit::{central_difference, close};
 
 use crate::gaussian_process::hyperparameters::{
-    EstimationProblem, FixedHyperparameters, HyperSpace,
+    EstimationProblem, FixedHyperparameters, HyperSpace, MODEL_PRIOR,
 };
 use crate::gaussian_process::kernel::KernelShape;
 use crate::gaussian_process::noise_levels::{LevelProblem, LevelShares};
@@ -343,6 +343,7 @@ fn gradients_of_the_bound_of_a_gaussian_process_agree_with_central_differences()
             noise_sd: Some(1.0),
         },
         min_noise_sd: 0.0,
+        prior: MODEL_PRIOR,
     };
     let mut problem = RouteProblem::new(&SHAPE);
     problem.weight[N_ROWS..].fill(0.0);

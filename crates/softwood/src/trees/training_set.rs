@@ -2,8 +2,9 @@
 //! bins new rows.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::data::binning::binned::{Binned, Cuts, substitute_unseen};
 use crate::data::dataset::Dataset;
@@ -13,6 +14,7 @@ use crate::data::table::Rows;
 use crate::data::target::{TargetStandard, TargetUnits};
 use crate::data::unseen::UnseenSubstitutes;
 use crate::error::Result;
+use crate::extrapolation::Extrapolation;
 use crate::par::Pool;
 use crate::predictive::block::Head;
 use crate::rng::Key;
@@ -95,6 +97,7 @@ pub(crate) struct TreeInputs {
     pub(crate) cuts: Cuts,
     pub(crate) n_members: usize,
     substitutes: UnseenSubstitutes,
+    extrapolation: Option<Arc<Extrapolation>>,
 }
 
 /// Rows of a block in the bins that some members use.
@@ -122,7 +125,21 @@ impl TreeInputs {
             cuts: training_set.cuts.clone(),
             n_members,
             substitutes: UnseenSubstitutes::new(key.child(streams::UNSEEN)),
+            extrapolation: None,
         }
+    }
+
+    /// The inputs of a model whose predictions widen away from the training rows.
+    pub(crate) fn extrapolating(self, extrapolation: Option<&Arc<Extrapolation>>) -> Self {
+        Self {
+            extrapolation: extrapolation.cloned(),
+            ..self
+        }
+    }
+
+    /// What widens the predictions of the model away from the training rows.
+    pub(crate) fn extrapolation(&self) -> Option<&Extrapolation> {
+        self.extrapolation.as_deref()
     }
 
     /// Reads the inputs from the record of a model.
@@ -134,6 +151,7 @@ impl TreeInputs {
         let cuts: Cuts = record.part("cuts")?;
         cuts.check(&levels_of(&schema))?;
         Ok(Self {
+            extrapolation: Extrapolation::read(record, &schema)?,
             kind: cart_target(&schema),
             schema,
             units: TargetUnits::from_record(record)?,
@@ -143,13 +161,15 @@ impl TreeInputs {
         })
     }
 
-    /// Adds the inputs to the metadata of a record.
-    pub(crate) fn write(&self, meta: &mut Value) {
+    /// Adds the inputs to the record of a model.
+    pub(crate) fn write(&self, mut record: Record) -> Record {
+        let meta = &mut record.meta;
         meta["schema"] = json!(self.schema);
         meta["standard"] = json!(self.units);
         meta["cuts"] = json!(self.cuts);
         meta["n_members"] = json!(self.n_members);
         meta["unseen"] = json!(self.substitutes.stored());
+        Extrapolation::write(self.extrapolation(), record)
     }
 
     /// The distribution of a member; `components` is the number of its Normal components.

@@ -1,22 +1,29 @@
 //! An ensemble of fits whose posteriors are averaged: the part of a fitted model that the families
 //! share.
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use std::sync::Arc;
 
+use serde::Serialize;
+use serde_json::json;
+
+use crate::data::dataset::Dataset;
 use crate::data::encoding::Encoder;
 use crate::data::schema::Schema;
 use crate::data::table::Rows;
-use crate::data::target::TargetUnits;
+use crate::data::target::{Target, TargetUnits};
 use crate::error::{Error, Result};
+use crate::extrapolation::Extrapolation;
 use crate::inference::lowrank_gaussian::LowRank;
+use crate::likelihood::soft::SoftLikelihood;
 use crate::model::Training;
 use crate::predictive::block::{Block, Head};
+use crate::predictive::noise_calibration::{HeldOutBlock, NoiseCalibration};
 use crate::rng::Key;
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::{Layout, StoredLayout};
-use crate::store::record::{Array, Record};
+use crate::store::record::Record;
 use crate::variational::fitted::{FittedHeader, FittedTrees};
+use crate::variational::noise_calibration::subsample;
 
 /// Names of the fits in the model file of a family.
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +87,9 @@ pub(crate) struct FittedEnsemble<L = Layout> {
     /// Key of the posterior draws.
     key: Key,
     pub(crate) fits: Vec<FittedTrees<L>>,
+    extrapolation: Option<Arc<Extrapolation>>,
+    /// Calibration of the noise on the validation rows.
+    pub(crate) calibration: NoiseCalibration,
 }
 
 impl<L: StoredLayout> FittedEnsemble<L> {
@@ -109,7 +119,22 @@ impl<L: StoredLayout> FittedEnsemble<L> {
             standard,
             key,
             fits: posteriors.into_iter().enumerate().map(fit).collect(),
+            extrapolation: None,
+            calibration: NoiseCalibration::IDENTITY,
         }
+    }
+
+    /// The ensemble with predictions that widen away from the training rows.
+    pub(crate) fn extrapolating(self, extrapolation: Option<&Arc<Extrapolation>>) -> Self {
+        Self {
+            extrapolation: extrapolation.cloned(),
+            ..self
+        }
+    }
+
+    /// What widens the predictions away from the training rows.
+    pub(crate) fn extrapolation(&self) -> Option<&Extrapolation> {
+        self.extrapolation.as_deref()
     }
 
     /// Restores an ensemble from a record and repeats its draws.
@@ -136,30 +161,38 @@ impl<L: StoredLayout> FittedEnsemble<L> {
             )?);
         }
         Ok(Self {
+            extrapolation: Extrapolation::read(record, &schema)?,
             schema,
             training: record.part("training")?,
             standard: TargetUnits::from_record(record)?,
             key,
             fits,
+            calibration: NoiseCalibration::from_record(record)?,
         })
     }
 
-    /// The JSON part of a record, with the parameters of the family.
-    pub(crate) fn meta(&self, names: StoredNames, params: &impl Serialize) -> Value {
+    /// The record of a model of the family, with its parameters.
+    pub(crate) fn record(
+        &self,
+        family: &str,
+        names: StoredNames,
+        params: &impl Serialize,
+    ) -> Record {
         let headers: Vec<FittedHeader<L>> = self.fits.iter().map(FittedTrees::header).collect();
         let mut meta = json!({
             "schema": self.schema, "params": params, "training": self.training,
             "standard": self.standard, "key": self.key,
         });
         meta[names.headers] = json!(headers);
-        meta
-    }
-
-    /// The arrays of a record.
-    pub(crate) fn arrays(&self, names: StoredNames) -> Vec<(String, Array)> {
+        self.calibration.write(&mut meta);
         let fits = self.fits.iter().enumerate();
-        fits.map(|(at, fit)| (names.array_of(at), fit.array()))
-            .collect()
+        let arrays = fits.map(|(at, fit)| (names.array_of(at), fit.array()));
+        let record = Record {
+            family: family.to_owned(),
+            meta,
+            arrays: arrays.collect(),
+        };
+        Extrapolation::write(self.extrapolation(), record)
     }
 
     /// Form of the predictive distribution of a member.
@@ -184,5 +217,28 @@ impl<L: StoredLayout> FittedEnsemble<L> {
             fit.fill(rows, first, out);
             first += fit.n_draws();
         }
+        self.calibration.apply(out);
+    }
+
+    /// Calibrates a learned noise on rows that no fit was trained on.
+    pub(crate) fn calibrate(&mut self, held_out: &Dataset) {
+        let SoftLikelihood::Normal { floor } = self.fits[0].spec.likelihood else {
+            return;
+        };
+        let rows = subsample(held_out);
+        let Target::Numeric(target) = rows.target() else {
+            return;
+        };
+        let n_rows = rows.n_rows();
+        let n_members = self.fits.iter().map(FittedTrees::n_draws).sum();
+        let mut block = Block::new(self.head(), n_members, n_rows);
+        self.calibration = NoiseCalibration::IDENTITY;
+        self.members(&rows.features().rows(0..n_rows), &mut block);
+        let held_out = HeldOutBlock {
+            block,
+            target: target.iter().map(|&y| self.standard.apply(y)).collect(),
+            weight: rows.weights().map_or(vec![1.0; n_rows], <[f64]>::to_vec),
+        };
+        self.calibration = NoiseCalibration::learn(&[held_out], floor);
     }
 }

@@ -10,6 +10,7 @@
 use crate::data::dataset::Dataset;
 use crate::data::target::{Target, TargetUnits};
 use crate::likelihood::soft::SoftLikelihood;
+use crate::numerics::golden_section::maximize;
 use crate::numerics::logspace::log_sum_exp;
 use crate::predictive::block::{Block, Head};
 use crate::rng::Key;
@@ -71,14 +72,14 @@ pub(crate) fn noise_factor<L: StoredLayout>(
     if terms.is_empty() {
         return 1.0;
     }
-    let log_factor = maximize(|log_factor| {
+    let best = maximize(-MAX_LOG_FACTOR, MAX_LOG_FACTOR, N_STEPS, |log_factor| {
         let factor = f64::exp(log_factor);
         let scores = terms
             .iter()
             .map(|(weight, row)| weight * log_density(row, factor));
         scores.sum::<f64>() - log_factor_precision * log_factor * log_factor
     });
-    log_factor.exp()
+    best.at.exp()
 }
 
 /// Multiplies the standard deviations of all members by the calibration factor and by the
@@ -170,7 +171,7 @@ fn moments(block: &Block, member: usize) -> (Vec<f64>, Vec<f64>) {
 }
 
 /// At most [`MAX_ROWS`] equally spaced rows.
-fn subsample(rows: &Dataset) -> Dataset {
+pub(crate) fn subsample(rows: &Dataset) -> Dataset {
     let n_rows = rows.n_rows();
     let n_sampled = n_rows.min(MAX_ROWS);
     let sampled: Vec<usize> = (0..n_sampled).map(|at| at * n_rows / n_sampled).collect();
@@ -236,40 +237,10 @@ fn log_density(row: &Deviations, factor: f64) -> f64 {
     log_sum_exp(terms.iter().copied())
 }
 
-/// Golden-section search for the maximum of a unimodal function between `-MAX_LOG_FACTOR` and
-/// `MAX_LOG_FACTOR`.
-fn maximize(score: impl Fn(f64) -> f64) -> f64 {
-    let ratio = 0.5 * (5.0_f64.sqrt() - 1.0);
-    let (mut low, mut high) = (-MAX_LOG_FACTOR, MAX_LOG_FACTOR);
-    let inner = |low: f64, high: f64| (high - ratio * (high - low), low + ratio * (high - low));
-    let (mut a, mut b) = inner(low, high);
-    let (mut at_a, mut at_b) = (score(a), score(b));
-    for _ in 0..N_STEPS {
-        if at_a > at_b {
-            high = b;
-            (b, at_b) = (a, at_a);
-            a = inner(low, high).0;
-            at_a = score(a);
-        } else {
-            low = a;
-            (a, at_a) = (b, at_b);
-            b = inner(low, high).1;
-            at_b = score(b);
-        }
-    }
-    0.5 * (low + high)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use softwood_testkit::close;
-
-    #[test]
-    fn the_search_finds_the_maximum() {
-        let found = maximize(|x| -(x - 0.21).powi(2));
-        assert!((found - 0.21).abs() < 2e-3, "{found}");
-    }
 
     /// A deviation of 1 from components with smaller or larger standard deviations.
     #[test]
@@ -283,7 +254,8 @@ mod tests {
             likelihood: SoftLikelihood::Normal { floor: 1e-3 },
         };
         for sd in [0.7, 1.0, 1.4] {
-            let found = maximize(|x| log_density(&row(sd), x.exp())).exp();
+            let found = maximize(-0.5, 0.5, N_STEPS, |x| log_density(&row(sd), x.exp()));
+            let found = found.at.exp();
             assert!((found * sd - 1.0).abs() < 3e-3, "{sd}: {found}");
         }
     }

@@ -73,6 +73,15 @@ param_group! {
 }
 
 param_group! {
+    /// Calibration of the noise of single soft trees.
+    soft_calibration {
+        /// Whether the scale and the tails of a learned noise are corrected after training, on the
+        /// validation set (regression).
+        calibrate_noise: bool = true;
+    }
+}
+
+param_group! {
     /// Members of soft trees.
     soft_members {
         /// Number of posterior draws kept for prediction. More draws give smoother predictive

@@ -22,6 +22,7 @@ const LAYERS: &[&[&str]] = &[
     // variational training names no tree
     &["inference"],
     &["gaussian_process"],
+    &["extrapolation"],
     &["trees"],
     &["recurrent"],
     &["boosting"],

@@ -10,6 +10,7 @@ mod contract;
 mod coverage;
 mod determinism;
 mod exact;
+mod extrapolation;
 mod file_ranges;
 mod files;
 mod fixtures;

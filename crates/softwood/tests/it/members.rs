@@ -200,10 +200,13 @@ fn knowledge_sd(params: &Value, a: Vec<f64>, b: Vec<f64>) -> Vec<f64> {
 /// data.
 #[test]
 fn members_differ_between_neighbouring_training_values() {
-    let found = knowledge_sd(&params_with(&json!({})), vec![0.0, 1.0, 0.5], vec![0.0; 3]);
+    let mut alone = json!({"extrapolation": false});
+    let found = knowledge_sd(&params_with(&alone), vec![0.0, 1.0, 0.5], vec![0.0; 3]);
     assert!(found[2] > 5.0 * found[0].max(found[1]), "{found:?}");
     // a single chain has its threshold in the middle
-    let one = params_with(&json!({"virtual_ensemble": true, "n_chains": 1}));
+    alone["virtual_ensemble"] = json!(true);
+    alone["n_chains"] = json!(1);
+    let one = params_with(&alone);
     let found = knowledge_sd(&one, vec![0.0, 0.49, 1.0, 0.51], vec![0.0; 4]);
     assert!((found[1] - found[0]).abs() <= 0.0 && (found[3] - found[2]).abs() <= 0.0);
 }

@@ -10,7 +10,7 @@ use crate::plot::axes::Axes;
 use crate::plot::{Anchor, Colour, Scene, TextLabel};
 
 pub(crate) const TITLE: &str = "Predictive distribution of a variational soft tree";
-const SUBTITLE: &str = "Knowledge uncertainty is larger away from the training data, but the 90% band can still miss the true mean there.";
+const SUBTITLE: &str = "Away from the training data, knowledge uncertainty widens the 90% band by as much as the target may vary there.";
 
 const INK: Colour = Colour::hex(0x001f_2733);
 const QUIET: Colour = Colour::hex(0x006b_7686);

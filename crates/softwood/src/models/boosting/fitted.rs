@@ -1,5 +1,7 @@
 //! The fitted boosted model: chains of trees, and the distributions of the members taken from them.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::boosting::chain::Chain;
@@ -9,6 +11,7 @@ use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
 use crate::data::unseen::UnseenSubstitutes;
 use crate::error::{Error, Result};
+use crate::extrapolation::Extrapolation;
 use crate::fit::Fit;
 use crate::likelihood::normal::Normal;
 use crate::model::{CurveUnit, Model, Training};
@@ -54,6 +57,7 @@ pub struct Boosted {
     pub(super) snapshots: Vec<Vec<usize>>,
     /// Thresholds that the trees of each chain use.
     pub(super) used_thresholds: Vec<UsedThresholds>,
+    pub(super) extrapolation: Option<Arc<Extrapolation>>,
 }
 
 impl Boosted {
@@ -121,6 +125,7 @@ impl Boosted {
             .map(|at| decode(record, at, likelihood.n_outputs(), &pipeline.cuts));
         let chains = chains.collect::<Result<_>>()?;
         let model = Self {
+            extrapolation: Extrapolation::read(record, &schema)?,
             family,
             schema,
             params: with_current_names(family, &record.part("params")?)?,
@@ -254,6 +259,10 @@ impl Model for Boosted {
         Some(as_shares(gains))
     }
 
+    fn extrapolation(&self) -> Option<&Extrapolation> {
+        self.extrapolation.as_deref()
+    }
+
     fn restored(&self, record: &Record) -> Result<Box<dyn Model>> {
         Ok(Box::new(Self::from_record(self.family, record)?))
     }
@@ -263,7 +272,7 @@ impl Model for Boosted {
         for (at, chain) in self.chains.iter().enumerate() {
             arrays.extend(encode(chain, at));
         }
-        Record {
+        let record = Record {
             family: self.family.to_owned(),
             meta: json!({
                 "schema": self.schema, "params": self.params, "training": self.training, "standard": self.target_units,
@@ -271,7 +280,8 @@ impl Model for Boosted {
                 "settings": self.hyperparameters, "unseen": self.substitutes.stored(), "thresholds": self.threshold_key,
             }),
             arrays,
-        }
+        };
+        Extrapolation::write(self.extrapolation(), record)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Parameters of the boosted families.
 
 use crate::boosting::langevin::Sampling;
+use crate::extrapolation::away_from_data;
 use crate::likelihood::NoiseModel;
 use crate::params::{ClassWeight, Directions, choices, param_group, params};
 use crate::trees::histogram::grower::Growth;
@@ -119,6 +120,7 @@ params! {
         early_stopping_rounds: Option<usize> = None, [1, 100_000];
         use boosted_validation;
         use hard_min_scale;
+        use away_from_data;
     }
 }
 
@@ -161,5 +163,6 @@ params! {
         burn_in: f64 = 0.5, [0.0, 0.99];
         use boosted_validation;
         use hard_min_scale;
+        use away_from_data;
     }
 }

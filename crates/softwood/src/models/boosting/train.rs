@@ -1,6 +1,7 @@
 //! Training: deduplicate and bin the rows, select the settings on a validation set, then train the
 //! chains of all members on all rows.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
@@ -16,6 +17,7 @@ use crate::data::table::Table;
 use crate::data::target::{MIN_SCALE, TargetUnits};
 use crate::data::unseen::UnseenSubstitutes;
 use crate::error::{Error, Result};
+use crate::extrapolation::Extrapolation;
 use crate::fit::{Fit, Run, check_fixed_params, check_same_schema};
 use crate::model::{Model, Training};
 use crate::models::boosting::config::BoostingConfig;
@@ -44,6 +46,10 @@ impl Fit for SgbParams {
     const FAMILY: &'static str = "sgb";
     const SUPPORTS_WARM_START: bool = true;
 
+    fn extrapolates(&self) -> bool {
+        self.extrapolation
+    }
+
     fn restore(record: &Record) -> Result<Boosted> {
         Boosted::from_record(Self::FAMILY, record)
     }
@@ -58,6 +64,10 @@ impl Fit for SglbParams {
     type Fitted = Boosted;
     const FAMILY: &'static str = "sglb";
     const SUPPORTS_WARM_START: bool = true;
+
+    fn extrapolates(&self) -> bool {
+        self.extrapolation
+    }
 
     fn restore(record: &Record) -> Result<Boosted> {
         Boosted::from_record(Self::FAMILY, record)
@@ -129,7 +139,7 @@ fn fit(config: &BoostingConfig, params: &Value, data: &Dataset, run: &Run<'_>) -
         pipeline: &pipeline,
         chosen: &chosen,
         warm_start,
-        key: run.key,
+        run,
     };
     let ensemble = Ensemble {
         parts: &parts,
@@ -196,8 +206,7 @@ struct ModelParts<'a> {
     chosen: &'a ChosenSettings,
     /// The fitted model that a warm start continues.
     warm_start: Option<&'a Boosted>,
-    /// Key of the run.
-    key: Key,
+    run: &'a Run<'a>,
 }
 
 impl ModelParts<'_> {
@@ -229,7 +238,7 @@ impl ModelParts<'_> {
             }
         }
         let members = self.config.members;
-        let (substitutes, threshold_key) = model_keys(self.warm_start, self.key);
+        let (substitutes, threshold_key) = model_keys(self.warm_start, self.run.key);
         let model = Boosted {
             family: self.config.family,
             schema: self.data.schema().clone(),
@@ -253,8 +262,19 @@ impl ModelParts<'_> {
             threshold_key,
             snapshots: Vec::new(),
             used_thresholds: Vec::new(),
+            extrapolation: self.extrapolation(),
         };
         model.with_snapshots()
+    }
+
+    /// What widens the predictions. Constraints hold in every member, so members keep their functions.
+    fn extrapolation(&self) -> Option<Arc<Extrapolation>> {
+        let extrapolation = self.run.extrapolation?;
+        Some(if self.config.monotonic_cst.is_some() {
+            Arc::new((**extrapolation).clone().without_shifts())
+        } else {
+            Arc::clone(extrapolation)
+        })
     }
 
     /// The model of a single chain in training.

@@ -8,6 +8,7 @@ use crate::data::binning::binned::Cuts;
 use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::error::{Error, Result};
+use crate::extrapolation::Extrapolation;
 use crate::model::{Model, Training};
 use crate::models::forest::noise_calibration::ForestNoise;
 use crate::models::forest::params::ForestParams;
@@ -222,6 +223,10 @@ impl Model for Forest {
         &self.training
     }
 
+    fn extrapolation(&self) -> Option<&Extrapolation> {
+        self.inputs.extrapolation()
+    }
+
     fn restored(&self, record: &Record) -> Result<Box<dyn Model>> {
         Ok(Box::new(Self::from_record(record)?))
     }
@@ -235,11 +240,10 @@ impl Model for Forest {
             .trees
             .iter()
             .flat_map(|tree| tree.values.iter().copied());
-        let mut meta = json!({
+        let meta = json!({
             "params": self.params, "training": self.training, "noise": self.noise,
         });
-        self.inputs.write(&mut meta);
-        Record {
+        self.inputs.write(Record {
             family: "forest".to_owned(),
             meta,
             arrays: vec![
@@ -247,7 +251,7 @@ impl Model for Forest {
                 ("leaves".to_owned(), Array::F32(leaves.collect())),
                 ("gains".to_owned(), Array::F64(self.gains.clone())),
             ],
-        }
+        })
     }
 
     fn gains(&self) -> Option<Vec<f64>> {

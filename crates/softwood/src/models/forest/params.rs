@@ -1,5 +1,6 @@
 //! Parameters of the forest.
 
+use crate::extrapolation::away_from_data;
 use crate::params::params;
 use crate::trees::param_groups::{hard_bins, hard_min_scale};
 
@@ -31,5 +32,6 @@ params! {
         /// uncertainty better, but each averages fewer trees.
         n_members: usize = 10, [1, 1000];
         use hard_min_scale;
+        use away_from_data;
     }
 }

@@ -41,6 +41,10 @@ impl Fit for ForestParams {
     type Fitted = Forest;
     const FAMILY: &'static str = "forest";
 
+    fn extrapolates(&self) -> bool {
+        self.extrapolation
+    }
+
     fn restore(record: &Record) -> Result<Forest> {
         Forest::from_record(record)
     }
@@ -102,7 +106,8 @@ impl Fit for ForestParams {
         };
         let n_members = params.n_members.min(trees.len());
         Ok(Forest {
-            inputs: TreeInputs::new(&training_set, data.schema(), n_members, run.key),
+            inputs: TreeInputs::new(&training_set, data.schema(), n_members, run.key)
+                .extrapolating(run.extrapolation),
             params: (**params).clone(),
             training,
             trees,

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::fit::Fit;
 use crate::gaussian_process::exact;
 use crate::gaussian_process::hyperparameters::{
-    EstimationProblem, FixedHyperparameters, GpHyperparameters, HyperSpace,
+    EstimationProblem, FixedHyperparameters, GpHyperparameters, HyperSpace, MODEL_PRIOR,
 };
 use crate::gaussian_process::inducing;
 use crate::gaussian_process::points::{Points, TargetRows};
@@ -100,6 +100,7 @@ impl Problem {
                 noise_sd: config.noise_scale,
             },
             min_noise_sd: config.min_scale.unwrap_or(floor),
+            prior: MODEL_PRIOR,
         };
         Ok(Self {
             family: P::FAMILY,

@@ -1,6 +1,8 @@
 //! The fitted tree: encoder, structure, statistics of the leaves, and the members drawn from the
 //! posterior of the leaves.
 
+use std::sync::Arc;
+
 use serde_json::json;
 
 use crate::data::encoding::Encoder;
@@ -10,6 +12,7 @@ use crate::data::target::TargetUnits;
 use crate::data::unseen::UnseenSubstitutes;
 use crate::error::{Error, Result};
 use crate::explain::tree_export::TreeExport;
+use crate::extrapolation::Extrapolation;
 use crate::model::{Model, Training};
 use crate::models::ldt::export::{column_gains, tree_export};
 use crate::models::ldt::oblique_tree::ObliqueTree;
@@ -40,6 +43,7 @@ pub(super) struct LdtParts {
     pub(super) leaves: SmoothedLeaves,
     pub(super) n_members: usize,
     pub(super) substitutes: UnseenSubstitutes,
+    pub(super) extrapolation: Option<Arc<Extrapolation>>,
 }
 
 impl LdtParts {
@@ -92,6 +96,7 @@ impl Ldt {
                 key: record.part("key")?,
             },
             n_members: record.part("n_members")?,
+            extrapolation: Extrapolation::read(record, &schema)?,
             substitutes: UnseenSubstitutes::from_record(record)?,
             schema,
             encoder,
@@ -177,6 +182,10 @@ impl Model for Ldt {
         &self.parts.training
     }
 
+    fn extrapolation(&self) -> Option<&Extrapolation> {
+        self.parts.extrapolation.as_deref()
+    }
+
     fn restored(&self, record: &Record) -> Result<Box<dyn Model>> {
         Ok(Box::new(Self::from_record(record)?))
     }
@@ -194,11 +203,12 @@ impl Model for Ldt {
             ("leaves".to_owned(), Array::F64(parts.leaves.stats.clone())),
             ("input_sd".to_owned(), Array::F32(parts.input_sd.clone())),
         ]);
-        Record {
+        let record = Record {
             family: "ldt".to_owned(),
             meta,
             arrays,
-        }
+        };
+        Extrapolation::write(self.extrapolation(), record)
     }
 
     fn gains(&self) -> Option<Vec<f64>> {

@@ -1,5 +1,6 @@
 //! Parameters of the linear discriminant tree.
 
+use crate::extrapolation::away_from_data;
 use crate::params::params;
 use crate::trees::param_groups::hard_min_scale;
 
@@ -25,5 +26,6 @@ params! {
         /// knowledge uncertainty better.
         n_members: usize = 10, [1, 1000];
         use hard_min_scale;
+        use away_from_data;
     }
 }

@@ -25,6 +25,10 @@ impl Fit for LdtParams {
     type Fitted = Ldt;
     const FAMILY: &'static str = "ldt";
 
+    fn extrapolates(&self) -> bool {
+        self.extrapolation
+    }
+
     fn restore(record: &Record) -> Result<Ldt> {
         Ldt::from_record(record)
     }
@@ -75,6 +79,7 @@ impl Fit for LdtParams {
             },
             n_members: params.n_members,
             substitutes: UnseenSubstitutes::new(run.key.child(streams::UNSEEN)),
+            extrapolation: run.extrapolation.cloned(),
         }))
     }
 }

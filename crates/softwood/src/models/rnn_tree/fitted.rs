@@ -8,6 +8,7 @@ use crate::data::table::Rows;
 use crate::error::{Error, Result};
 use crate::explain::tree_export::TreeExport;
 use crate::explain::tree_export::binned::export_binned;
+use crate::extrapolation::Extrapolation;
 use crate::model::{Model, Training};
 use crate::models::rnn_tree::params::RnnTreeParams;
 use crate::models::rnn_tree::pruning::RouteTree;
@@ -263,6 +264,10 @@ impl Model for RnnTree {
         &self.parts.training
     }
 
+    fn extrapolation(&self) -> Option<&Extrapolation> {
+        self.parts.inputs.extrapolation()
+    }
+
     fn restored(&self, record: &Record) -> Result<Box<dyn Model>> {
         Ok(Box::new(Self::from_record(record)?))
     }
@@ -289,16 +294,15 @@ impl Model for RnnTree {
         let soft = parts.trees.iter().filter_map(|tree| tree.soft.as_ref());
         let soft_smoothing: Vec<_> = soft.map(|soft| &soft.leaves.smoothing).collect();
         let keys: Vec<_> = leaves().map(|leaves| leaves.key).collect();
-        let mut meta = json!({
+        let meta = json!({
             "params": parts.params, "training": parts.training, "smoothing": smoothing, "keys": keys,
             "soft_smoothing": soft_smoothing,
         });
-        parts.inputs.write(&mut meta);
-        Record {
+        parts.inputs.write(Record {
             family: "rnn-tree".to_owned(),
             meta,
             arrays,
-        }
+        })
     }
 
     fn gains(&self) -> Option<Vec<f64>> {

@@ -1,5 +1,6 @@
 //! Parameters of the RNN-Tree.
 
+use crate::extrapolation::away_from_data;
 use crate::params::{choices, params};
 use crate::trees::param_groups::{hard_bins, hard_min_scale};
 
@@ -82,6 +83,7 @@ params! {
         /// estimate knowledge uncertainty better.
         n_members: usize = 16, [1, 1000];
         use hard_min_scale;
+        use away_from_data;
     }
 }
 

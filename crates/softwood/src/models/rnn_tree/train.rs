@@ -42,6 +42,10 @@ impl Fit for RnnTreeParams {
     type Fitted = RnnTree;
     const FAMILY: &'static str = "rnn-tree";
 
+    fn extrapolates(&self) -> bool {
+        self.extrapolation
+    }
+
     fn restore(record: &Record) -> Result<RnnTree> {
         RnnTree::from_record(record)
     }
@@ -75,7 +79,8 @@ impl Fit for RnnTreeParams {
             ..training
         };
         Ok(RnnTree::new(RnnTreeParts {
-            inputs: TreeInputs::new(&set, data.schema(), params.n_members, run.key),
+            inputs: TreeInputs::new(&set, data.schema(), params.n_members, run.key)
+                .extrapolating(run.extrapolation),
             params: (**params).clone(),
             training,
             trees,

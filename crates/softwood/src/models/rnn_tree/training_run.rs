@@ -184,7 +184,8 @@ impl TrainingSetup<'_> {
         let tree = HardTree::new(&self.shape, &best.weights, &rows.inputs, &rows.set.cuts);
         let tree = fitted_tree(rows, &tree, floor, member_key(key, 0)).tree;
         RnnTree::new(RnnTreeParts {
-            inputs: TreeInputs::new(rows.set, self.schema, params.n_members, key),
+            inputs: TreeInputs::new(rows.set, self.schema, params.n_members, key)
+                .extrapolating(self.run.extrapolation),
             params: params.clone(),
             training: Training {
                 curve: best.curve.clone(),

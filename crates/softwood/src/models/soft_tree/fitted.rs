@@ -7,6 +7,7 @@ use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::error::{Error, Result};
 use crate::explain::tree_export::TreeExport;
+use crate::extrapolation::Extrapolation;
 use crate::model::{Model, Training};
 use crate::models::soft_tree::params::SoftTreeParams;
 use crate::params;
@@ -96,19 +97,20 @@ impl Model for SoftTree {
         &self.ensemble.training
     }
 
+    fn extrapolation(&self) -> Option<&Extrapolation> {
+        self.ensemble.extrapolation()
+    }
+
     fn restored(&self, record: &Record) -> Result<Box<dyn Model>> {
         Ok(Box::new(Self::from_record(record)?))
     }
 
     fn record(&self) -> Record {
-        let mut meta = self.ensemble.meta(STORED_NAMES, &self.params);
-        meta["summaries"] = json!(self.summaries);
-        Record {
-            family: "soft-tree".to_owned(),
-            meta,
-            arrays: self.ensemble.arrays(STORED_NAMES),
-        }
+        let mut record = (self.ensemble).record("soft-tree", STORED_NAMES, &self.params);
+        record.meta["summaries"] = json!(self.summaries);
+        record
     }
+
     fn n_nodes(&self) -> Option<f64> {
         let nodes = self.ensemble.fits.iter();
         let total: usize = nodes.map(|fit| fit.spec.stack.first.n_nodes()).sum();

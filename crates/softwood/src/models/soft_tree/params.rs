@@ -1,12 +1,13 @@
 //! The parameter table of the incremental soft tree.
 
 use crate::data::target::Target;
+use crate::extrapolation::away_from_data;
 use crate::models::soft_tree::growth::GrowthOptions;
 use crate::params::{choices, params, with_groups};
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::options::{Leaf, Prior};
 use crate::variational::param_groups::{
-    soft_draws, soft_inputs, soft_members, soft_posterior, soft_training,
+    soft_calibration, soft_draws, soft_inputs, soft_members, soft_posterior, soft_training,
 };
 
 /// Default number of trees of an ensemble.
@@ -96,8 +97,10 @@ params! {
         /// 12000 optimiser steps, but 40 to 1500 epochs.
         n_epochs: Option<usize> = None, [1, 1_000_000];
         use soft_draws;
+        use soft_calibration;
         use soft_members;
         use soft_inputs { validation_fraction = 0.2 };
+        use away_from_data;
     }
 }
 

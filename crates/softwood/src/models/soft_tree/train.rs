@@ -38,6 +38,10 @@ impl Fit for SoftTreeParams {
     const FAMILY: &'static str = "soft-tree";
     const SUPPORTS_WARM_START: bool = true;
 
+    fn extrapolates(&self) -> bool {
+        self.extrapolation
+    }
+
     fn restore(record: &Record) -> Result<SoftTree> {
         SoftTree::from_record(record)
     }
@@ -75,7 +79,11 @@ impl Fit for SoftTreeParams {
             Ok(Some(tree))
         });
         let trees: Result<Vec<_>> = trees.into_iter().filter_map(Result::transpose).collect();
-        Ok(fit.assemble(trees?))
+        let mut model = fit.assemble(trees?);
+        if let (Some(validation), true) = (rows.validation(), params.calibrate_noise) {
+            model.ensemble.calibrate(validation);
+        }
+        Ok(model)
     }
 }
 
@@ -112,7 +120,8 @@ pub(super) fn assemble(
             posteriors.collect(),
             n_members,
             run.key.child(run_streams::POSTERIOR_DRAWS),
-        ),
+        )
+        .extrapolating(run.extrapolation),
     }
 }
 

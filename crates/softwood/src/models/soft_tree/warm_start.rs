@@ -70,7 +70,11 @@ pub(super) fn warm_start(
     });
     let trees = trees.into_iter().collect::<Result<Vec<_>>>()?;
     let scale = target_scale(fitted, 0);
-    Ok(assemble(params, trees, &scale, data.schema(), run))
+    let mut model = assemble(params, trees, &scale, data.schema(), run);
+    if params.calibrate_noise {
+        model.ensemble.calibration = fitted.ensemble.calibration;
+    }
+    Ok(model)
 }
 
 fn target_scale(fitted: &SoftTree, at: usize) -> TargetScale {

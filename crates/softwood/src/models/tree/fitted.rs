@@ -8,6 +8,7 @@ use crate::data::table::Rows;
 use crate::error::{Error, Result};
 use crate::explain::tree_export::TreeExport;
 use crate::explain::tree_export::binned::export_binned;
+use crate::extrapolation::Extrapolation;
 use crate::model::{Model, Training};
 use crate::models::tree::params::TreeParams;
 use crate::params;
@@ -120,6 +121,10 @@ impl Model for Tree {
         &self.parts.training
     }
 
+    fn extrapolation(&self) -> Option<&Extrapolation> {
+        self.parts.inputs.extrapolation()
+    }
+
     fn restored(&self, record: &Record) -> Result<Box<dyn Model>> {
         Ok(Box::new(Self::from_record(record)?))
     }
@@ -128,19 +133,18 @@ impl Model for Tree {
         let parts = &self.parts;
         let mut words = Vec::new();
         parts.structure.write(&mut words);
-        let mut meta = json!({
+        let meta = json!({
             "params": parts.params, "training": parts.training, "smoothing": parts.leaves.smoothing,
             "key": parts.leaves.key,
         });
-        parts.inputs.write(&mut meta);
-        Record {
+        parts.inputs.write(Record {
             family: "tree".to_owned(),
             meta,
             arrays: vec![
                 ("tests".to_owned(), Array::U32(words)),
                 ("leaves".to_owned(), Array::F64(parts.leaves.stats.clone())),
             ],
-        }
+        })
     }
 
     fn gains(&self) -> Option<Vec<f64>> {

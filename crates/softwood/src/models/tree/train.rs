@@ -22,6 +22,10 @@ impl Fit for TreeParams {
     type Fitted = Tree;
     const FAMILY: &'static str = "tree";
 
+    fn extrapolates(&self) -> bool {
+        self.extrapolation
+    }
+
     fn restore(record: &Record) -> Result<Tree> {
         Tree::from_record(record)
     }
@@ -73,7 +77,8 @@ impl Fit for TreeParams {
             ..Training::default()
         };
         Ok(Tree::new(TreeParts {
-            inputs: TreeInputs::new(&training_set, data.schema(), params.n_members, run.key),
+            inputs: TreeInputs::new(&training_set, data.schema(), params.n_members, run.key)
+                .extrapolating(run.extrapolation),
             params: (**params).clone(),
             training,
             structure,

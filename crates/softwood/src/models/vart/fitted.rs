@@ -2,6 +2,7 @@
 //! of several; its members are drawn trees.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -12,6 +13,7 @@ use crate::data::table::Rows;
 use crate::data::target::TargetUnits;
 use crate::error::{Error, Result};
 use crate::explain::tree_export::{StructurePosterior, TreeExport};
+use crate::extrapolation::Extrapolation;
 use crate::inference::lowrank_gaussian::{LowRank, draw_block};
 use crate::likelihood::soft::SoftLikelihood;
 use crate::model::{Model, Training};
@@ -59,6 +61,7 @@ pub struct Vart {
     pub(super) noise_factor: f64,
     /// Training rows in the most probable tree of the first fit; `None` for a sum of trees.
     pub(super) summary: Option<TreeSummary>,
+    pub(super) extrapolation: Option<Arc<Extrapolation>>,
 }
 
 /// The part of a fit that a model file holds as JSON.
@@ -121,6 +124,7 @@ impl Vart {
             trees: Vec::with_capacity(n_fits),
             noise_factor: 1.0,
             summary: None,
+            extrapolation: None,
             params,
         };
         for (at, fit) in posteriors.into_iter().enumerate() {
@@ -199,6 +203,7 @@ impl Vart {
             return Err(Error::Format("`summary` does not fit the tree".to_owned()));
         }
         Ok(Self {
+            extrapolation: Extrapolation::read(record, &model.schema)?,
             noise_factor,
             summary,
             ..model
@@ -338,6 +343,10 @@ impl Model for Vart {
         Some(2.0 * structure.mean_leaves() - 1.0)
     }
 
+    fn extrapolation(&self) -> Option<&Extrapolation> {
+        self.extrapolation.as_deref()
+    }
+
     fn restored(&self, record: &Record) -> Result<Box<dyn Model>> {
         Ok(Box::new(Self::from_record(record)?))
     }
@@ -353,7 +362,7 @@ impl Model for Vart {
             arrays.push((format!("fit{at}"), Array::F32(values)));
             arrays.push((format!("splits{at}"), Array::F32(posterior.logits.clone())));
         }
-        Record {
+        let record = Record {
             family: "vart".to_owned(),
             meta: json!({
                 "schema": self.schema, "params": self.params, "training": self.training,
@@ -361,6 +370,7 @@ impl Model for Vart {
                 "spread": self.noise_factor, "summary": self.summary,
             }),
             arrays,
-        }
+        };
+        Extrapolation::write(self.extrapolation(), record)
     }
 }

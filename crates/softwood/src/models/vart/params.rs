@@ -1,5 +1,6 @@
 //! The parameter table of the variational regression tree.
 
+use crate::extrapolation::away_from_data;
 use crate::models::vart::structure_kl::SplitPrior;
 use crate::params::{choices, params, with_groups};
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
@@ -116,6 +117,7 @@ params! {
         /// Known standard deviation of the noise for regression, in the units of the target; auto:
         /// learned.
         noise_scale: Option<f64> = None, [1e-12, 1e12];
+        use away_from_data;
     }
 }
 

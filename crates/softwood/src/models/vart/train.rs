@@ -35,6 +35,10 @@ impl Fit for VartParams {
     const FAMILY: &'static str = "vart";
     const SUPPORTS_WARM_START: bool = true;
 
+    fn extrapolates(&self) -> bool {
+        self.extrapolation
+    }
+
     fn restore(record: &Record) -> Result<Vart> {
         Vart::from_record(record)
     }
@@ -277,6 +281,10 @@ impl VartAssembly<'_> {
             posteriors.collect(),
             self.context.run.key.child(streams::POSTERIOR_DRAWS),
         );
-        Vart { summary, ..model }
+        Vart {
+            summary,
+            extrapolation: self.context.run.extrapolation.cloned(),
+            ..model
+        }
     }
 }

@@ -87,6 +87,7 @@ fn assemble(params: &VartParams, fitted: &Vart, fits: Vec<ContinuedFit>, run: &R
     );
     Vart {
         summary,
+        extrapolation: run.extrapolation.cloned(),
         noise_factor: fitted.noise_factor,
         ..model
     }

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::error::Result;
+use crate::extrapolation::Extrapolation;
 use crate::likelihood::NoiseModel;
 use crate::model::{Model, Training};
 use crate::models::vsgbm::params::VsgbmParams;
@@ -126,19 +127,19 @@ impl Model for Vsgbm {
         &self.ensemble.training
     }
 
+    fn extrapolation(&self) -> Option<&Extrapolation> {
+        self.ensemble.extrapolation()
+    }
+
     fn restored(&self, record: &Record) -> Result<Box<dyn Model>> {
         Ok(Box::new(Self::from_record(record)?))
     }
 
     fn record(&self) -> Record {
-        let mut meta = self.ensemble.meta(STORED_NAMES, &self.params);
-        meta["spread"] = json!(self.noise_factor);
-        let mut arrays = self.ensemble.arrays(STORED_NAMES);
-        arrays.push(("noise".to_owned(), Array::F64(self.noise.clone())));
-        Record {
-            family: "vsgbm".to_owned(),
-            meta,
-            arrays,
-        }
+        let mut record = (self.ensemble).record("vsgbm", STORED_NAMES, &self.params);
+        record.meta["spread"] = json!(self.noise_factor);
+        let noise = Array::F64(self.noise.clone());
+        record.arrays.push(("noise".to_owned(), noise));
+        record
     }
 }

@@ -1,5 +1,6 @@
 //! The parameter table of boosted variational soft trees.
 
+use crate::extrapolation::away_from_data;
 use crate::likelihood::NoiseModel;
 use crate::params::{choices, params, with_groups};
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
@@ -97,6 +98,7 @@ params! {
         use soft_fits;
         use soft_members;
         use soft_inputs;
+        use away_from_data;
     }
 }
 

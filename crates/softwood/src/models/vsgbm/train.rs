@@ -42,6 +42,10 @@ impl Fit for VsgbmParams {
     const FAMILY: &'static str = "vsgbm";
     const SUPPORTS_WARM_START: bool = true;
 
+    fn extrapolates(&self) -> bool {
+        self.extrapolation
+    }
+
     fn restore(record: &Record) -> Result<Vsgbm> {
         Vsgbm::from_record(record)
     }
@@ -133,7 +137,7 @@ fn fit(params: &VsgbmParams, context: &SelectionContext<'_>, data: &Dataset) -> 
         is_stopped: is_stopped.into_inner(),
         ..Training::default()
     };
-    let mut model = assemble(params, outcomes, training, data.schema(), run.key);
+    let mut model = assemble(params, outcomes, training, data.schema(), run);
     let calibration_rows = CalibrationRows {
         validation: &validation,
         // the validation rows of a run are used once for each fit
@@ -183,13 +187,7 @@ fn stopped_in_selection(
         description: String::new(),
         trials: Vec::new(),
     };
-    assemble(
-        params,
-        vec![outcome],
-        training,
-        data.schema(),
-        context.run.key,
-    )
+    assemble(params, vec![outcome], training, data.schema(), context.run)
 }
 
 /// Trains the first tree, adds trees, and trains all of them jointly. `at` is the index of the fit.
@@ -283,19 +281,19 @@ pub(super) fn snapshot(
             description: String::new(),
             trials: Vec::new(),
         };
-        Box::new(assemble(params, vec![outcome], training, schema, run.key))
+        Box::new(assemble(params, vec![outcome], training, schema, run))
     }
 }
 
-/// Draws the members of the fitted model from the posteriors of its fits; `key` is that of the run.
+/// Draws the members of the fitted model from the posteriors of its fits.
 pub(super) fn assemble(
     params: &VsgbmParams,
     outcomes: Vec<FitOutcome>,
     training: Training,
     schema: &Schema,
-    key: Key,
+    run: &Run<'_>,
 ) -> Vsgbm {
-    let key = key.child(streams::run::POSTERIOR_DRAWS);
+    let key = run.key.child(streams::run::POSTERIOR_DRAWS);
     let n_fits = outcomes.len();
     let standard = outcomes[0].split.scale.standard;
     let mut noise = Vec::new();
@@ -321,7 +319,8 @@ pub(super) fn assemble(
             posteriors,
             params.n_members,
             key,
-        ),
+        )
+        .extrapolating(run.extrapolation),
         noise,
         noise_factor: 1.0,
     }

@@ -66,7 +66,7 @@ pub(super) fn warm_start(
         target_sd: fitted.ensemble.training.target_sd,
         ..Training::default()
     };
-    let model = assemble(params, outcomes, training, data.schema(), run.key);
+    let model = assemble(params, outcomes, training, data.schema(), run);
     Ok(Vsgbm {
         noise_factor: fitted.noise_factor,
         ..model

@@ -4,6 +4,7 @@
 use crate::data::schema::Schema;
 use crate::data::table::Rows;
 use crate::error::Result;
+use crate::extrapolation::Extrapolation;
 use crate::model::{Model, Training};
 use crate::models::vst::params::VstParams;
 use crate::params;
@@ -74,15 +75,15 @@ impl Model for Vst {
         &self.ensemble.training
     }
 
+    fn extrapolation(&self) -> Option<&Extrapolation> {
+        self.ensemble.extrapolation()
+    }
+
     fn restored(&self, record: &Record) -> Result<Box<dyn Model>> {
         Ok(Box::new(Self::from_record(record)?))
     }
 
     fn record(&self) -> Record {
-        Record {
-            family: "vst".to_owned(),
-            meta: self.ensemble.meta(STORED_NAMES, &self.params),
-            arrays: self.ensemble.arrays(STORED_NAMES),
-        }
+        self.ensemble.record("vst", STORED_NAMES, &self.params)
     }
 }

@@ -1,11 +1,12 @@
 //! The parameter table of the variational soft tree.
 
+use crate::extrapolation::away_from_data;
 use crate::params::{params, with_groups};
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::options::{LeafMixing, check_mixing_levels};
 use crate::variational::param_groups::{
-    soft_draws, soft_fits, soft_inputs, soft_leaves, soft_members, soft_posterior, soft_prior,
-    soft_training,
+    soft_calibration, soft_draws, soft_fits, soft_inputs, soft_leaves, soft_members,
+    soft_posterior, soft_prior, soft_training,
 };
 
 params! {
@@ -34,11 +35,13 @@ params! {
         n_epochs: Option<usize> = None, [1, 1_000_000];
         use soft_draws;
         use soft_fits;
+        use soft_calibration;
         use soft_members;
         use soft_inputs;
         /// Known standard deviation of the noise for regression, in the units of the target; auto:
         /// learned.
         noise_scale: Option<f64> = None, [1e-12, 1e12];
+        use away_from_data;
     }
 }
 

@@ -28,6 +28,10 @@ impl Fit for VstParams {
     type Fitted = Vst;
     const FAMILY: &'static str = "vst";
 
+    fn extrapolates(&self) -> bool {
+        self.extrapolation
+    }
+
     fn restore(record: &Record) -> Result<Vst> {
         Vst::from_record(record)
     }
@@ -69,7 +73,7 @@ fn fit(params: &VstParams, context: &SelectionContext<'_>, data: &Dataset) -> Re
             is_stopped,
             ..Training::default()
         };
-        return Ok(assembly.model(fits.collect(), training));
+        return Ok(assembly.calibrated(fits.collect(), training));
     }
     let is_stopped = AtomicBool::new(false);
     let fits = run.pool.map(n_fits, |at| {
@@ -125,7 +129,7 @@ fn fit(params: &VstParams, context: &SelectionContext<'_>, data: &Dataset) -> Re
         is_stopped: is_stopped.into_inner(),
         ..Training::default()
     };
-    Ok(assembly.model(fits, training))
+    Ok(assembly.calibrated(fits, training))
 }
 
 /// The parts of a model besides its fits.
@@ -136,6 +140,15 @@ struct Assembly<'a> {
 }
 
 impl Assembly<'_> {
+    /// The model of some fits, with its noise calibrated on the validation rows.
+    fn calibrated(&self, fits: Vec<(Encoder, Trained)>, training: Training) -> Vst {
+        let mut model = self.model(fits, training);
+        if let (Some(validation), true) = (self.context.validation, self.params.calibrate_noise) {
+            model.ensemble.calibrate(validation);
+        }
+        model
+    }
+
     /// The model of some fits, each with its encoder.
     fn model(&self, fits: Vec<(Encoder, Trained)>, training: Training) -> Vst {
         let training = Training {
@@ -157,7 +170,8 @@ impl Assembly<'_> {
                 posteriors.collect(),
                 self.params.n_members,
                 self.context.run.key.child(streams::POSTERIOR_DRAWS),
-            ),
+            )
+            .extrapolating(self.context.run.extrapolation),
         }
     }
 }

@@ -1,0 +1,204 @@
+//! The added variance of the rows of a block.
+
+use crate::data::table::Rows;
+use crate::extrapolation::Extrapolation;
+use crate::gaussian_process::points::Points;
+use crate::gaussian_process::posterior::Latent;
+use crate::numerics::dot::dot;
+use crate::numerics::logspace::log_sum_exp;
+use crate::predictive::block::{AddedVariance, Block, Head};
+use crate::predictive::moments::{RowMoments, row_moments};
+
+/// Factor of the variance of the process above the usual one.
+const VARIANCE_FACTOR: f64 = 1.5;
+/// Shift of a logit that belongs to one standard deviation of the class index.
+const LOGIT_SCALE: f64 = 3.0;
+/// Class probabilities count as at least this much before their logits are shifted, far from the
+/// training rows: linear leaves can be certain of anything there.
+const MIN_PROBABILITY: f64 = 0.02;
+/// Largest added variance in standard units of the target.
+const MAX_ADDED: f64 = 1e30;
+/// Below this share of a member's function that is independent of the deviations of the model's own
+/// members, the deviations are scaled instead.
+const MIN_INDEPENDENT: f64 = 1e-6;
+
+impl Extrapolation {
+    /// Adds the knowledge uncertainty of the process to a block of members.
+    pub(crate) fn widen(&self, rows: &Rows<'_>, block: &mut Block) {
+        let points = self.scaled_points(rows);
+        let latent = self.process.latent(&points);
+        if !latent.variance.iter().any(|v| *v > self.baseline) {
+            return;
+        }
+        match block.head {
+            Head::Normal { .. } => self.widen_numbers(block, &points, &latent),
+            Head::Categorical { .. } => self.widen_classes(block, &points, &latent),
+        }
+    }
+
+    /// Widens the components of the rows of a regression model.
+    fn widen_numbers(&self, block: &mut Block, points: &Points, latent: &Latent) {
+        let own: Vec<RowMoments> = row_moments(block).collect();
+        let mut added = AddedVariance {
+            variance: vec![0.0; block.stride],
+            data: own.iter().map(|own| own.data).collect(),
+            member_shift: vec![0.0; block.n_members * block.stride],
+        };
+        for (row, own) in own.iter().enumerate() {
+            let variance =
+                self.added_variance(block, own.mean, latent.mean[row], latent.variance[row]);
+            if variance > 0.0 {
+                let point: Vec<f64> = points.row(row).collect();
+                let shifts = self.widen_row(block, row, variance, &point);
+                added.variance[row] = variance;
+                for (member, shift) in shifts.into_iter().enumerate() {
+                    added.member_shift[member * block.stride + row] = shift;
+                }
+            }
+        }
+        block.added = Some(added);
+    }
+
+    /// The variance that is added to a row with the mean `own` of the model, and `mean` and `variance`
+    /// of the process.
+    fn added_variance(&self, block: &Block, own: f64, mean: f64, variance: f64) -> f64 {
+        let excess = variance - self.baseline;
+        if excess <= 0.0 {
+            return 0.0;
+        }
+        // standard units of the process in those of the block
+        let ratio = self.units.scale / block.scale;
+        let shift = (self.units.shift - block.shift) / block.scale;
+        let distance = own - (shift + ratio * mean);
+        let added =
+            VARIANCE_FACTOR * excess * ratio * ratio + excess / variance * distance * distance;
+        // the disagreement of means may overflow; no variance at all, if the units do not fit
+        if added.is_nan() {
+            0.0
+        } else {
+            added.min(MAX_ADDED)
+        }
+    }
+
+    /// Adds variance to the components of one row; returns the shift of each member, or none. `point`
+    /// has the scaled inputs of the row.
+    fn widen_row(&self, block: &mut Block, row: usize, added: f64, point: &[f64]) -> Vec<f64> {
+        let own = member_means(block, row);
+        let shares = self.shares(block);
+        let n_components = block.n_components();
+        for (member, tail) in shares.tails.iter().enumerate() {
+            for component in 0..n_components {
+                let sd = &mut block.sd[(member * n_components + component) * block.stride + row];
+                *sd = sd.mul_add(*sd, added * tail).sqrt();
+            }
+        }
+        if self.shifts_members {
+            member_shifts(&own, added, shares.functions.at(point))
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Shifts the logits of each member of the rows of a classification model.
+    fn widen_classes(&self, block: &mut Block, points: &Points, latent: &Latent) {
+        let n_classes = block.n_components();
+        for (row, variance) in latent.variance.iter().enumerate() {
+            let excess = variance - self.baseline;
+            if excess <= 0.0 || !self.shifts_members {
+                continue;
+            }
+            let scale = LOGIT_SCALE * (VARIANCE_FACTOR * excess).sqrt();
+            let floor = (MIN_PROBABILITY * excess / variance).max(f64::MIN_POSITIVE);
+            let point: Vec<f64> = points.row(row).collect();
+            let functions = self.shares(block).functions.at(&point);
+            for member in 0..block.n_members {
+                let at = |class: usize| block.at(member, class) + row;
+                let logits = (0..n_classes).map(|class| {
+                    let logit = block.weight[at(class)].max(floor).ln();
+                    logit + scale * functions[class * block.n_members + member]
+                });
+                let logits: Vec<f64> = logits.collect();
+                let total = log_sum_exp(logits.iter().copied());
+                for (class, logit) in logits.iter().enumerate() {
+                    block.weight[(member * n_classes + class) * block.stride + row] =
+                        (logit - total).exp();
+                }
+            }
+        }
+    }
+}
+
+/// The means of all members on a row.
+fn member_means(block: &Block, row: usize) -> Vec<f64> {
+    let mean = |member: usize| {
+        let components = 0..block.n_components();
+        components
+            .map(|component| {
+                let at = block.at(member, component) + row;
+                block.weight[at] * block.mean[at]
+            })
+            .sum()
+    };
+    (0..block.n_members).map(mean).collect()
+}
+
+/// Shifts of the members' means that add `added` to their variance over the members: multiples of the
+/// functions `z`, without the part along the deviations of the means themselves.
+fn member_shifts(own: &[f64], added: f64, mut z: Vec<f64>) -> Vec<f64> {
+    let n = own.len() as f64;
+    if own.len() < 2 {
+        return vec![0.0; own.len()];
+    }
+    let mean = own.iter().sum::<f64>() / n;
+    let deviations: Vec<f64> = own.iter().map(|own| own - mean).collect();
+    let variance = dot(&deviations, &deviations) / n;
+    if variance > 0.0 {
+        let share = dot(&z, &deviations) / (n * variance);
+        let pairs = z.iter_mut().zip(&deviations);
+        pairs.for_each(|(z, deviation)| *z -= share * deviation);
+    }
+    let independent = dot(&z, &z) / n;
+    if independent > MIN_INDEPENDENT {
+        let scale = (added / independent).sqrt();
+        return z.into_iter().map(|z| scale * z).collect();
+    }
+    let scale = if variance > 0.0 {
+        (1.0 + added / variance).sqrt() - 1.0
+    } else {
+        0.0
+    };
+    let shifts = deviations.into_iter().map(|deviation| scale * deviation);
+    shifts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use softwood_testkit::close;
+
+    fn variance(values: &[f64]) -> f64 {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        values
+            .iter()
+            .map(|value| (value - mean).powi(2))
+            .sum::<f64>()
+            / n
+    }
+
+    #[test]
+    fn shifts_add_their_variance_to_that_of_the_means() {
+        let independent = vec![1.0, -1.0, 1.0, -1.0];
+        let parallel = vec![3.0, 1.0, -1.0, -3.0];
+        let own = [2.5, 1.5, 0.5, -0.5];
+        for z in [independent, parallel] {
+            let shifts = member_shifts(&own, 0.7, z);
+            let shifted: Vec<f64> = own.iter().zip(&shifts).map(|(a, b)| a + b).collect();
+            close(&[variance(&shifted)], &[variance(&own) + 0.7], 1e-12);
+        }
+        // members that agree: all of the variance is that of the functions
+        let shifts = member_shifts(&[1.0; 4], 0.7, vec![1.0, -1.0, 1.0, -1.0]);
+        close(&[variance(&shifts)], &[0.7], 1e-12);
+        assert_eq!(member_shifts(&[1.0], 0.7, vec![0.0]), [0.0]);
+    }
+}
