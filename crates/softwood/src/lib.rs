@@ -57,6 +57,7 @@
 //! - [`mod@evaluate`]: scores of one prediction, protocols that compare families, out-of-domain
 //!   detection
 //! - [`explain`]: permutation importances of columns, export of a single tree; [`Model::gains`]
+//! - [`decide`]: bandits, effects of treatments, the next rows to label
 //! - [`observer`]: progress, time limits, checkpoints and cancellation
 //! - [`Model::save`] and [`load`]: model files; [`Model::to_bytes`] and [`from_bytes`]: in memory
 //!
@@ -64,6 +65,7 @@
 
 mod boosting;
 pub mod data;
+pub mod decide;
 pub mod distribution;
 mod error;
 pub mod evaluate;

@@ -1,0 +1,2 @@
+//! Decisions from predictive distributions. Everything here works with any family, through
+//! [`ModelSpec`](crate::ModelSpec) and [`Distribution`](crate::Distribution) alone.
