@@ -264,9 +264,14 @@ pub trait Model: Any + AsModel + Debug + Send + Sync {
 /// Returns an error unless a model that is restored from the bytes of this one has the same bytes
 /// again.
 fn check_restored<M: Model + ?Sized>(model: &M, bytes: &[u8]) -> Result<()> {
-    // the restored model is gone before its record is compared, and the bytes are not copied: one
-    // more model and one more record are in memory at most
-    let record = model.restored(&container::from_bytes(bytes)?)?.record();
+    // each record is gone before the next one is made, and the bytes are not copied: one more model
+    // and one more record are in memory at most
+    let restored = {
+        let record = container::from_bytes(bytes)?;
+        model.restored(&record)?
+    };
+    let record = restored.record();
+    drop(restored);
     if container::is_content(bytes, &record) {
         return Ok(());
     }

@@ -14,6 +14,22 @@ use crate::trees::structure::TreeStructure;
 const MAX_SYMMETRIC_DEPTH: usize = 16;
 
 impl TreeStructure {
+    /// Number of words of the tree.
+    pub(crate) fn n_words(&self) -> usize {
+        let conditions = self.conditions().iter();
+        let n_words: usize = conditions
+            .map(|condition| match &condition.right_bins {
+                RightBins::Above { .. } => 3,
+                RightBins::In(set) => 2 + 2 * set.len(),
+            })
+            .sum();
+        let n_children = match self {
+            Self::General { children, .. } => 2 * children.len(),
+            Self::Symmetric(_) => 0,
+        };
+        2 + n_words + n_children
+    }
+
     /// Appends the tree to `words`.
     pub(crate) fn write(&self, words: &mut Vec<u32>) {
         let conditions = self.conditions();

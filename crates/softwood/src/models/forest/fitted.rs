@@ -232,14 +232,18 @@ impl Model for Forest {
     }
 
     fn record(&self) -> Record {
-        let mut words = vec![self.trees.len() as u32];
-        for tree in &self.trees {
+        // exact capacities: a list that grows is in memory twice
+        let trees = self.trees.iter();
+        let n_words: usize = trees.clone().map(|tree| tree.structure.n_words()).sum();
+        let n_leaves = trees.clone().map(|tree| tree.values.len()).sum();
+        let mut words = Vec::with_capacity(1 + n_words);
+        let mut leaves = Vec::with_capacity(n_leaves);
+        words.push(self.trees.len() as u32);
+        for tree in trees {
             tree.structure.write(&mut words);
+            leaves.extend_from_slice(&tree.values);
         }
-        let leaves = self
-            .trees
-            .iter()
-            .flat_map(|tree| tree.values.iter().copied());
+        debug_assert_eq!(words.len(), 1 + n_words);
         let meta = json!({
             "params": self.params, "training": self.training, "noise": self.noise,
         });
@@ -248,7 +252,7 @@ impl Model for Forest {
             meta,
             arrays: vec![
                 ("tests".to_owned(), Array::U32(words)),
-                ("leaves".to_owned(), Array::F32(leaves.collect())),
+                ("leaves".to_owned(), Array::F32(leaves)),
                 ("gains".to_owned(), Array::F64(self.gains.clone())),
             ],
         })
