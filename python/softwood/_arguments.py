@@ -97,3 +97,53 @@ class ImportanceRun:
     seed: int
     n_threads: int
     """Number of threads; 0: one per core."""
+
+
+@dataclass(frozen=True)
+class AgentOptions:
+    """Settings of a bandit agent."""
+
+    agent: str
+    """`uniform`, `linear` or a model family."""
+    params: str | None
+    """Parameters of the family (JSON)."""
+    epsilon: float | None
+    """Probability of a random arm of a greedy agent; None for Thompson sampling."""
+    arm_column: bool
+    """Whether one model has the arm as a column."""
+    classify: bool
+    """Whether rewards are 0 or 1 and a classifier predicts them."""
+    n_initial: int
+    refit_growth: float
+    warm_start: bool
+
+
+@dataclass(frozen=True)
+class RewardTable:
+    """Contexts with the rewards of all arms."""
+
+    contexts: Table
+    rewards: NDArray[np.float64]
+    """Row-major, rows x arms."""
+    arms: list[str]
+    n_steps: int | None
+    """Number of steps of a run; None: all rows."""
+
+
+@dataclass(frozen=True)
+class ReplayLog:
+    """Logged choices and the policy to evaluate."""
+
+    contexts: Table
+    n_arms: int
+    arms: NDArray[np.uint32]
+    rewards: NDArray[np.float64]
+    propensities: NDArray[np.float64]
+    policy: NDArray[np.float64]
+    """Probabilities of the policy, row-major, rows x arms."""
+    model: tuple[str, str] | None
+    """Family and parameters (JSON) of the models of the rewards."""
+    n_folds: int
+    level: float
+    seed: int
+    n_threads: int

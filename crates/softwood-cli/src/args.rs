@@ -1,12 +1,16 @@
 //! Command-line arguments as clap parses them, and their help texts. The commands are in
 //! `commands`.
 
+mod bandit;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use softwood::data::Schema;
 use softwood_io::{ReadLimits, ReadOptions};
+
+pub(crate) use bandit::{BanditArgs, PoolingName};
 
 /// Tree models with predictive uncertainty.
 ///
@@ -32,6 +36,7 @@ pub(crate) enum Command {
     Score(ScoreArgs),
     Evaluate(EvaluateArgs),
     Ood(OodArgs),
+    Bandit(BanditArgs),
     Explain(ExplainArgs),
     Models(ModelsArgs),
     Demo(DemoArgs),
@@ -306,6 +311,15 @@ pub(crate) struct FormatArgs {
 }
 
 impl FormatArgs {
+    /// Options for a table without a schema.
+    pub(crate) fn plain_options(&self) -> ReadOptions {
+        ReadOptions {
+            delimiter: self.delimiter,
+            limits: self.limits(),
+            ..ReadOptions::default()
+        }
+    }
+
     /// Largest sizes of tables.
     pub(crate) fn limits(&self) -> ReadLimits {
         if self.no_size_limits {

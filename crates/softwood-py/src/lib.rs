@@ -10,6 +10,7 @@
     reason = "a method path of `Distribution` is not general over its lifetime"
 )]
 
+mod bandit;
 mod callback;
 mod convert;
 mod distribution;
@@ -23,6 +24,8 @@ mod model;
 /// Fitted models and predictive distributions for the Python package.
 #[pyo3::pymodule]
 mod _native {
+    #[pymodule_export]
+    use crate::bandit::{PyAgent, replay_bandit, simulate_bandit};
     #[pymodule_export]
     use crate::callback::PyEvent;
     #[pymodule_export]

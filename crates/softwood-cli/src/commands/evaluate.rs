@@ -89,7 +89,10 @@ fn model_specs(names: &[String], pairs: &[(String, String)]) -> softwood::Result
 }
 
 /// The parameter without a model name, if it applies to the model `name`.
-fn parameter_of(name: &str, (key, value): &(String, String)) -> Option<(String, String)> {
+pub(crate) fn parameter_of(
+    name: &str,
+    (key, value): &(String, String),
+) -> Option<(String, String)> {
     match key.split_once('.') {
         None => Some((key.clone(), value.clone())),
         Some((owner, key)) if owner == name => Some((key.to_owned(), value.clone())),

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod bandit;
 mod data_notes;
 mod demo;
 mod evaluate;
@@ -18,6 +19,7 @@ use anyhow::Result;
 
 use crate::args::Command;
 
+pub(crate) use bandit::BanditReport;
 pub(crate) use demo::{DemoReport, Region};
 pub(crate) use explain::ExplainReport;
 pub(crate) use fit::FitReport;
@@ -33,6 +35,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Score(args) => score::run(args),
         Command::Evaluate(args) => evaluate::run(args),
         Command::Ood(args) => ood::run(args),
+        Command::Bandit(args) => bandit::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Models(args) => models::run(args),
         Command::Demo(args) => demo::run(args),

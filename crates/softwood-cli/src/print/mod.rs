@@ -1,5 +1,6 @@
 //! Prints reports, as text or as JSON.
 
+pub(crate) mod bandit;
 pub(crate) mod escape;
 pub(crate) mod explain;
 mod json;

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod bad_model;
+mod bandit;
 mod commands;
 mod demo;
 mod explain;

@@ -3,6 +3,7 @@
 // a failed unwrap fails the test, in helper functions too
 #![allow(clippy::unwrap_used)]
 
+mod bandit;
 mod cancellation;
 mod categories;
 mod class_weights;

@@ -1,0 +1,269 @@
+//! Models of the reward of an arm: a fitted model of any family, a linear regression, or a constant
+//! while there are too few rewards.
+
+use std::borrow::Cow;
+
+use crate::data::column::Column;
+use crate::data::dataset::Dataset;
+use crate::data::schema::{Schema, Task};
+use crate::data::table::Table;
+use crate::data::target::Target;
+use crate::decide::bandit::linear::LinearRewards;
+use crate::decide::bandit::settings::{AgentSettings, RewardFamily};
+use crate::distribution::Distribution;
+use crate::error::{Error, Result};
+use crate::fit::Run;
+use crate::model::Model;
+use crate::models::ModelSpec;
+use crate::numerics::gaussian::normals;
+use crate::observer::Observer;
+use crate::par::Pool;
+use crate::rng::Key;
+
+/// Number of draws of reward models without members of their own.
+pub(super) const N_DRAWS: usize = 100;
+/// Below this number of rewards an arm has a constant reward.
+const MIN_ROWS: usize = 10;
+/// A warm start is replaced by a fit from scratch when the rows have grown by this factor since.
+const MAX_WARM_GROWTH: f64 = 2.0;
+/// Names of the classes of rewards that are 0 or 1.
+const CLASSES: [&str; 2] = ["0", "1"];
+
+/// Predicts the reward of one arm.
+#[derive(Debug)]
+pub(super) enum RewardModel {
+    /// The same reward for every context.
+    Constant(ConstantReward),
+    /// A fitted model, and the number of rows of its last fit from scratch.
+    Fitted {
+        model: Box<dyn Model>,
+        n_scratch_rows: usize,
+    },
+    Linear(LinearRewards),
+}
+
+/// A Normal distribution of the reward of an arm that does not depend on the context.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(super) struct ConstantReward {
+    pub(super) mean: f64,
+    pub(super) sd: f64,
+    pub(super) key: Key,
+}
+
+/// Rewards under every draw.
+#[derive(Debug)]
+pub(super) struct RewardDraws {
+    pub(super) n_draws: usize,
+    /// Row-major, rows x draws.
+    pub(super) values: Vec<f64>,
+}
+
+/// What a fit of a reward model needs besides its rows.
+pub(super) struct RewardFit<'a> {
+    pub(super) settings: &'a AgentSettings,
+    /// Mean and standard deviation of the rewards of all arms so far.
+    pub(super) overall: ConstantReward,
+    pub(super) earlier: Option<&'a RewardModel>,
+    pub(super) key: Key,
+    pub(super) pool: &'a Pool,
+    pub(super) observer: &'a dyn Observer,
+}
+
+impl ConstantReward {
+    /// The reward of an arm without a model. The mean is that of its rewards and of one more at the
+    /// overall mean. Few rewards say little of how the reward depends on the context, so they keep the
+    /// spread of the rewards of all arms; many equal rewards are a constant.
+    fn without_model(rewards: &[f64], overall: Self, key: Key) -> Self {
+        let n = rewards.len() as f64;
+        let sum: f64 = rewards.iter().sum();
+        let shrinkage = if rewards.len() < MIN_ROWS {
+            1.0
+        } else {
+            n + 1.0
+        };
+        Self {
+            mean: (sum + overall.mean) / (n + 1.0),
+            sd: overall.sd / shrinkage.sqrt(),
+            key,
+        }
+    }
+
+    /// Mean and standard deviation of the rewards of all arms; the standard deviation is 1 if they
+    /// are all equal.
+    pub(super) fn overall(rewards: &[f64], key: Key) -> Self {
+        let n = rewards.len().max(1) as f64;
+        let mean = rewards.iter().sum::<f64>() / n;
+        let variance = rewards.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / n;
+        let sd = if variance > 0.0 { variance.sqrt() } else { 1.0 };
+        Self { mean, sd, key }
+    }
+
+    fn draws(&self, n_rows: usize) -> RewardDraws {
+        let draws = normals(self.key, N_DRAWS).into_iter();
+        let row: Vec<f64> = draws.map(|z| self.mean + self.sd * z).collect();
+        RewardDraws {
+            n_draws: N_DRAWS,
+            values: row.repeat(n_rows),
+        }
+    }
+}
+
+impl RewardModel {
+    /// Fits a model to the rewards of an arm.
+    ///
+    /// # Errors
+    /// When the observer stops the fit, or training diverges.
+    pub(super) fn fit(data: &Dataset, fit: &RewardFit<'_>) -> Result<Self> {
+        let Target::Numeric(rewards) = data.target() else {
+            return Err(Error::Table("rewards must be numbers".to_owned()));
+        };
+        let constant = || {
+            let constant = ConstantReward::without_model(rewards, fit.overall, fit.key);
+            Ok(Self::Constant(constant))
+        };
+        let varies = rewards
+            .iter()
+            .any(|reward| (reward - rewards[0]).abs() > 0.0);
+        if rewards.len() < MIN_ROWS || !varies {
+            return constant();
+        }
+        match &fit.settings.rewards {
+            RewardFamily::Nothing => constant(),
+            RewardFamily::Linear => match LinearRewards::fit(data, N_DRAWS, fit.key) {
+                Some(linear) => Ok(Self::Linear(linear)),
+                None => constant(),
+            },
+            RewardFamily::Family(spec) => {
+                let data = if fit.settings.classify {
+                    Cow::Owned(as_classes(data, rewards)?)
+                } else {
+                    Cow::Borrowed(data)
+                };
+                Self::fit_family(spec, &data, fit)
+            }
+        }
+    }
+
+    fn fit_family(spec: &ModelSpec, data: &Dataset, fit: &RewardFit<'_>) -> Result<Self> {
+        let run = Run::new(fit.key, fit.pool).observer(fit.observer);
+        let n_rows = data.n_rows();
+        let (run, n_scratch_rows) = match fit.warm_start(data) {
+            Some((model, n_scratch_rows)) => (run.warm_start(model), n_scratch_rows),
+            None => (run, n_rows),
+        };
+        Ok(Self::Fitted {
+            model: spec.fit_with(data, &run)?,
+            n_scratch_rows,
+        })
+    }
+
+    /// Number of draws.
+    pub(super) fn n_draws(&self) -> usize {
+        match self {
+            Self::Constant(_) => N_DRAWS,
+            Self::Fitted { model, .. } => model.n_members(),
+            Self::Linear(linear) => linear.n_draws(),
+        }
+    }
+
+    /// The rewards of some contexts under every draw.
+    ///
+    /// # Errors
+    /// When the columns are not those of the fit.
+    pub(super) fn draws(&self, contexts: &Table, pool: &Pool) -> Result<RewardDraws> {
+        match self {
+            Self::Constant(constant) => Ok(constant.draws(contexts.n_rows())),
+            Self::Linear(linear) => Ok(RewardDraws {
+                n_draws: linear.n_draws(),
+                values: linear.draws(contexts)?,
+            }),
+            Self::Fitted { model, .. } => {
+                let distribution = Distribution::new(model.as_ref(), contexts, pool)?;
+                let mut values = distribution.members()?;
+                if let Some(classes) = model.schema().classes() {
+                    // the probability of the last class, which is a reward of 1
+                    let last = classes.len() - 1;
+                    let rows = values.chunks_exact(classes.len());
+                    values = rows.map(|probabilities| probabilities[last]).collect();
+                }
+                Ok(RewardDraws {
+                    n_draws: model.n_members(),
+                    values,
+                })
+            }
+        }
+    }
+}
+
+impl<'a> RewardFit<'a> {
+    /// The model to continue from and the rows of its last fit from scratch, if a warm start is wanted
+    /// and possible.
+    fn warm_start(&self, data: &Dataset) -> Option<(&'a dyn Model, usize)> {
+        let RewardFamily::Family(spec) = &self.settings.rewards else {
+            return None;
+        };
+        let Some(RewardModel::Fitted {
+            model,
+            n_scratch_rows,
+        }) = self.earlier
+        else {
+            return None;
+        };
+        let is_possible = self.settings.warm_start
+            && spec.family().supports_warm_start()
+            && data.n_rows() as f64 <= MAX_WARM_GROWTH * *n_scratch_rows as f64
+            && model.schema().describes_same_data(data.schema());
+        is_possible.then_some((model.as_ref(), *n_scratch_rows))
+    }
+}
+
+impl RewardDraws {
+    /// The draws of a row.
+    pub(super) fn row(&self, row: usize) -> &[f64] {
+        &self.values[row * self.n_draws..(row + 1) * self.n_draws]
+    }
+}
+
+/// The dataset with rewards of 0 and 1 as classes.
+fn as_classes(data: &Dataset, rewards: &[f64]) -> Result<Dataset> {
+    let class = |(row, &reward): (usize, &f64)| {
+        if reward.abs() <= 0.0 {
+            Ok(0)
+        } else if (reward - 1.0).abs() <= 0.0 {
+            Ok(1)
+        } else {
+            let problem = format!("the reward is {reward}; a classifier needs rewards of 0 and 1");
+            Err(Error::cell(&data.schema().target, row + 1, problem))
+        }
+    };
+    let codes = rewards.iter().enumerate().map(class);
+    let codes = codes.collect::<Result<Vec<u32>>>()?;
+    let task = Task::Classification {
+        classes: CLASSES.map(str::to_owned).to_vec(),
+    };
+    let schema = Schema::of(data.features(), &data.schema().target, task);
+    Dataset::new(
+        schema,
+        data.features().clone(),
+        Target::Classes(codes),
+        None,
+    )
+}
+
+/// The contexts with the arm as a column.
+pub(super) fn with_arm(
+    contexts: &Table,
+    column: &str,
+    arms: &[String],
+    arm: &[u32],
+) -> Result<Table> {
+    let codes = arm.to_vec();
+    let levels = std::sync::Arc::new(arms.to_vec());
+    let column = Column {
+        name: column.to_owned(),
+        values: crate::data::column::Values::Categorical { codes, levels },
+    };
+    let mut columns = contexts.columns().to_vec();
+    columns.push(column);
+    Table::new(columns)
+}

@@ -1,0 +1,277 @@
+//! Bandit agents: regret on problems with known rewards, refits, files, determinism.
+
+use crate::problems::normals;
+use softwood::decide::bandit::{
+    AgentSettings, ArmOutcome, ArmPooling, BanditAgent, BanditProblem, PublicProblem, simulate,
+    simulate_seeds,
+};
+use softwood::observer::NoObserver;
+use softwood::{Column, Family, Key, Pool, Table};
+
+const N_STEPS: usize = 400;
+
+/// Two arms whose rewards cross at 0, and a category without influence.
+fn crossing(seed: u64) -> BanditProblem {
+    let key = Key::from_seed(seed);
+    let x: Vec<f64> = key.child(0).uniforms(N_STEPS);
+    let x: Vec<f64> = x.into_iter().map(|u| 2.0 * u - 1.0).collect();
+    let noise = normals(key.child(1), 2 * N_STEPS);
+    let expected: Vec<f64> = x.iter().flat_map(|&x| [-x, x]).collect();
+    let rewards = expected.iter().zip(&noise).map(|(mean, z)| mean + 0.2 * z);
+    let towns: Vec<Option<&str>> = (0..N_STEPS)
+        .map(|row| ["a", "b", "c"].get(row % 4).copied())
+        .collect();
+    let contexts = Table::new(vec![
+        Column::numeric("x", x),
+        Column::categorical("town", &towns),
+    ])
+    .unwrap();
+    let arms = vec!["left".to_owned(), "right".to_owned()];
+    BanditProblem::new("crossing", arms, contexts, rewards.collect())
+        .unwrap()
+        .with_expected(expected)
+        .unwrap()
+}
+
+fn tree() -> AgentSettings {
+    let pairs = [("n_members".to_owned(), "20".to_owned())];
+    AgentSettings::thompson(Family::Tree.params(&pairs).unwrap())
+}
+
+fn regret(settings: &AgentSettings) -> f64 {
+    let pool = Pool::new(1).unwrap();
+    let run = simulate(
+        &crossing(1),
+        settings,
+        Key::from_seed(0),
+        &pool,
+        &NoObserver,
+    );
+    run.unwrap().total()
+}
+
+#[test]
+fn agents_learn_which_arm_is_better() {
+    let uniform = regret(&AgentSettings::uniform());
+    for settings in [
+        AgentSettings::linear(),
+        tree(),
+        AgentSettings {
+            pooling: ArmPooling::ArmColumn,
+            ..tree()
+        },
+        AgentSettings::named("greedy-tree", &[]).unwrap(),
+    ] {
+        let regret = regret(&settings);
+        assert!(
+            regret < 0.4 * uniform,
+            "{}: {regret} of {uniform}",
+            settings.name()
+        );
+    }
+    // linear rewards: the linear agent is near the best possible
+    assert!(regret(&AgentSettings::linear()) < 0.15 * uniform);
+}
+
+#[test]
+fn rewards_of_zero_and_one_can_be_classes() {
+    let problem = crossing(2);
+    let rewards = problem
+        .rewards
+        .iter()
+        .map(|r| f64::from(*r > 0.0))
+        .collect();
+    let problem = BanditProblem::new("classes", problem.arms, problem.contexts, rewards).unwrap();
+    let pool = Pool::new(1).unwrap();
+    let settings = AgentSettings {
+        classify: true,
+        ..tree()
+    };
+    let run = simulate(&problem, &settings, Key::from_seed(0), &pool, &NoObserver).unwrap();
+    assert!(run.total() < 0.5 * run.uniform_regret, "{}", run.total());
+
+    // other rewards are refused by name
+    let error = simulate(
+        &crossing(2),
+        &settings,
+        Key::from_seed(0),
+        &pool,
+        &NoObserver,
+    );
+    assert!(error.unwrap_err().to_string().contains("0 and 1"));
+}
+
+#[test]
+fn refits_become_rarer() {
+    let settings = AgentSettings {
+        refit_growth: 1.5,
+        ..AgentSettings::linear()
+    };
+    let pool = Pool::new(1).unwrap();
+    let run = simulate(
+        &crossing(1),
+        &settings,
+        Key::from_seed(0),
+        &pool,
+        &NoObserver,
+    )
+    .unwrap();
+    // 6, 16, 26, 39, 59, 89, 134, 201, 302
+    assert_eq!(run.n_refits, 9);
+    assert_eq!(run.n_chosen.iter().sum::<usize>(), N_STEPS);
+}
+
+#[test]
+fn runs_do_not_depend_on_the_number_of_threads() {
+    let seeds = [3, 4, 5];
+    let run = |threads: usize| {
+        let pool = Pool::new(threads).unwrap();
+        let draw = |key: Key| Ok(crossing(7).shuffled(150, key));
+        simulate_seeds(draw, &tree(), &seeds, &pool, &NoObserver).unwrap()
+    };
+    let (one, two) = (run(1), run(2));
+    assert_eq!(one.regrets, two.regrets);
+    assert_eq!(one.n_steps, 150);
+    assert!(one.sd > 0.0);
+}
+
+/// Shows an agent the first rows of a problem.
+fn experienced(settings: AgentSettings, n: usize) -> BanditAgent {
+    let problem = crossing(1);
+    let pool = Pool::new(1).unwrap();
+    let mut agent = BanditAgent::new(settings, problem.arms.clone(), Key::from_seed(9)).unwrap();
+    for row in 0..n {
+        let context = problem.contexts.take(&[row]);
+        let choice = &agent.choose(&context, &pool).unwrap()[0];
+        let outcome = ArmOutcome::new(choice.arm, problem.rewards[2 * row + choice.arm]);
+        let outcome = outcome.with_propensity(choice.propensity);
+        agent
+            .observe(&context, &[outcome], &pool, &NoObserver)
+            .unwrap();
+    }
+    agent
+}
+
+#[test]
+fn a_saved_agent_goes_on_as_it_would() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = Pool::new(1).unwrap();
+    let later = crossing(1).contexts.take(&(200..260).collect::<Vec<_>>());
+    let shared = AgentSettings {
+        pooling: ArmPooling::ArmColumn,
+        ..AgentSettings::linear()
+    };
+    for settings in [
+        tree(),
+        AgentSettings::linear(),
+        shared,
+        AgentSettings::uniform(),
+    ] {
+        let mut agent = experienced(settings, 60);
+        let path = folder.path().join("agent.softwood");
+        agent.save(&path).unwrap();
+        let mut again = BanditAgent::load(&path).unwrap();
+        assert_eq!(agent.to_bytes(), again.to_bytes());
+        let (choices, restored) = (
+            agent.choose(&later, &pool).unwrap(),
+            again.choose(&later, &pool).unwrap(),
+        );
+        assert_eq!(choices, restored);
+        assert_eq!(again.n_observed(), 60);
+        // a model file is not an agent, and an agent is no model
+        assert!(softwood::load(&path).is_err());
+    }
+}
+
+#[test]
+fn damaged_agents_are_refused() {
+    let bytes = experienced(tree(), 40).to_bytes();
+    assert!(BanditAgent::from_bytes(&bytes[..bytes.len() / 2]).is_err());
+    assert!(BanditAgent::from_bytes(b"SOFTWOOD").is_err());
+}
+
+#[test]
+fn propensities_are_those_of_the_choices() {
+    let agent = experienced(tree(), 80);
+    let pool = Pool::new(1).unwrap();
+    let contexts = crossing(1).contexts.take(&[100, 101, 102]);
+    let probabilities = agent.probabilities(&contexts, &pool).unwrap();
+    for row in probabilities.chunks_exact(2) {
+        assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+    let (arms, propensities) = agent.log();
+    assert_eq!((arms.len(), propensities.len()), (80, 80));
+    // the first choices are random
+    assert!(propensities[..6].iter().all(|p| (p - 0.5).abs() < 1e-12));
+    assert!(propensities.iter().all(|p| *p > 0.0 && *p <= 1.0));
+}
+
+#[test]
+fn invalid_observations_are_refused_and_not_recorded() {
+    let mut agent = experienced(tree(), 20);
+    let pool = Pool::new(1).unwrap();
+    let context = crossing(1).contexts.take(&[30]);
+    let mut refused = |table: &Table, outcome: ArmOutcome, part: &str| {
+        let error = agent.observe(table, &[outcome], &pool, &NoObserver);
+        let message = error.unwrap_err().to_string();
+        assert!(message.contains(part), "{message}");
+        assert_eq!(agent.n_observed(), 20);
+    };
+    refused(&context, ArmOutcome::new(2, 1.0), "no arm 2");
+    refused(&context, ArmOutcome::new(0, f64::NAN), "reward");
+    refused(
+        &context,
+        ArmOutcome::new(0, 1.0).with_propensity(0.0),
+        "propensity",
+    );
+    refused(&context.without(&["town"]), ArmOutcome::new(0, 1.0), "town");
+    let names = vec!["a".to_owned(), "a".to_owned()];
+    assert!(BanditAgent::new(tree(), names, Key::from_seed(0)).is_err());
+    assert!(BanditAgent::new(tree(), vec!["a".to_owned()], Key::from_seed(0)).is_err());
+}
+
+#[test]
+fn a_new_category_among_the_contexts_is_taken() {
+    let mut agent = experienced(AgentSettings::linear(), 40);
+    let pool = Pool::new(1).unwrap();
+    let context = Table::new(vec![
+        Column::numeric("x", vec![0.9]),
+        Column::categorical("town", &[Some("aa")]),
+    ])
+    .unwrap();
+    let choice = agent.choose(&context, &pool).unwrap()[0].clone();
+    let outcome = ArmOutcome::new(choice.arm, 0.5);
+    agent
+        .observe(&context, &[outcome], &pool, &NoObserver)
+        .unwrap();
+    agent.refit(&pool, &NoObserver).unwrap();
+    assert_eq!(agent.choose(&context, &pool).unwrap().len(), 1);
+}
+
+#[test]
+fn warm_starts_are_used_where_the_family_has_them() {
+    let pairs = [
+        ("n_estimators", "20"),
+        ("n_members", "2"),
+        ("max_depth", "2"),
+        ("learning_rate", "0.2"),
+    ];
+    let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let settings = AgentSettings {
+        warm_start: true,
+        ..AgentSettings::thompson(Family::Sglb.params(&pairs).unwrap())
+    };
+    let problem = crossing(3).shuffled(150, Key::from_seed(1));
+    let pool = Pool::new(1).unwrap();
+    let run = simulate(&problem, &settings, Key::from_seed(0), &pool, &NoObserver).unwrap();
+    assert!(run.total() < run.uniform_regret);
+}
+
+#[test]
+fn public_problems_are_found_by_name() {
+    for problem in PublicProblem::ALL {
+        assert_eq!(PublicProblem::from_name(problem.name()).unwrap(), *problem);
+    }
+    let message = PublicProblem::from_name("mushrom").unwrap_err().to_string();
+    assert!(message.contains("mushroom"), "{message}");
+}
