@@ -38,6 +38,12 @@ fn tree() -> AgentSettings {
     AgentSettings::thompson(Family::Tree.params(&pairs).unwrap())
 }
 
+/// The settings with a change.
+fn changed(mut settings: AgentSettings, change: impl FnOnce(&mut AgentSettings)) -> AgentSettings {
+    change(&mut settings);
+    settings
+}
+
 fn regret(settings: &AgentSettings) -> f64 {
     let pool = Pool::new(1).unwrap();
     let run = simulate(
@@ -56,10 +62,7 @@ fn agents_learn_which_arm_is_better() {
     for settings in [
         AgentSettings::linear(),
         tree(),
-        AgentSettings {
-            pooling: ArmPooling::ArmColumn,
-            ..tree()
-        },
+        changed(tree(), |settings| settings.pooling = ArmPooling::ArmColumn),
         AgentSettings::named("greedy-tree", &[]).unwrap(),
     ] {
         let regret = regret(&settings);
@@ -83,10 +86,7 @@ fn rewards_of_zero_and_one_can_be_classes() {
         .collect();
     let problem = BanditProblem::new("classes", problem.arms, problem.contexts, rewards).unwrap();
     let pool = Pool::new(1).unwrap();
-    let settings = AgentSettings {
-        classify: true,
-        ..tree()
-    };
+    let settings = changed(tree(), |settings| settings.classify = true);
     let run = simulate(&problem, &settings, Key::from_seed(0), &pool, &NoObserver).unwrap();
     assert!(run.total() < 0.5 * run.uniform_regret, "{}", run.total());
 
@@ -103,10 +103,9 @@ fn rewards_of_zero_and_one_can_be_classes() {
 
 #[test]
 fn refits_become_rarer() {
-    let settings = AgentSettings {
-        refit_growth: 1.5,
-        ..AgentSettings::linear()
-    };
+    let settings = changed(AgentSettings::linear(), |settings| {
+        settings.refit_growth = 1.5
+    });
     let pool = Pool::new(1).unwrap();
     let run = simulate(
         &crossing(1),
@@ -157,10 +156,9 @@ fn a_saved_agent_goes_on_as_it_would() {
     let folder = tempfile::tempdir().unwrap();
     let pool = Pool::new(1).unwrap();
     let later = crossing(1).contexts.take(&(200..260).collect::<Vec<_>>());
-    let shared = AgentSettings {
-        pooling: ArmPooling::ArmColumn,
-        ..AgentSettings::linear()
-    };
+    let shared = changed(AgentSettings::linear(), |settings| {
+        settings.pooling = ArmPooling::ArmColumn
+    });
     for settings in [
         tree(),
         AgentSettings::linear(),
@@ -257,10 +255,10 @@ fn warm_starts_are_used_where_the_family_has_them() {
         ("learning_rate", "0.2"),
     ];
     let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let settings = AgentSettings {
-        warm_start: true,
-        ..AgentSettings::thompson(Family::Sglb.params(&pairs).unwrap())
-    };
+    let settings = changed(
+        AgentSettings::thompson(Family::Sglb.params(&pairs).unwrap()),
+        |settings| settings.warm_start = true,
+    );
     let problem = crossing(3).shuffled(150, Key::from_seed(1));
     let pool = Pool::new(1).unwrap();
     let run = simulate(&problem, &settings, Key::from_seed(0), &pool, &NoObserver).unwrap();
