@@ -45,7 +45,7 @@ class ThompsonSampler:
         If given, take the arm with the best mean instead of a draw, or with this probability a random arm.
     n_initial : int, default=3
         Random choices per arm before models choose.
-    refit_growth : float, default=1.2
+    refit_growth : float, default=1.3
         Models are fitted again when there are this many times as many rewards.
     warm_start : bool, default=False
         Whether models are trained further between fits from scratch, where the family supports that.
@@ -77,7 +77,7 @@ class ThompsonSampler:
         pooling: str = "per-arm",
         epsilon: float | None = None,
         n_initial: int = 3,
-        refit_growth: float = 1.2,
+        refit_growth: float = 1.3,
         warm_start: bool = False,
         random_state: Any = 0,
         n_jobs: int | None = None,
@@ -186,7 +186,7 @@ def simulate(
     pooling: str = "per-arm",
     epsilon: float | None = None,
     n_initial: int = 3,
-    refit_growth: float = 1.2,
+    refit_growth: float = 1.3,
     warm_start: bool = False,
     random_state: Any = 0,
     n_jobs: int | None = None,

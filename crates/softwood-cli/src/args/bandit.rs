@@ -75,7 +75,7 @@ pub(crate) struct BanditArgs {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) initial: u32,
     /// Models are fitted again when there are this many times as many rewards.
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.2)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.3)]
     pub(crate) refit_growth: f64,
     /// Train models further between fits from scratch, where the model supports that.
     #[arg(long)]

@@ -98,7 +98,7 @@ impl AgentSettings {
             pooling: ArmPooling::PerArm,
             classify: false,
             n_initial: 3,
-            refit_growth: 1.2,
+            refit_growth: 1.3,
             min_refit_interval: 10,
             warm_start: false,
         }
