@@ -112,13 +112,13 @@ def suggest(
     model: Estimator,
     X_candidates: Any,
     n: int = 1,
+    *,
     maximize: bool = True,
     criterion: str = "thompson",
     exclude: ArrayLike | None = None,
-    random_state: Any = 0,
-    *,
     best: float | None = None,
     label: Any = None,
+    random_state: Any = 0,
 ) -> Suggestions:
     """Suggest which candidates to try next, to find one with a large or small target in few trials.
 
@@ -134,20 +134,20 @@ def suggest(
     maximize : bool, default=True
         Whether a large target is good; False: a small one.
     criterion : {"thompson", "expected_improvement"}, default="thompson"
-        - `"thompson"`: the best candidate of a random member of the model (Thompson sampling); the candidates of a batch
-          come from different members, as long as there are;
-        - `"expected_improvement"`: the largest expected improvement on the best value so far. Each candidate of a batch
-          counts for what it adds to those before it.
+        - `"thompson"`: the best candidate of a random member of the model (Thompson sampling); each candidate of a
+          batch comes from another member until all members have chosen;
+        - `"expected_improvement"`: the largest expected improvement on the best value so far. Each candidate of a
+          batch counts for what it adds to those before it.
     exclude : array-like, default=None
         Candidates that are not to be chosen, such as those that were tried: row indices, or a mask of shape
         (n_candidates,).
-    random_state : int, RandomState, Generator or None, default=0
-        Seed. Give another one at every step of a search with Thompson sampling.
     best : float, default=None
-        Best value so far, for `"expected_improvement"`. Without it, the best predicted mean of the excluded candidates is
-        used, which noise affects less than the best observed value.
+        Best value so far, for `"expected_improvement"`. Without it, the best predicted mean of the excluded candidates
+        is used, which noise affects less than the best observed value.
     label : default=None
         For classifiers, the class whose probability is to be large (or small).
+    random_state : int, RandomState, Generator or None, default=0
+        Seed. Give another one at every step of a search with Thompson sampling.
 
     Returns
     -------
@@ -190,9 +190,10 @@ def _check_fitted(model: Any) -> None:
 def _count(n: Any) -> int:
     if not isinstance(n, numbers.Integral):
         raise TypeError(f"n is a {type(n).__name__}: expected a whole number")
-    if not 0 <= n < MAX_COUNT:
+    count = int(n)
+    if not 0 <= count < MAX_COUNT:
         raise ValueError(f"n = {n}: expected a whole number from 1 to the number of rows")
-    return int(n)
+    return count
 
 
 def _text(value: Any, name: str) -> str:

@@ -131,7 +131,7 @@ def test_bad_arguments_are_rejected(gap, pool):
         ({"n": 92}, ValueError, "n = 92: there are 91 rows in the pool"),
         ({"n": -1}, ValueError, "n = -1"),
         ({"n": "three"}, TypeError, "n is a str"),
-        ({"n": 1, "criterion": "varience"}, ValueError, "did you mean `variance`"),
+        ({"n": 1, "criterion": "variances"}, ValueError, "did you mean `variance`"),
         ({"n": 1, "criterion": None}, TypeError, "criterion is a NoneType"),
     ):
         with pytest.raises(error, match=message):

@@ -578,6 +578,6 @@ fn options_that_do_not_fit_the_model_are_errors() {
             .to_string();
         assert!(message.contains(expected), "{message}");
     }
-    let message = RowCriterion::from_name("varience").unwrap_err().to_string();
+    let message = RowCriterion::from_name("variances").unwrap_err().to_string();
     assert!(message.contains("did you mean `variance`"), "{message}");
 }
