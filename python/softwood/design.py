@@ -36,7 +36,8 @@ class RowSelection:
     """Why each row was chosen.
 
     `"information"`: what its label adds to the labels of the rows before it, in nats. `"variance"`: its knowledge
-    uncertainty, a variance (regression) or in nats (classification). `"random"`: zero.
+    uncertainty, a variance (regression) or in nats (classification). `"variance_reduction"`: by how much its label
+    lowers the mean knowledge uncertainty of the pool, after those of the rows before it. `"random"`: zero.
     """
 
 
@@ -65,10 +66,12 @@ def select_rows(
         Rows without labels. Leave out the rows that the model was trained on.
     n : int
         Number of rows to choose.
-    criterion : {"information", "variance", "random"}, default="information"
+    criterion : {"information", "variance_reduction", "variance", "random"}, default="information"
         - `"information"`: the batch whose labels together have the largest mutual information with the model, under a
           Normal approximation, chosen greedily: rows that are uncertain for lack of knowledge rather than for noise,
           and that differ from each other;
+        - `"variance_reduction"`: the batch whose labels lower the mean knowledge uncertainty of the whole pool most,
+          chosen greedily in the same way: rows that tell about many others. The pool should be like the rows to predict;
         - `"variance"`: the rows with the largest knowledge uncertainty, without rows on which the members of the model
           deviate almost as they do on a chosen row;
         - `"random"`: a random sample, for comparison.

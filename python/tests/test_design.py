@@ -45,6 +45,16 @@ def test_information_is_half_a_log_determinant(gap, pool):
     assert found.scores.sum() == pytest.approx(expected, rel=1e-9)
 
 
+def test_variance_reduction_is_that_of_the_pool(gap, pool):
+    found = select_rows(gap, pool, 6, "variance_reduction")
+    dist = gap.predict_dist(pool)
+    prior = np.cov(dist.members, bias=True)
+    observed = prior[np.ix_(found.rows, found.rows)] + np.diag(dist.data[found.rows])
+    posterior = prior - prior[:, found.rows] @ np.linalg.solve(observed, prior[found.rows])
+    expected = np.mean(np.diag(prior) - np.diag(posterior))
+    assert found.scores.sum() == pytest.approx(expected, rel=1e-6)
+
+
 def test_random_rows_follow_the_seed(gap, pool):
     first = select_rows(gap, pool, 10, "random", random_state=1)
     np.testing.assert_array_equal(first.rows, select_rows(gap, pool, 10, "random", random_state=1).rows)

@@ -9,7 +9,12 @@ use softwood::decide::design::{
 use softwood::{Column, Dataset, Distribution, Family, Key, Model, Pool, Result, Roles, Table};
 use softwood_testkit::close;
 
-const CHOSEN_BY_MODEL: [RowCriterion; 2] = [RowCriterion::Information, RowCriterion::Variance];
+/// The criteria that ask the model.
+const CHOSEN_BY_MODEL: [RowCriterion; 3] = [
+    RowCriterion::Information,
+    RowCriterion::Variance,
+    RowCriterion::VarianceReduction,
+];
 
 /// A quick Gaussian process.
 fn process() -> Value {
@@ -105,7 +110,9 @@ fn rows_in_a_gap_of_the_data_are_chosen_first() {
         for &row in &found.rows {
             assert!((x[row] - 2.0).abs() < 0.5, "{criterion:?}: {}", x[row]);
         }
-        assert!(found.scores.is_sorted_by(|a, b| a >= b), "{found:?}");
+        if criterion != RowCriterion::VarianceReduction {
+            assert!(found.scores.is_sorted_by(|a, b| a >= b), "{found:?}");
+        }
     }
 }
 
@@ -172,6 +179,66 @@ fn scores_of_information_are_the_greedy_gains_of_the_log_determinant() {
             batch.extend(all[row].clone());
         }
         close(&[found.scores.iter().sum()], &[information(&batch)], 1e-9);
+    }
+}
+
+/// Sum over the rows of a pool of `Σ d² `, given the labels of the rows of a batch, by conditioning on
+/// one output after the other.
+fn variance_left(pool: &[Vec<Vec<f64>>], noise: &[f64], batch: &[usize]) -> f64 {
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let mut all = pool.to_vec();
+    for &row in batch {
+        for output in 0..all[row].len() {
+            let observed = all[row][output].clone();
+            let noise = noise[row] * noise[row];
+            // the square root of the posterior covariance of the weights: 1 - c a aᵀ
+            let square = dot(&observed, &observed);
+            let shrinkage = (1.0 - (noise / (noise + square)).sqrt()) / square.max(1e-300);
+            for deviations in all.iter_mut().flatten() {
+                let factor = shrinkage * dot(deviations, &observed);
+                for (deviation, observed) in deviations.iter_mut().zip(&observed) {
+                    *deviation -= factor * observed;
+                }
+            }
+        }
+    }
+    all.iter().flatten().map(|d| dot(d, d)).sum()
+}
+
+#[test]
+fn scores_of_variance_reduction_are_what_the_labels_remove_of_the_pools_variance() {
+    let table = mixed(5, 150);
+    let pool = mixed(6, 30);
+    for (family, params, target) in [
+        (
+            Family::Gp,
+            json!({"n_members": 12, "max_iterations": 5, "n_restarts": 0}),
+            "y",
+        ),
+        (Family::Sglb, quick(Family::Sglb), "three"),
+    ] {
+        let model = fit(family, &params, &with_target(&table, target), 2);
+        let dist = model.predict(&pool).unwrap();
+        let mut all = deviations(&dist);
+        let mut noise = vec![1.0; 30];
+        if target == "y" {
+            noise = dist.moments().unwrap().data_std;
+            for (row, noise) in all.iter_mut().flatten().zip(&noise) {
+                row.iter_mut().for_each(|deviation| *deviation *= noise);
+            }
+        }
+        let unit = if target == "y" { 1.0 } else { 0.5 };
+        let found = selected(&*model, &pool, 4, RowCriterion::VarianceReduction);
+        for (at, (&row, score)) in found.rows.iter().zip(&found.scores).enumerate() {
+            let before = variance_left(&all, &noise, &found.rows[..at]);
+            let removed = |row: usize| {
+                let batch = [&found.rows[..at], &[row]].concat();
+                unit * (before - variance_left(&all, &noise, &batch)) / 30.0
+            };
+            let open = (0..30).filter(|row| !found.rows[..at].contains(row));
+            let best = open.map(removed).fold(0.0, f64::max);
+            close(&[removed(row), *score], &[best, best], 1e-9);
+        }
     }
 }
 
@@ -391,7 +458,7 @@ fn classes_that_the_members_disagree_on_are_chosen() {
     let mean =
         |rows: &[usize]| rows.iter().map(|&row| knowledge[row]).sum::<f64>() / rows.len() as f64;
     let all: Vec<usize> = (0..300).collect();
-    for criterion in CHOSEN_BY_MODEL {
+    for criterion in [RowCriterion::Information, RowCriterion::Variance] {
         let found = selected(&*model, &pool, 20, criterion).rows;
         assert!(mean(&found) > 1.5 * mean(&all), "{criterion:?}");
     }
@@ -578,6 +645,8 @@ fn options_that_do_not_fit_the_model_are_errors() {
             .to_string();
         assert!(message.contains(expected), "{message}");
     }
-    let message = RowCriterion::from_name("variances").unwrap_err().to_string();
+    let message = RowCriterion::from_name("variances")
+        .unwrap_err()
+        .to_string();
     assert!(message.contains("did you mean `variance`"), "{message}");
 }

@@ -75,6 +75,11 @@ impl ScaledDeviations {
         self.n_outputs
     }
 
+    /// Number of rows.
+    pub(super) fn n_rows(&self) -> usize {
+        self.classes.len() / self.n_outputs
+    }
+
     /// Deviations of the row at `position` (outputs x members).
     pub(super) fn row(&self, position: usize) -> &[f64] {
         &self.values[position * self.width()..][..self.width()]

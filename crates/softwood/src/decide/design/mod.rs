@@ -15,12 +15,14 @@
 mod deviations;
 mod improvement;
 mod information;
+mod member_posterior;
 mod member_rows;
 mod rows;
 mod shortlist;
 mod suggestions;
 mod thompson;
 mod variance;
+mod variance_reduction;
 
 pub use rows::{RowCriterion, RowOptions, RowSelection, select_rows};
 pub use suggestions::{SuggestOptions, SuggestionCriterion, Suggestions, suggest};

@@ -3,9 +3,10 @@
 use serde::Serialize;
 
 use crate::decide::design::deviations::ScaledDeviations;
-use crate::decide::design::information::InformationState;
+use crate::decide::design::member_posterior::MemberPosterior;
 use crate::decide::design::shortlist::{groups_of_different_rows, random_order, shortlist};
-use crate::decide::design::{check_count, from_name, variance};
+use crate::decide::design::variance_reduction::ReferenceRows;
+use crate::decide::design::{check_count, from_name, information, variance};
 use crate::distribution::Distribution;
 use crate::error::Result;
 use crate::predictive::block::Head;
@@ -15,6 +16,8 @@ use crate::stop;
 /// The standard deviation of the noise counts as at least this fraction of the total one: a single
 /// label then says at most everything about its row, up to rounding.
 const MIN_NOISE: f64 = 1e-3;
+/// Rows of the pool whose variances are to be reduced; a random sample of a larger pool.
+const MAX_REFERENCE_ROWS: usize = 2000;
 
 /// How rows are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -30,19 +33,29 @@ pub enum RowCriterion {
     /// much noise, and that differ from each other.
     #[default]
     Information,
+    /// The batch whose labels reduce the mean knowledge uncertainty of the rows of the pool most,
+    /// chosen greedily under a Normal approximation: rows that tell about many others. The pool
+    /// should be like the rows that are to be predicted.
+    VarianceReduction,
     /// A random sample, for comparison.
     Random,
 }
 
 impl RowCriterion {
     /// All criteria.
-    pub const ALL: &'static [Self] = &[Self::Information, Self::Variance, Self::Random];
+    pub const ALL: &'static [Self] = &[
+        Self::Information,
+        Self::VarianceReduction,
+        Self::Variance,
+        Self::Random,
+    ];
 
     /// Name of the criterion.
     pub fn name(self) -> &'static str {
         match self {
             Self::Variance => "variance",
             Self::Information => "information",
+            Self::VarianceReduction => "variance_reduction",
             Self::Random => "random",
         }
     }
@@ -94,7 +107,10 @@ pub struct RowSelection {
     pub rows: Vec<usize>,
     /// Why each row was chosen. [`RowCriterion::Information`]: what its label adds to those of the
     /// rows before it, in nats; the sum is the information of the batch. [`RowCriterion::Variance`]:
-    /// its knowledge uncertainty, a variance or in nats. [`RowCriterion::Random`]: zero.
+    /// its knowledge uncertainty, a variance or in nats. [`RowCriterion::VarianceReduction`]: by how
+    /// much its label lowers the mean knowledge uncertainty of the pool, after those of the rows
+    /// before it; for classes to second order in the deviations of the members.
+    /// [`RowCriterion::Random`]: zero.
     pub scores: Vec<f64>,
 }
 
@@ -152,24 +168,28 @@ struct RowBatch<'a> {
     score: Vec<f64>,
     /// Standard deviation of the noise of each row (regression).
     noise_sd: Vec<f64>,
-    information: Option<InformationState>,
+    /// Unit of the deviations of the reference rows (regression).
+    unit: f64,
+    posterior: Option<MemberPosterior>,
     selection: RowSelection,
 }
 
 impl<'a> RowBatch<'a> {
     fn new(pool: &'a Distribution<'a>, options: RowOptions) -> Result<Self> {
         let is_regression = matches!(pool.head(), Head::Normal { .. });
+        let mut unit = 1.0;
         let (knowledge, score, noise_sd) = if is_regression {
             let moments = pool.moments()?;
             let stds = moments.std.iter().zip(&moments.data_std);
             let noise_sd: Vec<f64> = stds
                 .map(|(std, data)| data.max(MIN_NOISE * std).max(f64::MIN_POSITIVE))
                 .collect();
+            unit = noise_sd.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
             let score = match options.criterion {
-                RowCriterion::Information => (moments.knowledge_std.iter().zip(&noise_sd))
+                RowCriterion::Variance => moments.variance.knowledge.clone(),
+                _ => (moments.knowledge_std.iter().zip(&noise_sd))
                     .map(|(knowledge, noise)| (knowledge / noise).powi(2))
                     .collect(),
-                _ => moments.variance.knowledge.clone(),
             };
             (moments.variance.knowledge, score, noise_sd)
         } else {
@@ -182,7 +202,8 @@ impl<'a> RowBatch<'a> {
             knowledge,
             score,
             noise_sd,
-            information: None,
+            unit,
+            posterior: None,
             selection: RowSelection {
                 rows: Vec::new(),
                 scores: Vec::new(),
@@ -192,35 +213,72 @@ impl<'a> RowBatch<'a> {
 
     /// Chooses the batch; `order` decides between equal scores.
     fn choose(mut self, order: &[usize]) -> Result<RowSelection> {
+        let reference = match self.options.criterion {
+            RowCriterion::VarianceReduction => Some(self.reference_rows(order)?),
+            _ => None,
+        };
         let groups = groups_of_different_rows(self.pool.table(), order, self.options.key);
         for group in groups {
             let n = self.options.n - self.selection.rows.len();
             if n == 0 {
                 break;
             }
-            self.add_from(group, n)?;
+            self.add_from(group, n, reference.as_ref())?;
         }
         Ok(self.selection)
     }
 
+    /// A random sample of the pool, with deviations in one unit.
+    fn reference_rows(&self, order: &[usize]) -> Result<ReferenceRows> {
+        let rows = &order[..order.len().min(MAX_REFERENCE_ROWS)];
+        let units = vec![self.unit; self.noise_sd.len()];
+        ReferenceRows::new(&ScaledDeviations::of(
+            self.pool,
+            rows,
+            &units,
+            self.options.key,
+        )?)
+    }
+
     /// Adds up to `n` of the rows.
-    fn add_from(&mut self, rows: Vec<usize>, n: usize) -> Result<()> {
+    fn add_from(
+        &mut self,
+        rows: Vec<usize>,
+        n: usize,
+        reference: Option<&ReferenceRows>,
+    ) -> Result<()> {
         let n = n.min(rows.len());
         let rows = shortlist(rows, &self.score, n, self.options.key);
         let candidates = ScaledDeviations::of(self.pool, &rows, &self.noise_sd, self.options.key)?;
         if self.options.criterion == RowCriterion::Variance {
-            for position in variance::choose(&candidates, rows.len(), n)? {
+            for position in variance::choose(&candidates, n)? {
                 self.push(rows[position], self.knowledge[rows[position]]);
             }
             return Ok(());
         }
-        let information = self
-            .information
-            .get_or_insert_with(|| InformationState::new(candidates.n_members));
-        for (position, gain) in information.choose(&candidates, rows.len(), n)? {
-            self.push(rows[position], gain);
+        let posterior = self
+            .posterior
+            .get_or_insert_with(|| MemberPosterior::new(candidates.n_members));
+        let chosen = match reference {
+            None => information::choose(posterior, &candidates, n)?,
+            Some(reference) => reference.choose(posterior, &candidates, n, self.pool.pool())?,
+        };
+        let scale = self.score_unit();
+        for (position, score) in chosen {
+            self.push(rows[position], (scale * score).min(f64::MAX));
         }
         Ok(())
+    }
+
+    /// What the scores of the greedy criteria are multiplied by.
+    fn score_unit(&self) -> f64 {
+        let is_classes = self.noise_sd.is_empty();
+        match self.options.criterion {
+            // half of the squared deviations is the mutual information to second order
+            RowCriterion::VarianceReduction if is_classes => 0.5,
+            RowCriterion::VarianceReduction => (self.unit * self.unit).min(f64::MAX),
+            _ => 1.0,
+        }
     }
 
     fn push(&mut self, row: usize, score: f64) {

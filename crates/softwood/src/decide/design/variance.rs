@@ -14,13 +14,9 @@ const MAX_CORRELATION: f64 = 0.95;
 ///
 /// # Errors
 /// When the work is cancelled.
-pub(super) fn choose(
-    candidates: &ScaledDeviations,
-    n_candidates: usize,
-    n: usize,
-) -> Result<Vec<usize>> {
+pub(super) fn choose(candidates: &ScaledDeviations, n: usize) -> Result<Vec<usize>> {
     let mut chosen = Vec::with_capacity(n);
-    let mut open: Vec<usize> = (0..n_candidates).collect();
+    let mut open: Vec<usize> = (0..candidates.n_rows()).collect();
     while chosen.len() < n && !open.is_empty() {
         let round = chosen.len();
         let mut deferred = Vec::new();
