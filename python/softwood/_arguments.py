@@ -100,7 +100,7 @@ class ImportanceRun:
 
 
 @dataclass(frozen=True)
-class SelectionRun:
+class RowSelectionRun:
     """Which rows of a pool are chosen."""
 
     n: int

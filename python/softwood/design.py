@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from softwood import _frame, _labels, _native, _numbers, _random
-from softwood._arguments import SelectionRun, SuggestionRun
+from softwood._arguments import RowSelectionRun, SuggestionRun
 from softwood._base import Estimator
 
 __all__ = ["RowSelection", "Suggestions", "select_rows", "suggest"]
@@ -71,7 +71,8 @@ def select_rows(
           Normal approximation, chosen greedily: rows that are uncertain for lack of knowledge rather than for noise,
           and that differ from each other;
         - `"variance_reduction"`: the batch whose labels lower the mean knowledge uncertainty of the whole pool most,
-          chosen greedily in the same way: rows that tell about many others. The pool should be like the rows to predict;
+          chosen greedily in the same way: rows that tell about many others. The pool should be like the rows that
+          will be predicted;
         - `"variance"`: the rows with the largest knowledge uncertainty, without rows on which the members of the model
           deviate almost as they do on a chosen row;
         - `"random"`: a random sample, for comparison.
@@ -102,7 +103,7 @@ def select_rows(
     True
     """
     _check_fitted(model)
-    run = SelectionRun(
+    run = RowSelectionRun(
         n=_count(n),
         criterion=_text(criterion, "criterion"),
         seed=_random.seed_of(random_state),

@@ -13,9 +13,9 @@ use crate::errors::to_python;
 use crate::interrupt::interruptible;
 use crate::model::PyModel;
 
-/// Which rows are chosen, read from the attributes of `softwood._arguments.SelectionRun`.
+/// Which rows are chosen, read from the attributes of `softwood._arguments.RowSelectionRun`.
 #[derive(FromPyObject)]
-pub(crate) struct SelectionRun {
+pub(crate) struct RowSelectionRun {
     n: usize,
     criterion: String,
     seed: u64,
@@ -45,7 +45,7 @@ pub(crate) fn select_rows<'py>(
     py: Python<'py>,
     model: &PyModel,
     pool: RawTable<'_>,
-    run: SelectionRun,
+    run: RowSelectionRun,
 ) -> PyResult<Bound<'py, PyDict>> {
     let pool = pool.into_table()?;
     let criterion = RowCriterion::from_name(&run.criterion).map_err(to_python)?;

@@ -40,8 +40,8 @@ mod streams {
     pub(super) const MEMBERS: u64 = 3;
 }
 
-/// Members that are used at most, except for Thompson sampling; a random choice of them where a
-/// model has more.
+/// Members that are used at most, except for Thompson sampling: a random choice where a model has
+/// more.
 const MAX_MEMBERS: usize = 256;
 
 /// Returns an error unless `n` rows can be chosen out of `n_rows`; `what` names the rows.
@@ -49,9 +49,12 @@ fn check_count(n: usize, n_rows: usize, what: &str) -> Result<()> {
     if (1..=n_rows).contains(&n) {
         return Ok(());
     }
-    Err(Error::Parameters(vec![format!(
-        "n = {n}: there are {n_rows} {what}; expected a whole number from 1 to {n_rows}"
-    )]))
+    let problem = if n_rows == 0 {
+        format!("n = {n}: there are no {what}; add some")
+    } else {
+        format!("n = {n}: there are {n_rows} {what}; expected a whole number from 1 to {n_rows}")
+    };
+    Err(Error::Parameters(vec![problem]))
 }
 
 /// The item of `all` that has this name.
