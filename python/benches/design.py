@@ -15,6 +15,7 @@ import argparse
 import json
 import math
 import os
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -39,7 +40,7 @@ TABLES = (
 )
 MODELS = ("gp", "forest")
 CRITERIA = ("information", "variance_reduction", "variance", "random")
-N_SEEDS = 12
+N_SEEDS = 8
 
 N_START, N_BATCH, N_LABELS = 20, 10, (40, 70, 100)
 """Random rows to begin with, rows of a batch, and numbers of labels at which the error is measured."""
@@ -124,10 +125,18 @@ def run(args: argparse.Namespace) -> None:
 # --- reporting
 
 
+def complete_lines() -> list[dict[str, Any]]:
+    """Return the results of the seeds whose searches are all done."""
+    lines = known_lines()
+    n_searches = len(MODELS) * len(TABLES) * len(CRITERIA)
+    counts = Counter(line["seed"] for line in lines)
+    return [line for line in lines if counts[line["seed"]] == n_searches]
+
+
 def errors_of(model: str, table: str, criterion: str, at: int) -> list[float]:
     """Return the errors at one number of labels, in the order of the seeds."""
     wanted = (model, table, criterion)
-    lines = [line for line in known_lines() if (line["model"], line["table"], line["criterion"]) == wanted]
+    lines = [line for line in complete_lines() if (line["model"], line["table"], line["criterion"]) == wanted]
     return [line["errors"][at] for line in sorted(lines, key=lambda line: int(line["seed"]))]
 
 
@@ -188,7 +197,7 @@ def render() -> None:
     for model in MODELS:
         write(model, table_of(model))
     write("wins", wins_table())
-    lines = known_lines()
+    lines = complete_lines()
     n_seeds = len({line["seed"] for line in lines})
     seconds = sum(line["seconds"] for line in lines)
     write("cost", f"{n_seeds} seeds, {len(lines)} searches, {seconds / 60:.1f} minutes of processor time.")

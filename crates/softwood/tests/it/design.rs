@@ -224,7 +224,9 @@ fn scores_of_variance_reduction_are_what_the_labels_remove_of_the_pools_variance
         if target == "y" {
             noise = dist.moments().unwrap().data_std;
             for (row, noise) in all.iter_mut().flatten().zip(&noise) {
-                row.iter_mut().for_each(|deviation| *deviation *= noise);
+                for deviation in row {
+                    *deviation *= noise;
+                }
             }
         }
         let unit = if target == "y" { 1.0 } else { 0.5 };
