@@ -9,6 +9,7 @@ of each row and splits its uncertainty into two parts:
 
 from importlib.metadata import version as _version
 
+from softwood import design
 from softwood._base import load, ood
 from softwood._callbacks import Checkpoint
 from softwood._distribution import ClassificationDistribution, Contrast, RegressionDistribution
@@ -23,6 +24,7 @@ __all__ = [  # noqa: PLE0604
     "Contrast",
     "Event",
     "RegressionDistribution",
+    "design",
     "evaluate",
     "load",
     "ood",

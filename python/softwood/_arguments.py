@@ -147,3 +147,32 @@ class ReplayLog:
     level: float
     seed: int
     n_threads: int
+
+
+@dataclass(frozen=True)
+class RowSelectionRun:
+    """Which rows of a pool are chosen."""
+
+    n: int
+    criterion: str
+    seed: int
+    n_threads: int
+    """Number of threads; 0: one per core."""
+
+
+@dataclass(frozen=True)
+class SuggestionRun:
+    """Which candidates are chosen."""
+
+    n: int
+    maximize: bool
+    criterion: str
+    excluded: list[bool]
+    """Whether each candidate may not be chosen; empty if all may."""
+    best: float | None
+    """Best value so far."""
+    class_index: int | None
+    """Index of the class whose probability is the target."""
+    seed: int
+    n_threads: int
+    """Number of threads; 0: one per core."""

@@ -15,6 +15,8 @@ from softwood._arguments import (
     LabelledTable,
     ReplayLog,
     RewardTable,
+    RowSelectionRun,
+    SuggestionRun,
     Table,
 )
 from softwood._base import Estimator
@@ -30,6 +32,8 @@ def fit(family: str, params: str, data: LabelledTable, run: FitRun) -> Model: ..
 def evaluate(data: LabelledTable, run: EvaluationRun) -> str: ...
 def simulate_bandit(table: RewardTable, options: AgentOptions, seeds: list[int], n_threads: int) -> str: ...
 def replay_bandit(log: ReplayLog) -> str: ...
+def select_rows(model: Model, pool: Table, run: RowSelectionRun) -> dict[str, Any]: ...
+def suggest(model: Model, candidates: Table, run: SuggestionRun) -> dict[str, Any]: ...
 
 @final
 class Agent:

@@ -8,6 +8,8 @@ words and figures are compared, elsewhere the first word of each line.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import platform
@@ -19,7 +21,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "docs/guide/quickstart.md", "docs/guide/explain.md", "docs/guide/bandits.md"]
+PAGES = ["README.md", *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs" / "guide").glob("*.md"))]
 PROGRAM = ROOT / "target" / "release"
 WRITES = bool(os.environ.get("SOFTWOOD_WRITE_DOCS"))
 
@@ -53,7 +55,7 @@ class Page:
             if language == "sh":
                 printed = _shell(body, folder)
             elif language == "python":
-                _python(body, scripts, folder)
+                printed = _python(body, scripts, folder)
             elif language == "text":
                 self.outputs.append((body, printed))
 
@@ -67,13 +69,15 @@ def _shell(script: str, folder: Path) -> str:
     return done.stdout
 
 
-def _python(script: str, names: dict[str, object], folder: Path) -> None:
+def _python(script: str, names: dict[str, object], folder: Path) -> str:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        exec(compile(script, "docs", "exec"), names)
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(script, "docs", "exec"), names)
     finally:
         os.chdir(before)
+    return printed.getvalue()
 
 
 def processor() -> str:

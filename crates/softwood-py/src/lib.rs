@@ -13,6 +13,7 @@
 mod bandit;
 mod callback;
 mod convert;
+mod design;
 mod distribution;
 mod errors;
 mod evaluate;
@@ -30,6 +31,8 @@ mod _native {
     use crate::callback::PyEvent;
     #[pymodule_export]
     const MIN_ROWS_FOR_THREADS: usize = crate::distribution::MIN_ROWS_FOR_THREADS;
+    #[pymodule_export]
+    use crate::design::{select_rows, suggest};
     #[pymodule_export]
     use crate::distribution::PyDistribution;
     #[pymodule_export]

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 
 use crate::data::column::Values;
 use crate::data::dataset::Dataset;
+use crate::data::table::Table;
 use crate::data::target::Target;
 use crate::error::Result;
 use crate::rng::{Key, mix, shuffle};
@@ -98,34 +99,40 @@ impl Deduplicated {
 /// equal numbers.
 fn row_hashes(data: &Dataset, key: Key) -> Vec<u64> {
     let mut hashes = vec![key.word(); data.n_rows()];
-    let mut add_numbers = |values: &[f64]| {
-        for (hash, &value) in hashes.iter_mut().zip(values) {
-            // zeros of both signs are equal, and so are all missing cells
-            let bits = if value.is_nan() {
-                u64::MAX
-            } else {
-                (value + 0.0).to_bits()
-            };
-            *hash = mix(*hash ^ bits);
-        }
-    };
-    let as_numbers = |codes: &[u32]| {
-        codes
-            .iter()
-            .map(|&code| f64::from(code))
-            .collect::<Vec<_>>()
-    };
     match data.target() {
-        Target::Numeric(values) => add_numbers(values),
-        Target::Classes(codes) => add_numbers(&as_numbers(codes)),
+        Target::Numeric(values) => hash_numbers(&mut hashes, values),
+        Target::Classes(codes) => hash_codes(&mut hashes, codes),
     }
-    for column in until_cancelled(data.features().columns()) {
+    cell_hashes(data.features(), hashes)
+}
+
+/// Mixes the cells of each row into its hash; equal rows with equal hashes keep equal ones.
+pub(crate) fn cell_hashes(table: &Table, mut hashes: Vec<u64>) -> Vec<u64> {
+    for column in until_cancelled(table.columns()) {
         match &column.values {
-            Values::Numeric(values) => add_numbers(values),
-            Values::Categorical { codes, .. } => add_numbers(&as_numbers(codes)),
+            Values::Numeric(values) => hash_numbers(&mut hashes, values),
+            Values::Categorical { codes, .. } => hash_codes(&mut hashes, codes),
         }
     }
     hashes
+}
+
+fn hash_numbers(hashes: &mut [u64], values: &[f64]) {
+    for (hash, &value) in hashes.iter_mut().zip(values) {
+        // zeros of both signs are equal, and so are all missing cells
+        let bits = if value.is_nan() {
+            u64::MAX
+        } else {
+            (value + 0.0).to_bits()
+        };
+        *hash = mix(*hash ^ bits);
+    }
+}
+
+fn hash_codes(hashes: &mut [u64], codes: &[u32]) {
+    for (hash, &code) in hashes.iter_mut().zip(codes) {
+        *hash = mix(*hash ^ f64::from(code).to_bits());
+    }
 }
 
 /// Sorts items that are all different. Sorts and merges pieces of `at_once` items, so that it can

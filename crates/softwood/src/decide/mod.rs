@@ -2,3 +2,4 @@
 //! [`ModelSpec`](crate::ModelSpec) and [`Distribution`](crate::Distribution) alone.
 
 pub mod bandit;
+pub mod design;

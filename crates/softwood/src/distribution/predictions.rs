@@ -185,7 +185,7 @@ impl Distribution<'_> {
 
     /// Number of values that a member predicts for a row: one conditional mean, or the probability
     /// of each class.
-    pub(super) fn n_outputs(&self) -> usize {
+    pub(crate) fn n_outputs(&self) -> usize {
         match self.head() {
             Head::Normal { .. } => 1,
             Head::Categorical { classes } => classes,

@@ -9,6 +9,7 @@ mod categories;
 mod class_weights;
 mod contract;
 mod coverage;
+mod design;
 mod determinism;
 mod exact;
 mod extrapolation;
