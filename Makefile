@@ -11,7 +11,7 @@ RUST := --release --workspace --exclude softwood-py
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python audit bench bench-peers bench-quality bench-soft-trees bench-vart bench-gp bench-rnn-tree bench-truth bench-design docs docs-output venv python
+.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python audit bench bench-peers bench-quality bench-soft-trees bench-vart bench-gp bench-rnn-tree bench-truth bench-design bench-bandits docs docs-output venv python
 
 help:
 	@echo "make demo      fit a small model and draw its predictive distribution"
@@ -25,6 +25,7 @@ help:
 	@echo "make bench-soft-trees  compare soft-tree, tree and ldt with their paper, into docs/experiments/soft-tree.md"
 	@echo "make bench-vart  compare vart with its paper, vst and sglb, into docs/experiments/vart.md"
 	@echo "make bench-gp  compare gp with scikit-learn, into docs/experiments/gp.md"
+	@echo "make bench-bandits  regret of agents on public bandit problems, into docs/experiments/bandits.md"
 	@echo "make bench-design  rows to label next: chosen by the model or at random, into docs/experiments/design.md"
 	@echo "make bench-rnn-tree  compare rnn-tree with its paper, tree and JAX, into docs/experiments/rnn-tree.md"
 	@echo "make bench-truth  knowledge uncertainty on problems with known truth and in gaps of public tables, into docs/experiments/truth.md"
@@ -92,6 +93,10 @@ bench-vart: python
 bench-gp: python
 	$(BIN)/python -m benches.gp --fresh
 	$(BIN)/python -m benches.noise_steps --fresh
+
+bench-bandits: venv
+	cargo build $(RUST)
+	$(BIN)/python -m benches.bandits
 
 bench-design: python
 	$(BIN)/python -m benches.design --fresh

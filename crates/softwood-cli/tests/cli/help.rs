@@ -2,8 +2,8 @@
 
 use crate::folder::{Folder, QUICK};
 
-const COMMANDS: [&str; 8] = [
-    "fit", "predict", "score", "evaluate", "ood", "explain", "models", "demo",
+const COMMANDS: [&str; 9] = [
+    "fit", "predict", "score", "evaluate", "ood", "bandit", "explain", "models", "demo",
 ];
 
 /// The commands below `Example:` of a help text.
