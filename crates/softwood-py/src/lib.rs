@@ -11,6 +11,7 @@
 )]
 
 mod callback;
+mod causal;
 mod convert;
 mod distribution;
 mod errors;
@@ -25,6 +26,8 @@ mod model;
 mod _native {
     #[pymodule_export]
     use crate::callback::PyEvent;
+    #[pymodule_export]
+    use crate::causal::{PyEffects, draw_ihdp, draw_toy, estimate_effects};
     #[pymodule_export]
     const MIN_ROWS_FOR_THREADS: usize = crate::distribution::MIN_ROWS_FOR_THREADS;
     #[pymodule_export]

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod causal;
 mod data_notes;
 mod demo;
 mod evaluate;
@@ -18,12 +19,14 @@ use anyhow::Result;
 
 use crate::args::Command;
 
+pub(crate) use causal::CausalReport;
 pub(crate) use demo::{DemoReport, Region};
 pub(crate) use explain::ExplainReport;
 pub(crate) use fit::FitReport;
 pub(crate) use models::{FamilyReport, ParametersReport, SavedReport};
 pub(crate) use ood::OodReport;
 pub(crate) use score::ScoreReport;
+pub(crate) use settings::DEFAULT_MODEL;
 
 /// Runs a command.
 pub(crate) fn run(command: &Command) -> Result<()> {
@@ -34,6 +37,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Evaluate(args) => evaluate::run(args),
         Command::Ood(args) => ood::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::Causal(args) => causal::run(args),
         Command::Models(args) => models::run(args),
         Command::Demo(args) => demo::run(args),
     }

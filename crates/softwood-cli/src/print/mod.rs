@@ -1,5 +1,6 @@
 //! Prints reports, as text or as JSON.
 
+pub(crate) mod causal;
 pub(crate) mod escape;
 pub(crate) mod explain;
 mod json;

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod bad_model;
+mod causal;
 mod commands;
 mod demo;
 mod explain;

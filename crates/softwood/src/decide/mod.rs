@@ -1,2 +1,4 @@
 //! Decisions from predictive distributions. Everything here works with any family, through
 //! [`ModelSpec`](crate::ModelSpec) and [`Distribution`](crate::Distribution) alone.
+
+pub mod causal;

@@ -5,6 +5,7 @@
 
 mod cancellation;
 mod categories;
+mod causal;
 mod class_weights;
 mod contract;
 mod coverage;
