@@ -472,7 +472,8 @@ fn seconds(text: &str) -> std::result::Result<Duration, String> {
 
 /// A value that the library parses.
 fn parsed<T: std::str::FromStr<Err = softwood::Error>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|error: softwood::Error| error.to_string())
+    text.parse()
+        .map_err(|error: softwood::Error| error.to_string())
 }
 
 fn finite(text: &str) -> Result<f64, String> {

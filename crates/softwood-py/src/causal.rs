@@ -8,7 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
 use softwood::data::Values;
-use softwood::decide::causal::problems::{CausalProblem, CausalToy, IhdpSurface, OUTCOME, TREATMENT};
+use softwood::decide::causal::problems::{
+    CausalProblem, CausalToy, IhdpSurface, OUTCOME, TREATMENT,
+};
 use softwood::decide::causal::{
     CausalConfig, CausalRoles, EffectEstimate, EffectModel, TreatmentPolicy, estimate,
 };
@@ -244,7 +246,9 @@ pub(crate) fn draw_ihdp<'py>(
     surface: &str,
     seed: u64,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = IhdpSurface::ALL.into_iter().find(|own| own.name() == surface);
+    let found = IhdpSurface::ALL
+        .into_iter()
+        .find(|own| own.name() == surface);
     let Some(surface) = found else {
         let problem = format!("surface = {surface:?}: expected 'linear' or 'nonlinear'");
         return Err(PyValueError::new_err(problem));

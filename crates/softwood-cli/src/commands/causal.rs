@@ -189,7 +189,10 @@ fn read(args: &CausalArgs) -> softwood::Result<(Table, Vec<String>)> {
     let left_out = args.ignore.iter().chain(&index);
     let left_out: Vec<&str> = left_out.map(String::as_str).collect();
     for name in &args.ignore {
-        found.table.column(name).map_err(|error| error.within(&args.data))?;
+        found
+            .table
+            .column(name)
+            .map_err(|error| error.within(&args.data))?;
     }
     Ok((found.table.without(&left_out), data_notes::on_index(&index)))
 }
@@ -199,9 +202,11 @@ fn decisions_of(table: &Table, name: &str) -> softwood::Result<Vec<bool>> {
     let column = table.column(name)?;
     let decision = |row: usize| {
         let found = match &column.values {
-            Values::Numeric(values) if values[row] == 1.0 => Some(true),
-            Values::Numeric(values) if values[row] == 0.0 => Some(false),
-            Values::Numeric(_) => None,
+            Values::Numeric(values) => match values[row].to_string().as_str() {
+                "1" => Some(true),
+                "0" | "-0" => Some(false),
+                _ => None,
+            },
             Values::Categorical { codes, levels } => {
                 let level = levels.get(codes[row] as usize);
                 level.and_then(|level| level.parse().ok())

@@ -39,13 +39,20 @@ pub(crate) fn text(report: &CausalReport) -> String {
     } else {
         "these rows"
     };
-    let level = percent(report.average_effect.level);
-    let _ = writeln!(out, "\nAverage effect on {scope} ({level} interval)");
+    let level = 100.0 * report.average_effect.level;
+    let _ = writeln!(
+        out,
+        "\nAverage effect on {scope} ({}% interval)",
+        short(level).trim_end_matches('0').trim_end_matches('.')
+    );
     out += &entry("  all", &with_interval(&report.average_effect));
     out += &entry("  treated", &with_interval(&report.effect_on_treated));
     out += &entry(
         "  unadjusted",
-        &format!("{} (difference of the mean outcomes)", short(report.naive_difference)),
+        &format!(
+            "{} (difference of the mean outcomes)",
+            short(report.naive_difference)
+        ),
     );
     out += &row_effects(report);
     out += &policy(report);
@@ -61,7 +68,8 @@ pub(crate) fn text(report: &CausalReport) -> String {
 
 fn row_effects(report: &CausalReport) -> String {
     let rows = &report.rows;
-    let share = |count: usize, share: f64| format!("{count} of {} rows ({})", rows.n_rows, percent(share));
+    let share =
+        |count: usize, share: f64| format!("{count} of {} rows ({})", rows.n_rows, percent(share));
     let mut out = "\nEffects of single rows\n".to_owned();
     out += &entry(
         "  estimates",
@@ -69,11 +77,17 @@ fn row_effects(report: &CausalReport) -> String {
     );
     out += &entry(
         "  positive",
-        &format!("{} with an interval above 0", share(rows.n_positive, rows.share_positive)),
+        &format!(
+            "{} with an interval above 0",
+            share(rows.n_positive, rows.share_positive)
+        ),
     );
     out += &entry(
         "  negative",
-        &format!("{} with an interval below 0", share(rows.n_negative, rows.share_negative)),
+        &format!(
+            "{} with an interval below 0",
+            share(rows.n_negative, rows.share_negative)
+        ),
     );
     out
 }
@@ -82,7 +96,7 @@ fn policy(report: &CausalReport) -> String {
     let policy = &report.policy;
     let who = match &report.policy_column {
         Some(column) => format!("treat where {} is 1", line(column)),
-        None => format!("treat where the effect exceeds {}", short(policy.cost)),
+        None => format!("treat where the effect exceeds {}", policy.cost),
     };
     let mut out = format!(
         "\nPolicy: {who} ({} of the rows); mean outcome less costs\n",
@@ -91,7 +105,10 @@ fn policy(report: &CausalReport) -> String {
     out += &entry("  policy", &with_interval(&policy.value));
     out += &entry("  treat all", &with_interval(&policy.treat_all));
     out += &entry("  treat none", &with_interval(&policy.treat_none));
-    out += &entry("  gain", &format!("{} over treating none", with_interval(&policy.gain)));
+    out += &entry(
+        "  gain",
+        &format!("{} over treating none", with_interval(&policy.gain)),
+    );
     out
 }
 
@@ -108,7 +125,10 @@ fn overlap_text(report: &CausalReport) -> String {
         ),
     );
     if overlap.n_clipped > 0 {
-        out += &entry("  clipped", &format!("{} propensities in the scores", overlap.n_clipped));
+        out += &entry(
+            "  clipped",
+            &format!("{} propensities in the scores", overlap.n_clipped),
+        );
     }
     out += &entry(
         "  knowledge",

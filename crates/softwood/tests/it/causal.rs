@@ -88,10 +88,18 @@ fn every_method_recovers_a_linear_effect_that_the_naive_difference_misses() {
         let found = estimate(&table, &config).unwrap();
         let average = found.average_effect(LEVEL, &pool).unwrap();
         assert!((average.mean - 2.0).abs() < 0.15, "{method}: {average:?}");
-        assert!(average.lower < 2.0 && 2.0 < average.upper, "{method}: {average:?}");
+        assert!(
+            average.lower < 2.0 && 2.0 < average.upper,
+            "{method}: {average:?}"
+        );
         assert!(found.naive_difference() > 3.5);
         let effects = found.conditional_effects(&table, LEVEL, &pool).unwrap();
-        let error = effects.mean.iter().map(|effect| (effect - 2.0).abs()).sum::<f64>() / 800.0;
+        let error = effects
+            .mean
+            .iter()
+            .map(|effect| (effect - 2.0).abs())
+            .sum::<f64>()
+            / 800.0;
         assert!(error < 0.25, "{method}: {error}");
         assert_eq!(effects.n_negative(), 0, "{method}");
     }
@@ -114,7 +122,10 @@ fn doubly_robust_scores_correct_a_model_of_the_outcome_that_is_wrong() {
     let corrected = estimate_by(CausalMethod::DoublyRobust);
     assert!((plain.mean - 2.0).abs() > 1.0, "{plain:?}");
     assert!((corrected.mean - 2.0).abs() < 0.4, "{corrected:?}");
-    assert!(corrected.lower < 2.0 && 2.0 < corrected.upper, "{corrected:?}");
+    assert!(
+        corrected.lower < 2.0 && 2.0 < corrected.upper,
+        "{corrected:?}"
+    );
 }
 
 #[test]
@@ -123,7 +134,9 @@ fn members_of_one_model_are_paired_and_know_the_effect_better() {
     let table = confounded(3, 300, 0.0);
     let pool = Pool::new(2).unwrap();
     let std_of = |method: CausalMethod| {
-        let config = CausalConfig::new(linear()).method(method).propensity(spec("tree", &[]));
+        let config = CausalConfig::new(linear())
+            .method(method)
+            .propensity(spec("tree", &[]));
         let found = estimate(&table, &config).unwrap();
         found.average_effect(LEVEL, &pool).unwrap().std
     };
@@ -187,7 +200,10 @@ fn a_policy_by_effects_is_worth_more_than_treating_all_or_none() {
     assert!((all.gain.mean + 0.5 - average.mean).abs() < 1e-9);
     let few = TreatmentPolicy::Given(vec![true]);
     let error = found.policy_value(&few, 0.0, LEVEL, &pool).unwrap_err();
-    assert!(error.to_string().contains("1 decisions for 1000 rows"), "{error}");
+    assert!(
+        error.to_string().contains("1 decisions for 1000 rows"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -200,11 +216,17 @@ fn missing_overlap_is_reported_in_words_with_its_rows() {
             .method(CausalMethod::Single)
             .propensity(logistic());
         let found = causal::estimate(&problem.table, &problem.roles(), &config, &run).unwrap();
-        (found.overlap().n_below + found.overlap().n_above, found.overlap().warnings.clone())
+        (
+            found.overlap().n_below + found.overlap().n_above,
+            found.overlap().warnings.clone(),
+        )
     };
     let (n_apart, apart) = warnings(CausalToy::LittleOverlap);
     assert!(n_apart > 40, "{n_apart}");
-    assert!(apart[0].starts_with(&format!("{n_apart} of 400 rows")), "{apart:?}");
+    assert!(
+        apart[0].starts_with(&format!("{n_apart} of 400 rows")),
+        "{apart:?}"
+    );
     let (n_near, near) = warnings(CausalToy::GoodOverlap);
     assert!(n_near < 20 && near.is_empty(), "{n_near} {near:?}");
 }
@@ -220,7 +242,9 @@ fn counterfactuals_far_from_the_rows_of_the_other_arm_count_as_extrapolated() {
         .map(|row| f64::from(u8::from(x[row] < 1.0 && draws[row] < 0.5)))
         .collect();
     let noise = normals(key.child(3), n);
-    let y = (0..n).map(|row| x[row] + t[row] + 0.1 * noise[row]).collect();
+    let y = (0..n)
+        .map(|row| x[row] + t[row] + 0.1 * noise[row])
+        .collect();
     let table = Table::new(vec![
         Column::numeric("x", x),
         Column::numeric("t", t),
@@ -234,7 +258,10 @@ fn counterfactuals_far_from_the_rows_of_the_other_arm_count_as_extrapolated() {
     let overlap = found.overlap();
     assert!(overlap.n_extrapolated > 100, "{overlap:?}");
     assert!(
-        overlap.warnings.iter().any(|text| text.contains("known far less")),
+        overlap
+            .warnings
+            .iter()
+            .any(|text| text.contains("known far less")),
         "{:?}",
         overlap.warnings
     );
@@ -271,7 +298,15 @@ fn levels_can_be_texts_booleans_or_named_ones_of_several() {
         let texts: Vec<_> = t
             .iter()
             .enumerate()
-            .map(|(row, &t)| Some(names[if row < n_other { 2 } else { usize::from(t > 0.5) }]))
+            .map(|(row, &t)| {
+                Some(
+                    names[if row < n_other {
+                        2
+                    } else {
+                        usize::from(t > 0.5)
+                    }],
+                )
+            })
             .collect();
         table
             .clone()
@@ -308,7 +343,10 @@ fn levels_can_be_texts_booleans_or_named_ones_of_several() {
 fn mistakes_are_named() {
     let table = confounded(12, 100, 0.0);
     let with = |name: &str, cells: Vec<f64>| {
-        table.clone().with_column(Column::numeric(name, cells)).unwrap()
+        table
+            .clone()
+            .with_column(Column::numeric(name, cells))
+            .unwrap()
     };
     let roles = CausalRoles::new("t", "y");
     let mut holes = vec![1.0; 100];
@@ -320,19 +358,47 @@ fn mistakes_are_named() {
     let mut rare = vec![0.0; 100];
     rare[3] = 1.0;
     for (table, roles, parts) in [
-        (with("t", vec![1.0; 100]), roles.clone(), ["column `t`", "all rows have the level `1`"]),
-        (with("y", holes.clone()), roles.clone(), ["column `y`, row 7", "outcome is missing"]),
-        (with("t", holes), roles.clone(), ["column `t`, row 7", "treatment is missing"]),
-        (with("t", rare), roles.clone(), ["column `t`", "only 1 rows"]),
+        (
+            with("t", vec![1.0; 100]),
+            roles.clone(),
+            ["column `t`", "all rows have the level `1`"],
+        ),
+        (
+            with("y", holes.clone()),
+            roles.clone(),
+            ["column `y`, row 7", "outcome is missing"],
+        ),
+        (
+            with("t", holes),
+            roles.clone(),
+            ["column `t`, row 7", "treatment is missing"],
+        ),
+        (
+            with("t", rare),
+            roles.clone(),
+            ["column `t`", "only 1 rows"],
+        ),
         (texts, roles.clone(), ["column `y`", "must be a number"]),
-        (table.clone(), CausalRoles::new("y", "y"), ["column `y`", "both the treatment and the outcome"]),
-        (table.clone(), CausalRoles::new("t", "w"), ["column `w`", "no such column"]),
+        (
+            table.clone(),
+            CausalRoles::new("y", "y"),
+            ["column `y`", "both the treatment and the outcome"],
+        ),
+        (
+            table.clone(),
+            CausalRoles::new("t", "w"),
+            ["column `w`", "no such column"],
+        ),
         (
             table.clone(),
             roles.clone().ignore(vec!["x".to_owned(), "z".to_owned()]),
             ["no covariates", "at least one"],
         ),
-        (table.clone(), roles.ignore(vec!["y".to_owned()]), ["column `y`", "to be ignored"]),
+        (
+            table.clone(),
+            roles.ignore(vec!["y".to_owned()]),
+            ["column `y`", "to be ignored"],
+        ),
     ] {
         let problem = message(&table, &roles);
         for part in parts {
@@ -343,7 +409,10 @@ fn mistakes_are_named() {
     config.clip = 0.7;
     config.n_folds = 1;
     let problem = estimate(&table, &config).unwrap_err().to_string();
-    assert!(problem.contains("clip = 0.7") && problem.contains("n_folds = 1"), "{problem}");
+    assert!(
+        problem.contains("clip = 0.7") && problem.contains("n_folds = 1"),
+        "{problem}"
+    );
     let config = quick(CausalMethod::Single).propensity(spec("gp", &[]));
     let problem = estimate(&table, &config).unwrap_err().to_string();
     assert!(problem.contains("`gp` predicts numbers only"), "{problem}");
@@ -360,26 +429,50 @@ fn ihdp_like(key: Key, n: usize) -> (Table, Vec<bool>) {
         };
         Column::numeric(format!("x{}", at + 1), cells)
     };
-    let is_treated = uniforms(key.child(90), n).iter().map(|&u| u < 0.3).collect();
-    (Table::new((0..25).map(column).collect()).unwrap(), is_treated)
+    let is_treated = uniforms(key.child(90), n)
+        .iter()
+        .map(|&u| u < 0.3)
+        .collect();
+    (
+        Table::new((0..25).map(column).collect()).unwrap(),
+        is_treated,
+    )
 }
 
 #[test]
 fn simulated_surfaces_have_the_effect_that_they_promise() {
     let (covariates, is_treated) = ihdp_like(Key::from_seed(13), 300);
     for surface in IhdpSurface::ALL {
-        let draw = |seed: u64| surface.draw(&covariates, &is_treated, Key::from_seed(seed)).unwrap();
+        let draw = |seed: u64| {
+            surface
+                .draw(&covariates, &is_treated, Key::from_seed(seed))
+                .unwrap()
+        };
         let problem = draw(1);
-        assert!((problem.true_effect - 4.0).abs() < 1e-9, "{}", surface.name());
-        let is_constant = problem.true_cate.iter().all(|effect| (effect - 4.0).abs() < 1e-9);
+        assert!(
+            (problem.true_effect - 4.0).abs() < 1e-9,
+            "{}",
+            surface.name()
+        );
+        let is_constant = problem
+            .true_cate
+            .iter()
+            .all(|effect| (effect - 4.0).abs() < 1e-9);
         assert_eq!(is_constant, surface == IhdpSurface::Linear);
         assert_eq!(problem.table.columns().len(), 27);
         assert_eq!(draw(1), problem);
         assert_ne!(draw(2).table, problem.table);
     }
     let error = IhdpSurface::Linear.draw(&covariates, &is_treated[..5], Key::from_seed(1));
-    assert!(error.unwrap_err().to_string().contains("5 treatments for 300 rows"));
-    let toy = CausalToy::LittleOverlap.draw(2000, Key::from_seed(14)).unwrap();
+    assert!(
+        error
+            .unwrap_err()
+            .to_string()
+            .contains("5 treatments for 300 rows")
+    );
+    let toy = CausalToy::LittleOverlap
+        .draw(2000, Key::from_seed(14))
+        .unwrap();
     let mean: f64 = toy.true_cate.iter().sum::<f64>() / 2000.0;
     assert!((toy.true_effect - mean).abs() < 1e-9);
     assert!(toy.true_cate.iter().all(|effect| effect.is_finite()));

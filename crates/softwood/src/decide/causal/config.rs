@@ -195,7 +195,10 @@ impl CausalConfig {
             problems.push(format!("n_folds = {}: expected at least 2", self.n_folds));
         }
         if !(self.clip > 0.0 && self.clip < 0.5) {
-            let problem = format!("clip = {}: expected a number above 0 and below 0.5", self.clip);
+            let problem = format!(
+                "clip = {}: expected a number above 0 and below 0.5",
+                self.clip
+            );
             problems.push(problem);
         }
         if !(1..=10_000_000).contains(&self.n_draws) {
@@ -228,6 +231,7 @@ fn default_propensity() -> ModelSpec {
         scaling: Some(Scaling::Standard),
         rotation: Some(Rotation::None),
         squares: Some(false),
+        n_fits: 1,
         ..VstParams::default()
     };
     params.into()

@@ -33,7 +33,7 @@ pub(super) struct CrossFit {
 }
 
 /// The result of one fit.
-enum Fitted {
+enum FoldFit {
     Outcome(ArmModels),
     /// Propensities of the rows of a fold.
     Propensity(Vec<f64>),
@@ -68,16 +68,19 @@ impl CrossFit {
         let work = |index: usize| {
             let fold = index % n_folds;
             if index < n_folds {
-                jobs.attempt(|| jobs.propensities(fold).map(Fitted::Propensity))
+                jobs.attempt(|| jobs.propensities(fold).map(FoldFit::Propensity))
             } else {
-                jobs.attempt(|| jobs.outcome_without(fold).map(Fitted::Outcome))
+                jobs.attempt(|| jobs.outcome_without(fold).map(FoldFit::Outcome))
             }
         };
         let mut propensity = vec![0.0; data.n_rows()];
-        for (index, fitted) in in_order(run.pool.map(n_parallel, work))?.into_iter().enumerate() {
+        for (index, fitted) in in_order(run.pool.map(n_parallel, work))?
+            .into_iter()
+            .enumerate()
+        {
             match fitted {
-                Fitted::Outcome(models) => outcome.push(models),
-                Fitted::Propensity(values) => {
+                FoldFit::Outcome(models) => outcome.push(models),
+                FoldFit::Propensity(values) => {
                     let rows = rows_of(&fold_of, |fold| fold == index);
                     for (row, value) in rows.into_iter().zip(values) {
                         propensity[row] = value;
@@ -216,7 +219,7 @@ impl FitJobs<'_> {
 }
 
 /// All results, or the first error other than a cancellation, which may follow from another error.
-fn in_order(results: Vec<Result<Fitted>>) -> Result<Vec<Fitted>> {
+fn in_order(results: Vec<Result<FoldFit>>) -> Result<Vec<FoldFit>> {
     let mut cancelled = None;
     let mut fitted = Vec::with_capacity(results.len());
     for result in results {

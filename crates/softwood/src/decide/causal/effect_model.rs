@@ -7,7 +7,9 @@ use crate::data::table::Table;
 use crate::decide::causal::arm_models::{ArmModels, PairedMembers, Prediction, random_pairs};
 use crate::decide::causal::config::{CausalConfig, CausalMethod, CausalRoles};
 use crate::decide::causal::cross_fit::CrossFit;
-use crate::decide::causal::estimate::{EffectEstimate, EstimateParts, MemberSpread, check_level};
+use crate::decide::causal::estimate::{
+    EffectEstimate, EstimateParts, MemberSpread, check_level, half_widths_in_sd,
+};
 use crate::decide::causal::linear_score::{Assignment, LinearScore, Outcomes};
 use crate::decide::causal::overlap::OverlapReport;
 use crate::decide::causal::row_means::RowMeans;
@@ -274,15 +276,14 @@ impl EffectModel {
             lower: Vec::new(),
             upper: Vec::new(),
         };
+        let width = half_widths_in_sd(self.n_effect_members(), level);
         self.each_effect(table, pool, observer, |members| {
             let spread = MemberSpread::of(members);
-            let (lower, upper) = spread
-                .interval(0.0, level)
-                .expect("the level was checked above");
+            let sd = spread.variance.sqrt();
             found.mean.push(spread.mean);
-            found.std.push(spread.variance.sqrt());
-            found.lower.push(lower);
-            found.upper.push(upper);
+            found.std.push(sd);
+            found.lower.push(spread.mean - width * sd);
+            found.upper.push(spread.mean + width * sd);
         })?;
         Ok(found)
     }

@@ -60,8 +60,10 @@ impl EstimateParts {
     /// # Errors
     /// When the level is not between 0 and 1.
     pub(super) fn estimate(self, level: f64, n_draws: usize, key: Key) -> Result<EffectEstimate> {
+        check_level(level)?;
         let spread = MemberSpread::of(&self.members);
-        let (lower, upper) = spread.interval(self.sampling_variance, level)?;
+        let half = spread.half_width(self.sampling_variance, level);
+        let (lower, upper) = (spread.mean - half, spread.mean + half);
         let mut rng = key.rng();
         let sampling_sd = self.sampling_variance.sqrt();
         let draws = (0..n_draws).map(|draw| {
@@ -100,16 +102,20 @@ impl MemberSpread {
         }
     }
 
-    /// Central interval of a new draw with a sampling error of the given variance.
-    pub(super) fn interval(&self, sampling_variance: f64, level: f64) -> Result<(f64, f64)> {
-        check_level(level)?;
+    /// Half of the central interval of a new draw with a sampling error of the given variance.
+    fn half_width(&self, sampling_variance: f64, level: f64) -> f64 {
         let n = self.n_members as f64;
         let member_variance = self.variance * (1.0 + 1.0 / n);
         let total = member_variance + sampling_variance;
         let freedom = (n - 1.0) * (total / member_variance).powi(2);
-        let half = total.sqrt() * t_quantile(0.5 + 0.5 * level, freedom);
-        Ok((self.mean - half, self.mean + half))
+        total.sqrt() * t_quantile(0.5 + 0.5 * level, freedom)
     }
+}
+
+/// Half of the central interval of a new draw, in standard deviations of `n_members` members.
+pub(super) fn half_widths_in_sd(n_members: usize, level: f64) -> f64 {
+    let n = n_members as f64;
+    (1.0 + 1.0 / n).sqrt() * t_quantile(0.5 + 0.5 * level, n - 1.0)
 }
 
 /// Quantile of Student's t; of the Normal distribution for many or undefined degrees of freedom.
@@ -140,11 +146,9 @@ mod tests {
     #[test]
     fn few_members_widen_the_interval_by_student_t() {
         // by hand: mean 2, variance 1, t(0.95; 2) = 2.91999, sqrt(4/3)
-        let (lower, upper) = MemberSpread::of(&[1.0, 2.0, 3.0])
-            .interval(0.0, 0.9)
-            .unwrap();
+        let found = MemberSpread::of(&[1.0, 2.0, 3.0]).half_width(0.0, 0.9);
         let half = 2.919_985_580_355_516 * (4.0_f64 / 3.0).sqrt();
-        close(&[lower, upper], &[2.0 - half, 2.0 + half], 1e-9);
+        close(&[found, half_widths_in_sd(3, 0.9)], &[half, half], 1e-9);
     }
 
     #[test]
@@ -155,7 +159,11 @@ mod tests {
         };
         let found = parts.estimate(0.9, 4000, Key::from_seed(1)).unwrap();
         let half = 0.5 * 1.644_853_626_951_472;
-        close(&[found.lower, found.upper, found.std], &[2.0 - half, 2.0 + half, 0.5], 1e-9);
+        close(
+            &[found.lower, found.upper, found.std],
+            &[2.0 - half, 2.0 + half, 0.5],
+            1e-9,
+        );
         let mean = found.draws.iter().sum::<f64>() / 4000.0;
         // the standard error of the mean is 0.008
         assert!((mean - 2.0).abs() < 0.05, "{mean}");
@@ -164,8 +172,7 @@ mod tests {
     #[test]
     fn levels_outside_of_the_unit_interval_are_rejected() {
         for level in [0.0, 1.0, -1.0, f64::NAN] {
-            let spread = MemberSpread::of(&[1.0, 2.0]);
-            assert!(spread.interval(0.0, level).is_err());
+            assert!(check_level(level).is_err());
         }
     }
 }

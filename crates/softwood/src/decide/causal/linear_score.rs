@@ -68,14 +68,26 @@ impl LinearScore {
     /// The average outcome if the rows are treated as decided.
     pub(super) fn policy_value(rows: Assignment<'_>, decisions: &[bool]) -> Self {
         let n = decisions.len();
-        let coefficients = |row: usize| if decisions[row] { (1.0, 0.0) } else { (0.0, 1.0) };
+        let coefficients = |row: usize| {
+            if decisions[row] {
+                (1.0, 0.0)
+            } else {
+                (0.0, 1.0)
+            }
+        };
         Self::of_rows(rows, coefficients, vec![1.0 / n as f64; n])
     }
 
     /// The average effect of the decisions against treating no row.
     pub(super) fn policy_gain(rows: Assignment<'_>, decisions: &[bool]) -> Self {
         let n = decisions.len();
-        let coefficients = |row: usize| if decisions[row] { (1.0, -1.0) } else { (0.0, 0.0) };
+        let coefficients = |row: usize| {
+            if decisions[row] {
+                (1.0, -1.0)
+            } else {
+                (0.0, 0.0)
+            }
+        };
         Self::of_rows(rows, coefficients, vec![1.0 / n as f64; n])
     }
 
@@ -200,14 +212,22 @@ mod tests {
     fn aipw_by_hand() {
         // effects 2, 2, 4, 4; corrections 1/0.5 = 2, -(-1)/0.5 = 2, -2/0.25 = -8, -(1)/0.8 = -1.25
         let score = LinearScore::average_effect(assignment());
-        close(&[value(&score)], &[(12.0 + 2.0 + 2.0 - 8.0 - 1.25) / 4.0], 1e-12);
+        close(
+            &[value(&score)],
+            &[(12.0 + 2.0 + 2.0 - 8.0 - 1.25) / 4.0],
+            1e-12,
+        );
         let corrections: Vec<f64> = (0..4)
             .map(|row| 4.0 * score.correction(outcomes(), row))
             .collect();
         close(&corrections, &[2.0, 2.0, -8.0, -1.25], 1e-12);
         // variance of the four scores 4, 4, -4, 2.75 divided by 4
         let found = score.sampling_variance(outcomes(), EffectScope::Population);
-        close(&[found], &[(2.0 * 2.3125_f64.powi(2) + 5.6875_f64.powi(2) + 1.0625_f64.powi(2)) / 3.0 / 4.0], 1e-12);
+        close(
+            &[found],
+            &[(2.0 * 2.3125_f64.powi(2) + 5.6875_f64.powi(2) + 1.0625_f64.powi(2)) / 3.0 / 4.0],
+            1e-12,
+        );
     }
 
     #[test]
@@ -237,7 +257,12 @@ mod tests {
         };
         let score = LinearScore::average_effect(rows);
         close(&[value(&score)], &[3.0], 1e-12);
-        assert!(score.sampling_variance(outcomes(), EffectScope::Sample).abs() < 1e-15);
+        assert!(
+            score
+                .sampling_variance(outcomes(), EffectScope::Sample)
+                .abs()
+                < 1e-15
+        );
         let found = score.sampling_variance(outcomes(), EffectScope::Population);
         close(&[found], &[4.0 / 3.0 / 4.0], 1e-12);
     }

@@ -73,7 +73,11 @@ impl OverlapReport {
         };
         let limit = EXTRAPOLATION_FACTOR * quantile(&rows.factual_sd, UPPER_FACTUAL);
         let is_extrapolated = |sd: &&f64| **sd > limit;
-        let n_extrapolated = rows.counterfactual_sd.iter().filter(is_extrapolated).count();
+        let n_extrapolated = rows
+            .counterfactual_sd
+            .iter()
+            .filter(is_extrapolated)
+            .count();
         let mut report = Self {
             n_treated,
             n_control: n - n_treated,

@@ -50,7 +50,11 @@ impl CausalProblem {
         let mut y = Vec::with_capacity(is_treated.len());
         for (row, &treated) in is_treated.iter().enumerate() {
             let noise: f64 = StandardNormal.sample(&mut rng);
-            let mean = if treated { means.treated[row] } else { means.control[row] };
+            let mean = if treated {
+                means.treated[row]
+            } else {
+                means.control[row]
+            };
             y.push(mean + noise);
         }
         let cate: Vec<f64> = (means.treated.iter().zip(&means.control))
@@ -60,7 +64,9 @@ impl CausalProblem {
             .filter(|(_, treated)| **treated)
             .map(|(effect, _)| *effect)
             .collect();
-        let treatment = is_treated.iter().map(|&treated| f64::from(u8::from(treated)));
+        let treatment = is_treated
+            .iter()
+            .map(|&treated| f64::from(u8::from(treated)));
         Ok(Self {
             table: covariates
                 .clone()

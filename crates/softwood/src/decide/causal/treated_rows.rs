@@ -132,13 +132,11 @@ pub(super) fn dataset(features: Table, target: Column) -> Result<Dataset> {
 
 fn check_roles(table: &Table, roles: &CausalRoles) -> Result<()> {
     if roles.treatment == roles.outcome {
-        let problem = "it is both the treatment and the outcome; choose another column for one of them";
+        let problem =
+            "it is both the treatment and the outcome; choose another column for one of them";
         return Err(Error::column(&roles.treatment, problem));
     }
-    for (role, name) in [
-        ("treatment", &roles.treatment),
-        ("outcome", &roles.outcome),
-    ] {
+    for (role, name) in [("treatment", &roles.treatment), ("outcome", &roles.outcome)] {
         table.column(name)?;
         if roles.ignore.contains(name) {
             let problem = format!("it is both the {role} and to be ignored; choose one");
@@ -197,7 +195,8 @@ fn levels_of(texts: &[String], roles: &CausalRoles) -> Result<(String, String)> 
     }
     if let (Some(treated), Some(control)) = (&roles.treated, &roles.control) {
         if treated == control {
-            let problem = format!("`{treated}` is both the treated and the control level; name two");
+            let problem =
+                format!("`{treated}` is both the treated and the control level; name two");
             return Err(Error::column(name, problem));
         }
         return Ok((treated.clone(), control.clone()));
