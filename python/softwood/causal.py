@@ -27,7 +27,15 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["CausalEstimator", "CausalProblem", "EffectInference", "Overlap", "PolicyValue", "ihdp_problem", "toy_problem"]
+__all__ = [
+    "CausalEstimator",
+    "CausalProblem",
+    "EffectInference",
+    "Overlap",
+    "PolicyValue",
+    "ihdp_problem",
+    "toy_problem",
+]
 
 
 @dataclass(frozen=True)
@@ -375,7 +383,8 @@ class CausalEstimator(BaseEstimator):
         text, rows = self._effects.overlap()
         about = json.loads(text)
         names = ("share_outside", "n_below", "n_above", "n_clipped", "n_extrapolated", "warnings")
-        return Overlap(**{name: about[name] for name in names}, **rows)
+        parts: dict[str, Any] = {**{name: about[name] for name in names}, **rows}
+        return Overlap(**parts)
 
     def policy_value(self, policy: ArrayLike | None = None, *, cost: float = 0.0, alpha: float = 0.1) -> PolicyValue:
         """Return the average outcome if the rows of the fit are treated by a policy.
@@ -465,8 +474,12 @@ def _estimator(given: Any, task: str, name: str) -> Estimator:
         families = sorted(family for family, own in REGISTRY if own == task)
         if given in families:
             return REGISTRY[given, task]()
-        raise ValueError(f"{name} = {given!r}: expected one of {', '.join(families)}, or a {task} estimator of softwood")
-    raise TypeError(f"{name} is a {type(given).__name__}: expected a {task} estimator of softwood or the name of a family")
+        raise ValueError(
+            f"{name} = {given!r}: expected one of {', '.join(families)}, or a {task} estimator of softwood"
+        )
+    raise TypeError(
+        f"{name} is a {type(given).__name__}: expected a {task} estimator of softwood or the name of a family"
+    )
 
 
 def _treatment(T: Any, name: str) -> Column:
