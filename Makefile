@@ -11,7 +11,7 @@ RUST := --release --workspace --exclude softwood-py
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python audit bench bench-peers bench-quality bench-soft-trees bench-vart bench-gp bench-rnn-tree bench-truth bench-design bench-bandits docs docs-output venv python
+.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python audit bench bench-peers bench-quality bench-soft-trees bench-vart bench-gp bench-rnn-tree bench-truth bench-design bench-bandits bench-causal docs docs-output venv python
 
 help:
 	@echo "make demo      fit a small model and draw its predictive distribution"
@@ -29,6 +29,7 @@ help:
 	@echo "make bench-design  rows to label next: chosen by the model or at random, into docs/experiments/design.md"
 	@echo "make bench-rnn-tree  compare rnn-tree with its paper, tree and JAX, into docs/experiments/rnn-tree.md"
 	@echo "make bench-truth  knowledge uncertainty on problems with known truth and in gaps of public tables, into docs/experiments/truth.md"
+	@echo "make bench-causal  average effects with known truth beside the paper, into docs/experiments/causal.md"
 	@echo "make docs-output    run README and guides again and renew the outputs and the picture that they show"
 	@echo "make docs      build the Rust documentation; broken links are errors"
 	@echo "make python    install the Python package, editable, in $(VENV)"
@@ -106,6 +107,9 @@ bench-rnn-tree: python $(PEERS)/ready
 
 bench-truth: python $(PEERS)/ready
 	$(BIN)/python -m benches.truth --quick --peers $(PEERS)/bin/python
+
+bench-causal: python
+	$(BIN)/python -m benches.causal
 
 $(PEERS)/ready: python/benches/requirements.txt
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)

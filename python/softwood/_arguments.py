@@ -176,3 +176,32 @@ class SuggestionRun:
     seed: int
     n_threads: int
     """Number of threads; 0: one per core."""
+
+
+@dataclass(frozen=True)
+class CausalTable:
+    """Rows with a treatment and an outcome."""
+
+    covariates: Table
+    treatment: Column
+    outcome: Column
+
+
+@dataclass(frozen=True)
+class CausalRun:
+    """How effects of a treatment are estimated."""
+
+    model: tuple[str, str]
+    """Family and parameters (JSON) of the model of the outcome."""
+    propensity: tuple[str, str] | None
+    """Those of the model of the propensity; None: the default."""
+    method: str
+    scope: str
+    treated: str | None
+    """Level of the treatment that counts as treated."""
+    control: str | None
+    n_folds: int
+    clip: float
+    seed: int
+    n_threads: int
+    """Number of threads; 0: one per core."""

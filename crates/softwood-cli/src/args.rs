@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use softwood::data::Schema;
+use softwood::decide::causal::{CausalMethod, EffectScope};
 use softwood_io::{ReadLimits, ReadOptions};
 
 pub(crate) use bandit::{BanditArgs, PoolingName};
@@ -38,6 +39,7 @@ pub(crate) enum Command {
     Ood(OodArgs),
     Bandit(BanditArgs),
     Explain(ExplainArgs),
+    Causal(CausalArgs),
     Models(ModelsArgs),
     Demo(DemoArgs),
 }
@@ -234,6 +236,85 @@ pub(crate) struct ExplainArgs {
     pub(crate) json: bool,
 }
 
+/// Effect of a treatment on an outcome: on average and for every row, with intervals.
+///
+/// All columns besides treatment and outcome are covariates. The effect is causal only if they
+/// contain everything that influences both the treatment and the outcome. The report gives the
+/// average effect (of all rows and of the treated rows), how many rows have an effect whose interval
+/// excludes zero, the value of treating rows by their effects, and how well the two arms overlap.
+///
+/// Methods: `single` fits one model with the treatment as a column, `per-arm` one model for each
+/// arm, `doubly-robust` corrects cross-fitted models by the propensities of the rows.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  softwood causal trial.csv --treatment drug --outcome recovery -o effects.csv"
+)]
+pub(crate) struct CausalArgs {
+    /// Table with covariates, treatment and outcome.
+    pub(crate) data: PathBuf,
+    /// Treatment column: 0 and 1, true and false, or two categories.
+    #[arg(long, value_name = "COL")]
+    pub(crate) treatment: String,
+    /// Outcome column, numeric.
+    #[arg(long, value_name = "COL")]
+    pub(crate) outcome: String,
+    /// Level of the treatment column that counts as treated [default: the larger of two].
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) treated: Option<String>,
+    /// Level of the treatment column that counts as control [default: the smaller of two].
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) control: Option<String>,
+    /// Model family of the outcome; `softwood models` lists them.
+    #[arg(long, value_name = "NAME", default_value = crate::commands::DEFAULT_MODEL)]
+    pub(crate) model: String,
+    /// Parameter of the model of the outcome; `softwood models NAME` lists them.
+    #[arg(short, long = "param", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) params: Vec<(String, String)>,
+    /// single, per-arm or doubly-robust.
+    #[arg(long, value_name = "METHOD", default_value = "doubly-robust", value_parser = parsed::<CausalMethod>)]
+    pub(crate) method: CausalMethod,
+    /// Model family of the propensity [default: a logistic regression, `vst` of depth 0].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) propensity: Option<String>,
+    /// Number of folds of cross-fitting.
+    #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u16).range(2..=100))]
+    pub(crate) folds: u16,
+    /// Average that the intervals are for: of the rows of DATA (sample) or of the population.
+    #[arg(long, value_name = "SCOPE", default_value = "sample", value_parser = parsed::<EffectScope>)]
+    pub(crate) scope: EffectScope,
+    /// Probability of the intervals.
+    #[arg(long, value_name = "LEVEL", default_value_t = 0.9, value_parser = level)]
+    pub(crate) level: f64,
+    /// Cost of one treatment in units of the outcome: rows with a larger effect are treated.
+    #[arg(long, value_name = "C", default_value_t = 0.0, allow_negative_numbers = true, value_parser = finite)]
+    pub(crate) policy_cost: f64,
+    /// Column of decisions (1: treat, 0: do not) to value instead.
+    #[arg(long, value_name = "COL")]
+    pub(crate) policy: Option<String>,
+    /// Table of the effect of every row, format by suffix; `-` is CSV on standard output.
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
+    /// Columns to treat as categorical.
+    #[arg(long, value_name = "COL,...", value_delimiter = ',')]
+    pub(crate) categorical: Vec<String>,
+    /// Columns to treat as numeric.
+    #[arg(long, value_name = "COL,...", value_delimiter = ',')]
+    pub(crate) numeric: Vec<String>,
+    /// Columns to leave out.
+    #[arg(long, value_name = "COL,...", value_delimiter = ',')]
+    pub(crate) ignore: Vec<String>,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+    #[command(flatten)]
+    pub(crate) run: RunArgs,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print no progress bar and no report.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
 /// List the model families, the parameters of one family, or the content of a model file.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  softwood models vst")]
@@ -401,6 +482,19 @@ fn seconds(text: &str) -> std::result::Result<Duration, String> {
     seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .ok_or_else(|| "expected a positive number of seconds".to_owned())
+}
+
+/// A value that the library parses.
+fn parsed<T: std::str::FromStr<Err = softwood::Error>>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|error: softwood::Error| error.to_string())
+}
+
+fn finite(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse::<f64>().ok();
+    number
+        .filter(|number| number.is_finite())
+        .ok_or_else(|| "expected a number".to_owned())
 }
 
 fn level(text: &str) -> Result<f64, String> {

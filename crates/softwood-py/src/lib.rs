@@ -12,6 +12,7 @@
 
 mod bandit;
 mod callback;
+mod causal;
 mod convert;
 mod design;
 mod distribution;
@@ -29,6 +30,8 @@ mod _native {
     use crate::bandit::{PyAgent, replay_bandit, simulate_bandit};
     #[pymodule_export]
     use crate::callback::PyEvent;
+    #[pymodule_export]
+    use crate::causal::{PyEffects, draw_ihdp, draw_toy, estimate_effects};
     #[pymodule_export]
     const MIN_ROWS_FOR_THREADS: usize = crate::distribution::MIN_ROWS_FOR_THREADS;
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod bandit;
+mod causal;
 mod data_notes;
 mod demo;
 mod evaluate;
@@ -20,12 +21,14 @@ use anyhow::Result;
 use crate::args::Command;
 
 pub(crate) use bandit::BanditReport;
+pub(crate) use causal::CausalReport;
 pub(crate) use demo::{DemoReport, Region};
 pub(crate) use explain::ExplainReport;
 pub(crate) use fit::FitReport;
 pub(crate) use models::{FamilyReport, ParametersReport, SavedReport};
 pub(crate) use ood::OodReport;
 pub(crate) use score::ScoreReport;
+pub(crate) use settings::DEFAULT_MODEL;
 
 /// Runs a command.
 pub(crate) fn run(command: &Command) -> Result<()> {
@@ -37,6 +40,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Ood(args) => ood::run(args),
         Command::Bandit(args) => bandit::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::Causal(args) => causal::run(args),
         Command::Models(args) => models::run(args),
         Command::Demo(args) => demo::run(args),
     }

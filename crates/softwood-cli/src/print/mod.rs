@@ -1,6 +1,7 @@
 //! Prints reports, as text or as JSON.
 
 pub(crate) mod bandit;
+pub(crate) mod causal;
 pub(crate) mod escape;
 pub(crate) mod explain;
 mod json;

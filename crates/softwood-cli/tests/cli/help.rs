@@ -2,8 +2,8 @@
 
 use crate::folder::{Folder, QUICK};
 
-const COMMANDS: [&str; 9] = [
-    "fit", "predict", "score", "evaluate", "ood", "bandit", "explain", "models", "demo",
+const COMMANDS: [&str; 10] = [
+    "fit", "predict", "score", "evaluate", "ood", "bandit", "causal", "explain", "models", "demo",
 ];
 
 /// The commands below `Example:` of a help text.
@@ -32,13 +32,12 @@ fn examples_work_as_printed() {
     let folder = Folder::new();
     folder.write("train.csv", houses(60));
     folder.write("test.csv", houses(20));
+    folder.write("trial.csv", crate::causal::trial(60));
     folder.write(
         "other_rows.csv",
         "side,rooms,area\nnorth,40,9000\nsouth,77,12000\n",
     );
-    for command in [
-        "fit", "predict", "score", "evaluate", "ood", "explain", "models",
-    ] {
+    for command in COMMANDS.into_iter().filter(|command| *command != "demo") {
         for example in examples(&folder.run(&[command, "--help"]).out) {
             let mut words = example.split_whitespace();
             assert_eq!(words.next(), Some("softwood"), "{example}");

@@ -5,6 +5,7 @@
 mod bad_input;
 mod bad_model;
 mod bandit;
+mod causal;
 mod commands;
 mod demo;
 mod explain;

@@ -2,4 +2,5 @@
 //! [`ModelSpec`](crate::ModelSpec) and [`Distribution`](crate::Distribution) alone.
 
 pub mod bandit;
+pub mod causal;
 pub mod design;

@@ -6,6 +6,7 @@
 mod bandit;
 mod cancellation;
 mod categories;
+mod causal;
 mod class_weights;
 mod contract;
 mod coverage;
