@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["README.md", "docs/guide/quickstart.md", "docs/guide/explain.md"]
+PAGES = ["README.md", "docs/guide/quickstart.md", "docs/guide/explain.md", "docs/guide/reproduce.md"]
 PROGRAM = ROOT / "target" / "release"
 WRITES = bool(os.environ.get("SOFTWOOD_WRITE_DOCS"))
 

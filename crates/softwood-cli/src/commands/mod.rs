@@ -10,6 +10,7 @@ mod notes;
 mod ood;
 mod path_checks;
 mod predict;
+pub(crate) mod reproduce;
 mod safe_csv;
 mod score;
 mod settings;
@@ -35,6 +36,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Ood(args) => ood::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Models(args) => models::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
         Command::Demo(args) => demo::run(args),
     }
 }

@@ -2,8 +2,16 @@
 
 use crate::folder::{Folder, QUICK};
 
-const COMMANDS: [&str; 8] = [
-    "fit", "predict", "score", "evaluate", "ood", "explain", "models", "demo",
+const COMMANDS: [&str; 9] = [
+    "fit",
+    "predict",
+    "score",
+    "evaluate",
+    "ood",
+    "explain",
+    "models",
+    "reproduce",
+    "demo",
 ];
 
 /// The commands below `Example:` of a help text.
@@ -36,9 +44,7 @@ fn examples_work_as_printed() {
         "other_rows.csv",
         "side,rooms,area\nnorth,40,9000\nsouth,77,12000\n",
     );
-    for command in [
-        "fit", "predict", "score", "evaluate", "ood", "explain", "models",
-    ] {
+    for command in COMMANDS.into_iter().filter(|command| *command != "demo") {
         for example in examples(&folder.run(&[command, "--help"]).out) {
             let mut words = example.split_whitespace();
             assert_eq!(words.next(), Some("softwood"), "{example}");

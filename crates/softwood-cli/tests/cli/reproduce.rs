@@ -1,0 +1,271 @@
+//! `softwood reproduce`: the list, a small table from start to end, continued runs, missing data, and
+//! its errors.
+
+use serde_json::Value;
+
+use crate::folder::{Folder, Ran};
+use crate::{classification, regression};
+
+/// A table of two regression sets, of which one is missing, and one classification set.
+const TABLE: &str = r#"
+name = "tiny"
+paper = "vst"
+place = "table 0"
+title = "scores of tiny sets"
+kind = "scores"
+protocol = "splits"
+rule = "overlap"
+pairs = "paired-t"
+notes = ["Made for a test."]
+
+[quick]
+splits = 1
+
+[[metric]]
+name = "MAE"
+score = "mae"
+scale = "target-half-range"
+digits = 3
+
+[[metric]]
+name = "accuracy"
+score = "error"
+offset = 100
+factor = -100
+unit = "%"
+higher_is_better = true
+digits = 1
+
+[[set]]
+name = "line"
+file = "line"
+splits = "folds"
+rows = 60
+
+[[set]]
+name = "absent"
+file = "nowhere/absent"
+rows = 10
+source = "the moon"
+
+[[set]]
+name = "kinds"
+file = "kinds"
+splits = "folds"
+rows = 60
+task = "classification"
+
+[[model]]
+name = "tree"
+family = "tree"
+rows = ["good", "bad"]
+
+[[model]]
+name = "forest"
+family = "forest"
+params = { n_estimators = 20, n_members = 2 }
+quick = { n_estimators = 10 }
+rows = ["good"]
+
+[[row]]
+name = "good"
+[row.figures.MAE]
+line = [0.0001, 0.0]
+absent = 1
+[row.figures.accuracy]
+kinds = [10.0, 1.0]
+
+[[row]]
+name = "bad"
+[row.figures.MAE]
+line = [0.9, 0.01]
+"#;
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("data")).unwrap();
+    let target = |table: String, name: &str| table.replacen(name, "target", 1);
+    folder.write("data/line.csv", target(regression(60), "y"));
+    folder.write("data/kinds.csv", target(classification(60), "kind"));
+    folder.write(
+        "data/folds.csv",
+        format!("fold\n{}", "0\n1\n2\n".repeat(20)),
+    );
+    folder.write("tiny.toml", TABLE);
+    folder
+}
+
+const RUN: [&str; 5] = ["reproduce", "--table", "tiny.toml", "--data", "data"];
+
+fn json(folder: &Folder, more: &[&str]) -> Value {
+    folder.json(&[&RUN[..], more, &["--json"]].concat())["tables"][0].clone()
+}
+
+/// Runs the program without the variable of the data directory.
+fn without_variable(folder: &Folder, args: &[&str]) -> Ran {
+    let mut command = folder.command(args);
+    Ran::from(command.env_remove("SOFTWOOD_DATA").output().unwrap())
+}
+
+#[test]
+fn ours_stand_beside_the_papers_in_its_units() {
+    let folder = folder();
+    let table = json(&folder, &[]);
+    let metrics = table["metrics"].as_array().unwrap();
+    assert_eq!(metrics.len(), 2, "{table}");
+    let tree = &metrics[0]["models"][0];
+    let line = &tree["sets"][0];
+    assert_eq!(tree["sets"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&line["set"], &line["n_splits"]),
+        (&"line".into(), &3.into())
+    );
+    // the better one of both rows counts
+    assert_eq!(line["paper"]["row"], "good");
+    assert_eq!(line["paper"]["mark"], "loss");
+    let accuracy = &metrics[1]["models"][0];
+    let mean = accuracy["sets"][0]["mean"].as_f64().unwrap();
+    assert!((50.0..=100.0).contains(&mean), "{accuracy}");
+    let counts = serde_json::json!({ "wins": 1, "ties": 0, "losses": 0 });
+    assert_eq!(accuracy["counts"], counts);
+    assert_eq!(table["pairs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn scores_are_those_of_evaluate() {
+    let folder = folder();
+    let table = json(&folder, &["--models", "tree", "--threads", "1"]);
+    let found = table["metrics"][0]["models"][0]["sets"][0]["mean"].as_f64();
+    let report = folder.json(&[
+        "evaluate",
+        "data/line.csv",
+        "--target",
+        "target",
+        "--model",
+        "tree",
+        "--protocol",
+        "splits:data/folds.csv",
+        "--json",
+    ]);
+    let mae = report["models"][0]["mean"]["mae"].as_f64().unwrap();
+    let targets = folder.text("data/line.csv");
+    let targets = targets
+        .lines()
+        .skip(1)
+        .map(|line| line.rsplit(',').next().unwrap());
+    let mut targets: Vec<f64> = targets.map(|cell| cell.parse().unwrap()).collect();
+    targets.sort_by(f64::total_cmp);
+    let half_range = 0.5 * (targets[targets.len() - 1] - targets[0]);
+    assert!((found.unwrap() - mae / half_range).abs() < 1e-12);
+}
+
+#[test]
+fn missing_data_are_a_line_that_says_what_to_do() {
+    let folder = folder();
+    let ran = folder.run(&RUN);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    for part in [
+        "absent: there is no table `nowhere/absent`",
+        "`softwood reproduce tiny --data DIR` runs the set",
+        "Source: the moon",
+        "Note: Made for a test.",
+        "MAE (lower is better)",
+        "accuracy in % (higher is better)",
+    ] {
+        assert!(ran.out.contains(part), "`{part}` is not in: {}", ran.out);
+    }
+}
+
+#[test]
+fn an_interrupted_run_continues_where_it_stopped() {
+    let folder = folder();
+    let output = ["-o", "out", "--models", "tree"];
+    let whole = json(&folder, &output);
+    let cells = folder.text("out/cells.jsonl");
+    assert_eq!((cells.lines().count(), &whole["n_found"]), (6, &0.into()));
+    // one cell is left, with a value that no fit would give
+    let first = cells.lines().next().unwrap();
+    let mut cell: Value = serde_json::from_str(first).unwrap();
+    cell["values"]["mae"] = 1e6.into();
+    folder.write("out/cells.jsonl", format!("{cell}\n{{\"table\": \"ti"));
+    let again = json(&folder, &output);
+    assert_eq!(again["n_found"], 1);
+    let mean = again["metrics"][0]["models"][0]["sets"][0]["mean"].as_f64();
+    assert!(mean.unwrap() > 1e3, "{again}");
+    // another seed and other parameters are other cells
+    let other = json(&folder, &[&output[..], &["--seed", "7"]].concat());
+    assert_eq!(other["n_found"], 0);
+}
+
+#[test]
+fn the_output_directory_has_the_report_as_markdown_and_json() {
+    let folder = folder();
+    let ran = folder.run(&[&RUN[..], &["-o", "out", "--quick"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("Written: out/results.md"), "{}", ran.out);
+    let page = folder.text("out/results.md");
+    for part in [
+        "a quick run",
+        "at most 1 splits of a set",
+        "forest n_members=2 n_estimators=10",
+        "| set | splits | ours | good or bad | mark | best of the paper | row | mark |",
+        "| line | 1 | ",
+    ] {
+        assert!(page.contains(part), "`{part}` is not in: {page}");
+    }
+    let report: Value = serde_json::from_str(&folder.text("out/results.json")).unwrap();
+    assert_eq!(report["quick"], true);
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let folder = folder();
+    let numbers = |threads: &str| {
+        let table = json(&folder, &["--threads", threads]);
+        table["metrics"].to_string()
+    };
+    assert_eq!(numbers("1"), numbers("3"));
+}
+
+#[test]
+fn other_families_run_beside_the_paper() {
+    let folder = folder();
+    let table = json(&folder, &["--models", "ldt", "--quick"]);
+    let ldt = &table["metrics"][0]["models"][0];
+    assert_eq!(
+        (&ldt["model"], &ldt["rows"]),
+        (&"ldt".into(), &serde_json::json!([]))
+    );
+    assert_eq!(ldt["sets"][0]["paper"], Value::Null);
+    assert_eq!(ldt["sets"][0]["best"]["row"], "good");
+}
+
+#[test]
+fn wrong_names_have_a_suggestion() {
+    let folder = folder();
+    folder.assert_rejected(&["reproduce", "vst1"], &["vst1", "similar", "vst-1"]);
+    folder.assert_rejected(
+        &[&RUN[..], &["--models", "tre"]].concat(),
+        &["no model is called `tre`", "`tree`"],
+    );
+}
+
+#[test]
+fn the_data_directory_must_be_given_and_exist() {
+    let folder = folder();
+    let ran = without_variable(&folder, &["reproduce", "vst-1"]);
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    assert!(ran.err.contains("--data DIR"), "{}", ran.err);
+    folder.assert_rejected(
+        &["reproduce", "vst-1", "--data", "nope"],
+        &["nope", "directory"],
+    );
+}
+
+#[test]
+fn tables_without_a_runner_are_listed_and_not_an_error() {
+    let folder = folder();
+    let ran = folder.run(&["reproduce", "vst-3", "vart-1", "--data", "data"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(ran.out.matches("Not available in this build.").count(), 2);
+}
