@@ -12,7 +12,7 @@ B = [0.27, 0.26, 0.33, 0.36, 0.30, 0.31, 0.25, 0.35, 0.30, 0.31]
 
 
 def test_a_paired_t_test_is_that_of_scipy() -> None:
-    # scipy.stats.ttest_rel(A, B)
+    # the test of related samples of scipy.stats
     assert paired_t_test(A, B) == pytest.approx((4.149755708586337, 0.002485286229174293, 0.027), rel=1e-9)
 
 

@@ -254,7 +254,7 @@ pub(crate) struct ModelsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  softwood reproduce")]
 pub(crate) struct ReproduceArgs {
-    /// Tables, such as `vst-1`; `all` means every table.
+    /// Tables, such as `vst-1`, and figures; `all` means every table.
     #[arg(value_name = "TABLE", hide_possible_values = true, value_parser = table_names())]
     pub(crate) names: Vec<String>,
     /// Directory of the data sets [default: the environment variable `SOFTWOOD_DATA`].
@@ -285,7 +285,7 @@ pub(crate) struct ReproduceArgs {
 
 /// The names of the tables; clap suggests one that is similar to a wrong name.
 fn table_names() -> PossibleValuesParser {
-    let names = reproduce::NAMES.iter().copied();
+    let names = reproduce::NAMES.iter().chain(reproduce::FIGURES).copied();
     PossibleValuesParser::new(names.chain([reproduce::ALL]))
 }
 

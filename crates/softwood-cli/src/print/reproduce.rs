@@ -27,9 +27,9 @@ pub(crate) fn listing(listing: &Listing) -> String {
 
 fn listed(item: &ListedItem) -> String {
     let name = item.name.as_deref().unwrap_or("-");
-    let mut out = format!("  {name:<12}{:<16}{}\n", item.place, item.title);
+    let mut out = format!("  {name:<16}{:<16}{}\n", item.place, item.title);
     let mut below = |text: &str| {
-        let _ = writeln!(out, "{:30}{text}", "");
+        let _ = writeln!(out, "{:34}{text}", "");
     };
     if let Some(status) = &item.status {
         below(status);
@@ -64,7 +64,7 @@ pub(crate) fn text(report: &ReproduceReport) -> String {
             let _ = writeln!(out, "\n{line}");
         }
     }
-    if let Some(file) = &report.file {
+    for file in report.figures.iter().chain(&report.file) {
         let _ = writeln!(out, "\nWritten: {}", file.display());
     }
     out
@@ -250,11 +250,13 @@ fn count_line(model: &ModelComparison) -> String {
 /// One line for each metric and pair of our models.
 fn pair_lines(pairs: &[PairResult]) -> Vec<String> {
     let mut lines = Vec::new();
-    let groups = pairs.iter().map(|pair| (&pair.metric, &pair.second));
-    let mut groups: Vec<_> = groups.collect();
-    groups.dedup();
-    groups.sort();
-    groups.dedup();
+    let mut groups: Vec<(&String, &String)> = Vec::new();
+    for pair in pairs {
+        let group = (&pair.metric, &pair.second);
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
     for (metric, second) in groups {
         let own: Vec<&PairResult> = pairs
             .iter()

@@ -37,6 +37,9 @@ embedded![
     "rnn-tree-1",
 ];
 
+/// Names of the figures that the program draws.
+pub(crate) const FIGURES: &[&str] = &["malinin-spiral"];
+
 /// The argument that means all tables.
 pub(crate) const ALL: &str = "all";
 
@@ -62,6 +65,8 @@ pub(crate) struct Paper {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OtherItem {
+    /// Name on the command line, if the program draws it.
+    pub(crate) name: Option<String>,
     pub(crate) paper: String,
     pub(crate) place: String,
     pub(crate) title: String,
@@ -115,6 +120,12 @@ mod tests {
             assert!(is_paper(&table.paper), "{name}");
         }
         assert!(papers.others.iter().all(|item| is_paper(&item.paper)));
+        let drawn: Vec<_> = papers
+            .others
+            .iter()
+            .filter_map(|item| item.name.as_deref())
+            .collect();
+        assert_eq!(drawn, FIGURES);
     }
 
     #[test]

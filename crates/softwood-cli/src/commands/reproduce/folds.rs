@@ -49,20 +49,18 @@ pub(crate) fn prepare(
         SetFiles::Found { data, splits } => (data, splits),
         SetFiles::Missing(file) => return Ok(SetRunner::Missing(file)),
     };
-    let other = match &table.ood {
-        None => None,
-        Some(origin) => match OodColumns::read(run.data, &set.name, origin)? {
-            Some(columns) => Some(columns),
-            None => {
-                let files = origin.own_files.get(&set.name).unwrap_or(&origin.files);
-                return Ok(SetRunner::Missing(MissingFile {
-                    set: set.name.clone(),
-                    file: files.join(" or "),
-                    source: None,
-                }));
-            }
-        },
-    };
+    let mut other = None;
+    if let Some(origin) = &table.ood {
+        other = OodColumns::read(run.data, &set.name, origin)?;
+        if other.is_none() {
+            let files = origin.own_files.get(&set.name).unwrap_or(&origin.files);
+            return Ok(SetRunner::Missing(MissingFile {
+                set: set.name.clone(),
+                file: files.join(" or "),
+                source: None,
+            }));
+        }
+    }
     let protocol = match (&*table.protocol, &set.splits) {
         ("splits", Some(file)) => Protocol::Splits(run.data.join(file)),
         (text, _) => Protocol::parse(text)?,

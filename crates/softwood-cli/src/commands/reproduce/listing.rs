@@ -51,7 +51,7 @@ impl Listing {
                 let page = item.page.as_ref();
                 let page = page.map_or_else(String::new, |page| format!(" ({page})"));
                 ListedItem {
-                    name: None,
+                    name: item.name.clone(),
                     place: item.place.clone(),
                     title: item.title.clone(),
                     needs: Vec::new(),
@@ -96,7 +96,7 @@ fn of_table(table: &PublishedTable, data: Option<&Path>) -> ListedItem {
 fn needs(table: &PublishedTable) -> Vec<String> {
     let mut folders: Vec<(&str, Vec<&str>)> = Vec::new();
     let own = table.sets.iter().filter_map(|set| set.file.as_deref());
-    let other = table.ood.iter().flat_map(|origin| origin.files.last());
+    let other = table.ood.iter().filter_map(|origin| origin.files.last());
     for file in own.chain(other.map(String::as_str)) {
         let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
         match folders.iter_mut().find(|(known, _)| *known == folder) {

@@ -13,6 +13,7 @@ mod ood_rows;
 mod published;
 mod report;
 mod run;
+mod spiral;
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,13 +24,16 @@ use softwood::{Error, Pool};
 
 use crate::args::ReproduceArgs;
 use crate::commands::path_checks::create_dir_problem;
+use crate::plot::svg;
 use crate::print;
+use crate::progress::Bar;
 use cells::CellFile;
 use models::ReproducedModel;
 use published::PublishedTable;
 use run::{ReproduceRun, run_table};
+use spiral::SpiralModel;
 
-pub(crate) use catalogue::{ALL, NAMES};
+pub(crate) use catalogue::{ALL, FIGURES, NAMES};
 pub(crate) use compare::MarkCounts;
 pub(crate) use data_files::MissingFile;
 pub(crate) use listing::{ListedItem, Listing};
@@ -67,13 +71,7 @@ fn reproduce(
     args: &ReproduceArgs,
     data: Option<PathBuf>,
 ) -> Result<ReproduceReport> {
-    let data = data.ok_or_else(|| {
-        let problem = format!("no data: give --data DIR, or set the variable {DATA_VARIABLE}");
-        Error::Parameters(vec![problem])
-    })?;
-    if !data.is_dir() {
-        return Err(Error::file(&data, "this is not a directory; give --data DIR").into());
-    }
+    let data = check_data(tables, data)?;
     let chosen = tables.iter().map(|table| {
         if table.kind.is_available() {
             models::selected(table, &args.models, args.quick)
@@ -83,11 +81,13 @@ fn reproduce(
     });
     let chosen: Vec<Vec<ReproducedModel>> = chosen.collect::<softwood::Result<_>>()?;
     let cells = open_cells(args)?;
+    let pool = Pool::new(args.threads.into())?;
+    let figures = draw_figures(args, &pool)?;
     let run = ReproduceRun {
         data: &data,
         seed: args.seed,
         is_quick: args.quick,
-        pool: &Pool::new(args.threads.into())?,
+        pool: &pool,
         cells: &cells,
     };
     let papers = catalogue::papers();
@@ -107,7 +107,12 @@ fn reproduce(
         date: date::today(),
         seed: args.seed,
         quick: args.quick,
-        file: args.output.as_ref().map(|folder| folder.join("results.md")),
+        figures,
+        file: args
+            .output
+            .as_ref()
+            .filter(|_| !tables.is_empty())
+            .map(|folder| folder.join("results.md")),
         tables: reports,
         data,
     };
@@ -117,6 +122,54 @@ fn reproduce(
         AtomicFile::write(&folder.join("results.json"), json.as_bytes())?;
     }
     Ok(report)
+}
+
+/// The data directory, which tables need and figures do not.
+fn check_data(tables: &[PublishedTable], data: Option<PathBuf>) -> softwood::Result<PathBuf> {
+    match data {
+        Some(data) if data.is_dir() || tables.is_empty() => Ok(data),
+        None if tables.is_empty() => Ok(PathBuf::new()),
+        Some(data) => Err(Error::file(
+            &data,
+            "this is not a directory; give --data DIR",
+        )),
+        None => Err(Error::Parameters(vec![format!(
+            "no data: give --data DIR, or set the variable {DATA_VARIABLE}"
+        )])),
+    }
+}
+
+/// Draws the figures among the names into the output directory.
+fn draw_figures(args: &ReproduceArgs, pool: &Pool) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for name in args
+        .names
+        .iter()
+        .filter(|name| FIGURES.contains(&name.as_str()))
+    {
+        let Some(folder) = &args.output else {
+            let problem = format!("figure `{name}`: give a directory for it with --output DIR");
+            return Err(Error::Parameters(vec![problem]).into());
+        };
+        let model = if args.quick {
+            SpiralModel {
+                n_members: 4,
+                n_estimators: 100,
+            }
+        } else {
+            SpiralModel {
+                n_members: 20,
+                n_estimators: 1000,
+            }
+        };
+        let bar = Bar::start(false);
+        let scene = spiral::draw(&model, args.seed, pool, &bar)?;
+        bar.finish()?;
+        let file = folder.join(format!("{name}.svg"));
+        AtomicFile::write(&file, svg::write(&scene, spiral::TITLE).as_bytes())?;
+        files.push(file);
+    }
+    Ok(files)
 }
 
 /// The finished cells of the output directory, which is created if it does not exist.

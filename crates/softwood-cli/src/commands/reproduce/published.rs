@@ -146,23 +146,25 @@ fn unit_factor() -> f64 {
 
 /// A property of the target of all rows that a score is divided by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 pub(crate) enum TargetScale {
     /// Scales the target to [0, 1].
-    TargetRange,
+    #[serde(rename = "target-range")]
+    Range,
     /// Scales the target to [-1, 1].
-    TargetHalfRange,
+    #[serde(rename = "target-half-range")]
+    HalfRange,
     /// Scales the target to standard deviation 1.
-    TargetSd,
+    #[serde(rename = "target-sd")]
+    Sd,
 }
 
 impl TargetScale {
     /// Name of the value of a cell that holds it.
     pub(crate) fn value_name(self) -> &'static str {
         match self {
-            Self::TargetRange => "target_range",
-            Self::TargetHalfRange => "target_half_range",
-            Self::TargetSd => "target_sd",
+            Self::Range => "target_range",
+            Self::HalfRange => "target_half_range",
+            Self::Sd => "target_sd",
         }
     }
 }
@@ -248,15 +250,16 @@ impl PublishedTable {
     pub(crate) fn leaves_out(&self, set: &PublishedSet, is_quick: bool) -> bool {
         is_quick && self.quick.max_rows.is_some_and(|most| set.rows > most)
     }
+}
 
-    /// The figures of a row for a metric, by set.
-    pub(crate) fn figures<'a>(
+impl PublishedRow {
+    /// The figures of a metric by set.
+    pub(crate) fn figures_of(
         &self,
-        row: &'a PublishedRow,
         metric: &PublishedMetric,
-    ) -> Option<&'a BTreeMap<String, PublishedFigure>> {
+    ) -> Option<&BTreeMap<String, PublishedFigure>> {
         let name = metric.figures_of.as_ref().unwrap_or(&metric.name);
-        row.figures.get(name)
+        self.figures.get(name)
     }
 }
 

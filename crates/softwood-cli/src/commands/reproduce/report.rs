@@ -19,6 +19,8 @@ pub(crate) struct ReproduceReport {
     pub(crate) data: PathBuf,
     pub(crate) seed: u64,
     pub(crate) quick: bool,
+    /// Drawn figures.
+    pub(crate) figures: Vec<PathBuf>,
     /// File with the results as Markdown, if one was written.
     #[serde(skip)]
     pub(crate) file: Option<PathBuf>,
@@ -204,7 +206,7 @@ fn compare_set(
     let paper = |is_compared: &dyn Fn(&PublishedRow) -> bool| {
         let rows = table.rows.iter().filter(|row| is_compared(row));
         let found = rows.filter_map(|row| {
-            let figure = *table.figures(row, metric)?.get(&values.set)?;
+            let figure = *row.figures_of(metric)?.get(&values.set)?;
             Some((row, figure))
         });
         let merit = |figure: f64| metric.merit(figure);
