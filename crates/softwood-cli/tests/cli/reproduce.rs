@@ -286,6 +286,25 @@ fn an_interrupted_run_continues_where_it_stopped() {
 }
 
 #[test]
+fn tables_of_one_protocol_share_their_cells() {
+    let folder = folder();
+    let output = ["-o", "out", "--models", "tree"];
+    json(&folder, &output);
+    let names = "name = \"other\"\ncells_of = \"tiny\"";
+    folder.write("other.toml", TABLE.replacen("name = \"tiny\"", names, 1));
+    let args = [
+        "reproduce",
+        "--table",
+        "other.toml",
+        "--data",
+        "data",
+        "--json",
+    ];
+    let other = folder.json(&[&args[..], &output].concat());
+    assert_eq!(other["tables"][0]["n_found"], 6, "{other}");
+}
+
+#[test]
 fn the_output_directory_has_the_report_as_markdown_and_json() {
     let folder = folder();
     let ran = folder.run(&[&RUN[..], &["-o", "out", "--quick"]].concat());

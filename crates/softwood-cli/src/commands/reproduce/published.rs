@@ -24,6 +24,9 @@ pub(crate) struct PublishedTable {
     /// Number of seeds whose splits are used, one after the other.
     #[serde(default = "one")]
     pub(crate) repeats: usize,
+    /// Table that the cells are kept under, if another one has the same protocol: a cell of both is
+    /// run once.
+    pub(crate) cells_of: Option<String>,
     /// Largest number of splits, if not all are used.
     pub(crate) splits: Option<usize>,
     pub(crate) rule: TieRule,
@@ -133,7 +136,7 @@ pub(crate) struct PublishedMetric {
     pub(crate) factor: f64,
     #[serde(default = "unit_factor")]
     pub(crate) power: f64,
-    pub(crate) scale: Option<TargetScale>,
+    pub(crate) scale: Option<ScoreScale>,
     /// Number of decimals of the paper's figures.
     pub(crate) digits: usize,
     /// Metric whose published figures this one is compared with, if not its own.
@@ -146,7 +149,7 @@ fn unit_factor() -> f64 {
 
 /// A property of the target of all rows that a score is divided by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub(crate) enum TargetScale {
+pub(crate) enum ScoreScale {
     /// Scales the target to [0, 1].
     #[serde(rename = "target-range")]
     Range,
@@ -158,7 +161,7 @@ pub(crate) enum TargetScale {
     Sd,
 }
 
-impl TargetScale {
+impl ScoreScale {
     /// Name of the value of a cell that holds it.
     pub(crate) fn value_name(self) -> &'static str {
         match self {

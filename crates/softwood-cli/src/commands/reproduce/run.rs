@@ -159,6 +159,7 @@ impl SetJob<'_> {
     }
 
     fn cell<'a>(&self, model: &'a ReproducedModel, split: usize, seed: u64) -> PlannedCell<'a> {
+        let table = self.table.cells_of.as_ref().unwrap_or(&self.table.name);
         let settings = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "seed": seed,
@@ -169,7 +170,7 @@ impl SetJob<'_> {
         PlannedCell {
             spec: &model.spec,
             name: CellName {
-                table: self.table.name.clone(),
+                table: table.clone(),
                 set: self.set.name.clone(),
                 model: model.name.clone(),
                 split,
