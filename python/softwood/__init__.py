@@ -9,7 +9,7 @@ of each row and splits its uncertainty into two parts:
 
 from importlib.metadata import version as _version
 
-from softwood import design
+from softwood import bandit, causal, design, significance
 from softwood._base import load, ood
 from softwood._callbacks import Checkpoint
 from softwood._distribution import ClassificationDistribution, Contrast, RegressionDistribution
@@ -29,6 +29,7 @@ __all__ = [  # noqa: PLE0604
     "load",
     "ood",
     "score",
+    "significance",
     *_estimators,
 ]
 __version__ = _version("softwood")

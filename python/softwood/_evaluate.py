@@ -38,8 +38,11 @@ def score(model: Estimator, X: Any, y: ArrayLike) -> dict[str, float]:
         - Regression: `log_likelihood` (mean natural logarithm of the density), `rmse` (of the mean), both also in
           units of the standard deviation of the training target (`..._std`), `mae` (of the median, which minimises
           it), `crps`, `coverage_50`, `coverage_90`, `coverage_95`
-          (fraction of targets inside the central interval).
-        - Classification: `nll` (mean negative log-likelihood), `error` (misclassification rate), `auc`, `ece` (expected
+          (fraction of targets inside the central interval), `calibration_error` (mean absolute difference between the
+          probability of central intervals and their coverage, over the levels 0.05, 0.10, ..., 0.95), `sharpness_90`
+          (mean width of the central 90% interval).
+        - Classification: `nll` (mean negative log-likelihood, the log loss), `brier` (squared deviations of the
+          probabilities, summed over the classes: 0 to 2), `error` (misclassification rate), `auc`, `ece` (expected
           calibration error).
         - Both: `prr_total`, `prr_knowledge` (prediction rejection ratio: how well uncertainty ranks errors; 1 is
           perfect, 0 is random).

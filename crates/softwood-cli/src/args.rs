@@ -6,10 +6,13 @@ mod bandit;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use softwood::data::Schema;
 use softwood::decide::causal::{CausalMethod, EffectScope};
 use softwood_io::{ReadLimits, ReadOptions};
+
+use crate::commands::reproduce;
 
 pub(crate) use bandit::{BanditArgs, PoolingName};
 
@@ -41,6 +44,7 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     Causal(CausalArgs),
     Models(ModelsArgs),
+    Reproduce(ReproduceArgs),
     Demo(DemoArgs),
 }
 
@@ -325,6 +329,50 @@ pub(crate) struct ModelsArgs {
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Published tables of five papers: ours beside theirs, with wins, ties and losses.
+///
+/// Without a name: lists every table and figure and the data that it needs. With names: runs them on
+/// the tables of the data directory. Files that are not there are named, and their sets are left
+/// out. With --output, every finished cell (one model on one split of one set) is kept, so that the
+/// same command continues an interrupted run.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  softwood reproduce")]
+pub(crate) struct ReproduceArgs {
+    /// Tables, such as `vst-1`, and figures; `all` means every table.
+    #[arg(value_name = "TABLE", hide_possible_values = true, value_parser = table_names())]
+    pub(crate) names: Vec<String>,
+    /// Directory of the data sets [default: the environment variable `SOFTWOOD_DATA`].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Directory for the results: results.md, results.json, and the finished cells.
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// Run a part of each table in minutes: fewer splits, smaller models, no large sets.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Models of the tables, or families to run beside the paper's [default: those of the table].
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(crate) models: Vec<String>,
+    /// A table in a TOML file of your own, in the form of those of the program.
+    #[arg(long, value_name = "FILE", hide = true, conflicts_with = "names")]
+    pub(crate) table: Option<PathBuf>,
+    /// Random seed of splits and fits.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Number of threads; 0 uses one per core. The result does not depend on it.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024))]
+    pub(crate) threads: u16,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The names of the tables; clap suggests one that is similar to a wrong name.
+fn table_names() -> PossibleValuesParser {
+    let names = reproduce::NAMES.iter().chain(reproduce::FIGURES).copied();
+    PossibleValuesParser::new(names.chain([reproduce::ALL]))
 }
 
 /// Demonstration on synthetic data with a known true distribution: fit, score and plot a model.

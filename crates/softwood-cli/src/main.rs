@@ -61,7 +61,13 @@ fn report_error(error: &anyhow::Error) -> u8 {
     }
     match error.downcast_ref::<softwood::Error>() {
         Some(softwood::Error::Cancelled) => {
-            print::to_stderr("stopped; nothing was written");
+            let message = error.to_string();
+            let is_plain = message == softwood::Error::Cancelled.to_string();
+            print::to_stderr(if is_plain {
+                "stopped; nothing was written"
+            } else {
+                &message
+            });
             INTERRUPTED
         }
         found => {

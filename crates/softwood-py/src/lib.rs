@@ -22,6 +22,7 @@ mod fit;
 mod interrupt;
 mod memory;
 mod model;
+mod significance;
 
 /// Fitted models and predictive distributions for the Python package.
 #[pyo3::pymodule]
@@ -46,4 +47,6 @@ mod _native {
     use crate::memory::check_matrix;
     #[pymodule_export]
     use crate::model::PyModel;
+    #[pymodule_export]
+    use crate::significance::{diebold_mariano, f_test_5x2cv, paired_t_test};
 }

@@ -12,6 +12,7 @@ mod notes;
 mod ood;
 mod path_checks;
 mod predict;
+pub(crate) mod reproduce;
 mod safe_csv;
 mod score;
 mod settings;
@@ -42,6 +43,7 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Explain(args) => explain::run(args),
         Command::Causal(args) => causal::run(args),
         Command::Models(args) => models::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
         Command::Demo(args) => demo::run(args),
     }
 }

@@ -174,7 +174,7 @@ fn read_config(path: &Path) -> Result<Config> {
 }
 
 /// Parameters of the file as the texts that a user would type.
-fn texts_of(params: &toml::Table) -> Vec<(String, String)> {
+pub(crate) fn texts_of(params: &toml::Table) -> Vec<(String, String)> {
     let text = |value: &toml::Value| match value {
         toml::Value::String(text) => text.clone(),
         // a parameter that is a map is also parsed from JSON
@@ -188,7 +188,10 @@ fn texts_of(params: &toml::Table) -> Vec<(String, String)> {
 }
 
 /// The pairs of both lists; a later value of a key replaces an earlier one.
-fn merge(mut pairs: Vec<(String, String)>, later: &[(String, String)]) -> Vec<(String, String)> {
+pub(crate) fn merge(
+    mut pairs: Vec<(String, String)>,
+    later: &[(String, String)],
+) -> Vec<(String, String)> {
     for (key, value) in later {
         pairs.retain(|(earlier, _)| earlier != key);
         pairs.push((key.clone(), value.clone()));

@@ -7,6 +7,7 @@ pub(crate) mod explain;
 mod json;
 mod number;
 pub(crate) mod ood;
+pub(crate) mod reproduce;
 pub(crate) mod text;
 mod training;
 

@@ -15,7 +15,7 @@ use crate::print::number::{duration, memory, percent, short, time};
 use crate::print::training;
 
 /// Metrics in the order in which they are printed; others follow in alphabetical order.
-const ORDER: [&str; 19] = [
+const ORDER: [&str; 22] = [
     "log_likelihood",
     "log_likelihood_std",
     "rmse",
@@ -25,7 +25,10 @@ const ORDER: [&str; 19] = [
     "coverage_50",
     "coverage_90",
     "coverage_95",
+    "calibration_error",
+    "sharpness_90",
     "nll",
+    "brier",
     "error",
     "auc",
     "ece",

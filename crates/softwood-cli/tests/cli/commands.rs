@@ -203,7 +203,7 @@ fn scores_as_text_and_json() {
     assert!(text.contains("90% intervals cover"), "{text}");
     let folder = fitted(&classification(60), "kind");
     let scores = &folder.json(&["score", "model.softwood", "data.csv", "--json"])["scores"];
-    for name in ["nll", "error", "auc", "ece"] {
+    for name in ["nll", "brier", "error", "auc", "ece"] {
         assert!(scores[name].is_number(), "{name}: {scores}");
     }
 }
@@ -240,6 +240,8 @@ fn evaluate_as_text_and_json() {
         "mae",
         "crps",
         "coverage_95",
+        "calibration_error",
+        "sharpness_90",
         "fit_seconds",
     ] {
         assert!(

@@ -2,8 +2,18 @@
 
 use crate::folder::{Folder, QUICK};
 
-const COMMANDS: [&str; 10] = [
-    "fit", "predict", "score", "evaluate", "ood", "bandit", "causal", "explain", "models", "demo",
+const COMMANDS: [&str; 11] = [
+    "fit",
+    "predict",
+    "score",
+    "evaluate",
+    "ood",
+    "bandit",
+    "causal",
+    "explain",
+    "models",
+    "reproduce",
+    "demo",
 ];
 
 /// The commands below `Example:` of a help text.

@@ -14,6 +14,7 @@ mod help;
 mod interrupt;
 mod mistakes;
 mod ood;
+mod reproduce;
 mod resume;
 mod special_files;
 mod tables;

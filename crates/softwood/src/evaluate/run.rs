@@ -12,6 +12,7 @@ use crate::evaluate::protocol::{Split, check};
 use crate::evaluate::report::{FoldReport, ModelReport};
 use crate::evaluate::scores::score;
 use crate::fit::Run;
+use crate::model::Model;
 use crate::models::registry::ModelSpec;
 use crate::observer::{CancelToken, Event, Observer};
 use crate::par::Pool;
@@ -67,6 +68,59 @@ pub fn evaluate(
     Ok(models.iter().map(report).collect())
 }
 
+/// A model fitted to the training rows of one fold, with the test rows that it is scored on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct FittedFold {
+    /// The model.
+    pub model: Box<dyn Model>,
+    /// The test rows.
+    pub test: Dataset,
+    /// Standard deviation of the training target, divided by n; `None` for classes.
+    pub target_sd: Option<f64>,
+    /// Wall time of the fit.
+    pub fit_seconds: f64,
+}
+
+impl FittedFold {
+    /// The prediction for the test rows.
+    ///
+    /// # Errors
+    /// As [`Distribution::new`].
+    pub fn predict<'a>(&'a self, pool: &'a Pool) -> Result<Distribution<'a>> {
+        Distribution::new(self.model.as_ref(), self.test.features(), pool)
+    }
+}
+
+/// Fits a model to the training rows of one fold; the validation rows of the fold replace those of
+/// `run`. [`evaluate`] runs fold `k` of a seed with the key `Key::from_seed(seed).child(k)`.
+///
+/// # Errors
+/// As [`ModelSpec::fit_with`].
+pub fn fit_fold(
+    model_spec: &ModelSpec,
+    data: &Dataset,
+    split: &Split,
+    run: &Run<'_>,
+) -> Result<FittedFold> {
+    let train = data.try_take(&split.train)?;
+    let held_out = (!split.held_out.is_empty()).then(|| data.try_take(&split.held_out));
+    let held_out = held_out.transpose()?;
+    let test = data.try_take(&split.test)?;
+    let run = Run {
+        held_out: held_out.as_ref(),
+        ..*run
+    };
+    let start = Instant::now();
+    let model = model_spec.fit_with(&train, &run)?;
+    Ok(FittedFold {
+        model,
+        test,
+        target_sd: target_sd(train.target()),
+        fit_seconds: start.elapsed().as_secs_f64(),
+    })
+}
+
 /// All reports, or the first error other than a cancellation, which may follow from another error.
 fn in_order(results: Vec<Result<FoldReport>>) -> Result<Vec<FoldReport>> {
     let mut reports = Vec::with_capacity(results.len());
@@ -111,36 +165,26 @@ impl FoldJob<'_> {
         split: &Split,
         fold: usize,
     ) -> Result<FoldReport> {
-        let train = self.data.try_take(&split.train)?;
-        let held_out = (!split.held_out.is_empty()).then(|| self.data.try_take(&split.held_out));
-        let held_out = held_out.transpose()?;
-        let test = self.data.try_take(&split.test)?;
         let observer = FoldObserver {
             outer: self.observer,
             name: format!("{} fold {fold}", model_spec.family().name()),
         };
-        let run = Run {
-            held_out: held_out.as_ref(),
-            ..Run::new(self.key.child(fold as u64), self.pool).observer(&observer)
-        };
-        let start = Instant::now();
-        let model = model_spec.fit_with(&train, &run)?;
-        let fit_seconds = start.elapsed().as_secs_f64();
-
-        let distribution = Distribution::new(model.as_ref(), test.features(), self.pool)?;
+        let run = Run::new(self.key.child(fold as u64), self.pool).observer(&observer);
+        let fitted = fit_fold(model_spec, self.data, split, &run)?;
+        let distribution = fitted.predict(self.pool)?;
         let start = Instant::now();
         predict(&distribution)?;
         let predict_seconds = start.elapsed().as_secs_f64();
-        let scores = score(&distribution, test.target(), target_sd(train.target()))?;
+        let scores = score(&distribution, fitted.test.target(), fitted.target_sd)?;
         self.report_fold()?;
         Ok(FoldReport {
             fold,
             scores,
-            fit_seconds,
+            fit_seconds: fitted.fit_seconds,
             predict_seconds,
             peak_rss_bytes: peak_rss_bytes(),
-            n_nodes: model.n_nodes(),
-            chosen: model.training().chosen.clone(),
+            n_nodes: fitted.model.n_nodes(),
+            chosen: fitted.model.training().chosen.clone(),
         })
     }
 

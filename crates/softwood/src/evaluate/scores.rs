@@ -12,10 +12,13 @@ use crate::predictive::moments::{MOMENTS, moments};
 use crate::predictive::quantile::quantiles;
 use crate::predictive::{crps, density};
 use crate::score::auroc::class_auroc;
+use crate::score::brier::brier;
 use crate::score::coverage::coverage;
-use crate::score::ece::calibration_error;
+use crate::score::ece::expected_calibration_error;
 use crate::score::log_score::negative_log_likelihood;
+use crate::score::pit::calibration_error;
 use crate::score::prr;
+use crate::score::sharpness::mean_width;
 
 /// Scores by name. Undefined scores, such as an AUROC of a single class, are absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -37,9 +40,14 @@ impl Scores {
 /// Scores a prediction against the true targets.
 ///
 /// Regression: `log_likelihood`, `rmse` (of the mean), `mae` (of the median), `crps`, `coverage_50`,
-/// `coverage_90`, `coverage_95`, `prr_total`, `prr_knowledge`, and with the standard deviation
-/// `target_sd` of the training target also `log_likelihood_std` and `rmse_std` in units of it.
-/// Classification: `nll`, `error`, `auc`, `ece`, `prr_total`, `prr_knowledge`.
+/// `coverage_90`, `coverage_95`, `calibration_error` (mean over the levels 0.05, 0.10, ..., 0.95 of
+/// the absolute difference between the level and the coverage of the central interval),
+/// `sharpness_90` (mean width of the central 90% interval, in the target's units), `prr_total`,
+/// `prr_knowledge`, and with the standard deviation `target_sd` of the training target also
+/// `log_likelihood_std` and `rmse_std` in units of it.
+///
+/// Classification: `nll` (log loss), `brier` (squared deviations, summed over the classes: 0 to 2),
+/// `error`, `auc`, `ece`, `prr_total`, `prr_knowledge`.
 ///
 /// # Errors
 /// When the targets do not match the task of the model or the number of rows.
@@ -58,29 +66,35 @@ pub fn score(
     }
 }
 
+/// Levels of the ends of the 90% interval, and between them that of the median.
+const QUANTILES: [f64; 3] = [0.05, 0.5, 0.95];
+
 fn regression(
     distribution: &Distribution<'_>,
     y: &[f64],
     target_sd: Option<f64>,
 ) -> Result<Scores> {
-    const WIDTH: usize = MOMENTS + 4;
+    const WIDTH: usize = MOMENTS + 3 + QUANTILES.len();
     distribution.require_regression("scores of numbers")?;
     let answers = distribution.ask(WIDTH, |block, rows, out| {
         let y = &y[rows];
         let mut parts = vec![0.0; y.len() * WIDTH];
         let (first, rest) = parts.split_at_mut(y.len() * MOMENTS);
         moments(block, first);
-        let mut rest = rest.chunks_exact_mut(y.len());
-        let mut next = || rest.next().expect("four columns follow the moments");
+        let (columns, last) = rest.split_at_mut(y.len() * 3);
+        let mut columns = columns.chunks_exact_mut(y.len());
+        let mut next = || columns.next().expect("three columns follow the moments");
         density::log_density(block, y, next());
         density::cdf(block, y, next());
         crps::crps(block, y, next());
-        quantiles(block, &[0.5], next());
+        quantiles(block, &QUANTILES, last);
         for (row, out) in out.chunks_exact_mut(WIDTH).enumerate() {
             out[..MOMENTS].copy_from_slice(&parts[row * MOMENTS..][..MOMENTS]);
-            for column in MOMENTS..WIDTH {
+            for column in MOMENTS..MOMENTS + 3 {
                 out[column] = parts[column * y.len() + row];
             }
+            let first = (MOMENTS + 3) * y.len() + row * QUANTILES.len();
+            out[MOMENTS + 3..].copy_from_slice(&parts[first..][..QUANTILES.len()]);
         }
     })?;
     let column = |at: usize| answers.chunks_exact(WIDTH).map(move |row| row[at]);
@@ -95,7 +109,7 @@ fn regression(
     let log_likelihood = mean_of(&column(MOMENTS).collect::<Vec<_>>());
     let rmse = mean_of(&errors).sqrt() * unit;
 
-    let medians = column(MOMENTS + 3).zip(y);
+    let medians = column(MOMENTS + 4).zip(y);
     let distances: Vec<f64> = medians
         .map(|(median, y)| (median / unit - y / unit).abs())
         .collect();
@@ -113,6 +127,9 @@ fn regression(
     ] {
         scores.set(name, coverage(&cdf, level));
     }
+    scores.set("calibration_error", calibration_error(&cdf));
+    let intervals = column(MOMENTS + 3).zip(column(MOMENTS + 5));
+    scores.set("sharpness_90", mean_width(intervals));
     scores.set("prr_total", prr::regression(&errors, &total));
     scores.set("prr_knowledge", prr::regression(&errors, &knowledge));
     if let Some(sd) = target_sd.filter(|&sd| sd > 0.0) {
@@ -179,9 +196,13 @@ fn classification(distribution: &Distribution<'_>, y: &[u32]) -> Result<Scores> 
 
     let mut scores = Scores::default();
     scores.set("nll", negative_log_likelihood(&means, n_classes, y));
+    scores.set("brier", brier(&means, n_classes, y));
     scores.set("error", n_wrong as f64 / y.len() as f64);
     scores.set("auc", class_auroc(&means, n_classes, y));
-    scores.set("ece", calibration_error(&means, n_classes, &labels, y));
+    scores.set(
+        "ece",
+        expected_calibration_error(&means, n_classes, &labels, y),
+    );
     scores.set("prr_total", prr::classification(&is_wrong, &total));
     scores.set("prr_knowledge", prr::classification(&is_wrong, &knowledge));
     Ok(scores)

@@ -16,3 +16,4 @@ pub(crate) mod prefetch;
 pub(crate) mod real;
 pub(crate) mod ridge;
 pub(crate) mod special;
+pub(crate) mod tail_probability;

@@ -5,7 +5,7 @@ const N_BINS: usize = 15;
 
 /// `Σ_b n_b/n |accuracy_b - confidence_b|` over bins of the largest probability (`probabilities`:
 /// row-major, rows x classes; `labels`: the most probable classes).
-pub(crate) fn calibration_error(
+pub(crate) fn expected_calibration_error(
     probabilities: &[f64],
     n_classes: usize,
     labels: &[u32],
@@ -29,7 +29,7 @@ mod tests {
     fn overconfidence_does_not_cancel_between_bins() {
         // two rows at 0.9, one of them right; two rows at 0.55, both right
         let probabilities = [0.9, 0.1, 0.9, 0.1, 0.55, 0.45, 0.55, 0.45];
-        let found = calibration_error(&probabilities, 2, &[0; 4], &[0, 1, 0, 0]);
+        let found = expected_calibration_error(&probabilities, 2, &[0; 4], &[0, 1, 0, 0]);
         assert!((found - (0.8 + 0.9) / 4.0).abs() < 1e-12, "{found}");
     }
 }

@@ -317,6 +317,8 @@ fn scores_of_a_known_model() {
         "coverage_50",
         "coverage_90",
         "coverage_95",
+        "calibration_error",
+        "sharpness_90",
     ]
     .map(|name| scores[name]);
     let expected = [
@@ -327,6 +329,9 @@ fn scores_of_a_known_model() {
         0.25,
         0.75,
         0.75,
+        // intervals up to level 0.65 cover a quarter of the rows, the wider ones three quarters
+        2.85 / 19.0,
+        2.0 * 1.644_853_626_951_472_7 * SCALE,
     ];
     close(&found, &expected, 1e-12);
     // CRPS of a standard Normal at z: z (2 Phi(z) - 1) + 2 phi(z) - 1/√π
@@ -350,8 +355,14 @@ fn undefined_classification_scores_are_left_out() {
         .unwrap()
         .values;
     close(
-        &[scores["nll"], scores["error"], scores["auc"], scores["ece"]],
-        &[-(3.0 * 0.8_f64.ln() + 0.2_f64.ln()) / 4.0, 0.25, 0.5, 0.05],
+        &["nll", "brier", "error", "auc", "ece"].map(|name| scores[name]),
+        &[
+            -(3.0 * 0.8_f64.ln() + 0.2_f64.ln()) / 4.0,
+            (3.0 * 0.08 + 1.28) / 4.0,
+            0.25,
+            0.5,
+            0.05,
+        ],
         1e-12,
     );
     let scores = score(&distribution, &Target::Classes(vec![0; 4]), None)

@@ -1,0 +1,394 @@
+//! `softwood reproduce`: the list, a small table from start to end, continued runs, missing data, and
+//! its errors.
+
+use serde_json::Value;
+
+use crate::folder::{Folder, Ran};
+use crate::{classification, regression};
+
+/// A table of two regression sets, of which one is missing, and one classification set.
+const TABLE: &str = r#"
+name = "tiny"
+paper = "vst"
+place = "table 0"
+title = "scores of tiny sets"
+kind = "scores"
+protocol = "splits"
+rule = "overlap"
+pairs = "paired-t"
+notes = ["Made for a test."]
+
+[quick]
+splits = 1
+
+[[metric]]
+name = "MAE"
+score = "mae"
+scale = "target-half-range"
+digits = 3
+
+[[metric]]
+name = "accuracy"
+score = "error"
+offset = 100
+factor = -100
+unit = "%"
+higher_is_better = true
+digits = 1
+
+[[set]]
+name = "line"
+file = "line"
+splits = "folds"
+rows = 60
+
+[[set]]
+name = "absent"
+file = "nowhere/absent"
+rows = 10
+source = "the moon"
+
+[[set]]
+name = "kinds"
+file = "kinds"
+splits = "folds"
+rows = 60
+task = "classification"
+
+[[model]]
+name = "tree"
+family = "tree"
+rows = ["good", "bad"]
+
+[[model]]
+name = "forest"
+family = "forest"
+params = { n_estimators = 20, n_members = 2 }
+quick = { n_estimators = 10 }
+rows = ["good"]
+
+[[row]]
+name = "good"
+[row.figures.MAE]
+line = [0.0001, 0.0]
+absent = 1
+[row.figures.accuracy]
+kinds = [10.0, 1.0]
+
+[[row]]
+name = "bad"
+[row.figures.MAE]
+line = [0.9, 0.01]
+"#;
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("data")).unwrap();
+    let target = |table: String, name: &str| table.replacen(name, "target", 1);
+    folder.write("data/line.csv", target(regression(60), "y"));
+    folder.write("data/kinds.csv", target(classification(60), "kind"));
+    folder.write(
+        "data/folds.csv",
+        format!("fold\n{}", "0\n1\n2\n".repeat(20)),
+    );
+    folder.write("tiny.toml", TABLE);
+    folder
+}
+
+const RUN: [&str; 5] = ["reproduce", "--table", "tiny.toml", "--data", "data"];
+
+fn json(folder: &Folder, more: &[&str]) -> Value {
+    folder.json(&[&RUN[..], more, &["--json"]].concat())["tables"][0].clone()
+}
+
+/// Runs the program without the variable of the data directory.
+fn without_variable(folder: &Folder, args: &[&str]) -> Ran {
+    let mut command = folder.command(args);
+    Ran::from(command.env_remove("SOFTWOOD_DATA").output().unwrap())
+}
+
+#[test]
+fn the_list_of_tables_and_figures() {
+    let ran = without_variable(&Folder::new(), &["reproduce"]);
+    insta::assert_snapshot!(ran.out, @r"
+    Cinquin, Rukat, Schmidt, Wistuba & Bekasov 2023, Variational Boosted Soft Trees
+      vst-1       table 1         mean log-likelihood per test row, standardised target
+                                  gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
+      vst-2       table 2         AUROC of out-of-domain detection by knowledge uncertainty
+                                  gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
+                                  ood: year_head
+      vst-3       table 3         cumulative regret of Thompson sampling, five seeds
+                                  not available in this build
+                                  bandit: financial, mushroom, jester
+      vst-6       table 6         RMSE of the test rows, standardised target
+                                  gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
+      -           tables 4 and 5  sizes of the sets, ranges of hyperparameters: no results
+      -           figures 2 to 7  not drawn by this program
+
+    Malinin, Prokhorenkova & Ustimenko 2021, Uncertainty in Gradient Boosting via Ensembles
+      malinin-1   table 1         prediction rejection ratio and AUROC of out-of-domain detection
+                                  class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
+                                  gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
+                                  ood: year_head
+      malinin-2   table 2         RMSE and negative log-likelihood, raw targets
+                                  gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
+      malinin-4   table 4         negative log-likelihood and error rate or RMSE
+                                  class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
+                                  gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
+      malinin-5   table 5         SGLB and random forests: negative log-likelihood and error rate
+                                  class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
+      malinin-6   table 6         SGLB and random forests: RMSE, raw targets
+                                  gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
+      malinin-7   table 7         virtual and true ensembles of SGLB and random forests: PRR and AUROC
+                                  class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
+                                  gal: boston, concrete, energy, kin8nm, power, protein, wine, yacht, year
+                                  ood: year_head
+      -           table 3         sizes of the sets: no results
+      malinin-spiralfigures 2 to 4  uncertainty on synthetic sets: the spiral, drawn with -o DIR; the heart is not drawn
+
+    Irsoy, Yildiz & Alpaydin 2012, Soft Decision Trees
+      irsoy-1     table 1         mean squared error of the standardised target, and number of nodes
+                                  irsoy: abalone, add10, boston, california, comp, concrete, puma8fh, puma8fm, puma8nh, puma8nm
+      irsoy-2     table 2         accuracy, and number of nodes
+                                  irsoy: breast, german, magic, musk2, pima, polyadenylation, ringnorm, satellite47, spambase, twonorm
+      -           figure 3        a soft tree grows on a sinusoid
+                                  docs/img/soft-tree-sinusoid.svg (docs/experiments/soft-tree.md)
+
+    Salazar 2023, VaRT: Variational Regression Trees
+      vart-1      table 1         average treatment effect on IHDP, truth 4
+                                  not available in this build
+                                  causal: ihdp
+      vart-2      table 2         RMSE of single draws of the posterior, target scaled to [0, 1]
+                                  evans: autompg, concreteslump, forest, solar, stock, yacht, airfoil, autos, breastcancer, concrete, fertility, housing, machine, pendulum, servo, skillcraft, sml, wine
+      vart-a      table A         mean absolute error of a target scaled to [-1, 1]
+                                  evans: autompg, concreteslump, forest, solar, stock, yacht, airfoil, autos, breastcancer, concrete, fertility, housing, machine, pendulum, servo, skillcraft, sml, wine
+      vart-b      table B         mean absolute error of a target scaled to [-1, 1], large sets
+                                  evans: tamielectric, kin40k
+      -           figures 5 and 6 effects of a treatment in two simulations; not drawn by this program
+      -           figure A        posterior over the number of leaves
+                                  docs/img/vart-leaves.svg (docs/experiments/vart.md)
+
+    Antoran, Yao, Pan, Hernandez-Lobato & Doshi-Velez 2020, Amortised Variational Inference for Hierarchical Mixture Models
+      rnn-tree-1  table 1         error rate, and mean squared error of the standardised target
+                                  sklearn: iris, wine, diabetes, digits, breast_cancer
+                                  gal: boston
+      -           figure 2        a Gaussian process whose noise is a tree
+                                  docs/img/gp-rnn-tree-noise.svg (docs/experiments/gp.md)
+      -           figures 3 to 5  the pulse of eight levels and the parity of eight bits
+                                  docs/img/rnn-tree-pulse.svg, docs/img/rnn-tree-parity.svg (docs/experiments/rnn-tree.md)
+
+    Run tables with `softwood reproduce NAME... --data DIR`; `all` runs every table, --quick a part of each.
+    With --data DIR or the variable SOFTWOOD_DATA, this list says which sets are there.
+    ");
+}
+
+#[test]
+fn the_list_says_which_sets_are_there() {
+    let folder = folder();
+    std::fs::create_dir(folder.path("data/gal")).unwrap();
+    folder.write("data/gal/boston.csv", "a,target\n1,2\n");
+    let listing = folder.json(&["reproduce", "--data", "data", "--json"]);
+    let first = &listing["papers"][0]["items"][0];
+    assert_eq!(
+        (&first["name"], &first["n_found"]),
+        (&"vst-1".into(), &1.into())
+    );
+}
+
+#[test]
+fn ours_stand_beside_the_papers_in_its_units() {
+    let folder = folder();
+    let table = json(&folder, &[]);
+    let metrics = table["metrics"].as_array().unwrap();
+    assert_eq!(metrics.len(), 2, "{table}");
+    let tree = &metrics[0]["models"][0];
+    let line = &tree["sets"][0];
+    assert_eq!(tree["sets"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&line["set"], &line["n_splits"]),
+        (&"line".into(), &3.into())
+    );
+    // the better one of both rows counts
+    assert_eq!(line["paper"]["row"], "good");
+    assert_eq!(line["paper"]["mark"], "loss");
+    let accuracy = &metrics[1]["models"][0];
+    let mean = accuracy["sets"][0]["mean"].as_f64().unwrap();
+    assert!((50.0..=100.0).contains(&mean), "{accuracy}");
+    let counts = serde_json::json!({ "wins": 1, "ties": 0, "losses": 0 });
+    assert_eq!(accuracy["counts"], counts);
+    assert_eq!(table["pairs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn scores_are_those_of_evaluate() {
+    let folder = folder();
+    let table = json(&folder, &["--models", "tree", "--threads", "1"]);
+    let found = table["metrics"][0]["models"][0]["sets"][0]["mean"].as_f64();
+    let report = folder.json(&[
+        "evaluate",
+        "data/line.csv",
+        "--target",
+        "target",
+        "--model",
+        "tree",
+        "--protocol",
+        "splits:data/folds.csv",
+        "--json",
+    ]);
+    let mae = report["models"][0]["mean"]["mae"].as_f64().unwrap();
+    let targets = folder.text("data/line.csv");
+    let targets = targets
+        .lines()
+        .skip(1)
+        .map(|line| line.rsplit(',').next().unwrap());
+    let mut targets: Vec<f64> = targets.map(|cell| cell.parse().unwrap()).collect();
+    targets.sort_by(f64::total_cmp);
+    let half_range = 0.5 * (targets[targets.len() - 1] - targets[0]);
+    assert!((found.unwrap() - mae / half_range).abs() < 1e-12);
+}
+
+#[test]
+fn missing_data_are_a_line_that_says_what_to_do() {
+    let folder = folder();
+    let ran = folder.run(&RUN);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    for part in [
+        "absent: there is no table `nowhere/absent`",
+        "`softwood reproduce tiny --data DIR` runs the set",
+        "Source: the moon",
+        "Note: Made for a test.",
+        "MAE (lower is better)",
+        "accuracy in % (higher is better)",
+    ] {
+        assert!(ran.out.contains(part), "`{part}` is not in: {}", ran.out);
+    }
+}
+
+#[test]
+fn an_interrupted_run_continues_where_it_stopped() {
+    let folder = folder();
+    let output = ["-o", "out", "--models", "tree"];
+    let whole = json(&folder, &output);
+    let cells = folder.text("out/cells.jsonl");
+    assert_eq!((cells.lines().count(), &whole["n_found"]), (6, &0.into()));
+    // one cell is left, with a value that no fit would give
+    let first = cells.lines().next().unwrap();
+    let mut cell: Value = serde_json::from_str(first).unwrap();
+    cell["values"]["mae"] = 1e6.into();
+    folder.write("out/cells.jsonl", format!("{cell}\n{{\"table\": \"ti"));
+    let again = json(&folder, &output);
+    assert_eq!(again["n_found"], 1);
+    let mean = again["metrics"][0]["models"][0]["sets"][0]["mean"].as_f64();
+    assert!(mean.unwrap() > 1e3, "{again}");
+    // another seed and other parameters are other cells
+    let other = json(&folder, &[&output[..], &["--seed", "7"]].concat());
+    assert_eq!(other["n_found"], 0);
+}
+
+#[test]
+fn tables_of_one_protocol_share_their_cells() {
+    let folder = folder();
+    let output = ["-o", "out", "--models", "tree"];
+    json(&folder, &output);
+    let names = "name = \"other\"\ncells_of = \"tiny\"";
+    folder.write("other.toml", TABLE.replacen("name = \"tiny\"", names, 1));
+    let args = [
+        "reproduce",
+        "--table",
+        "other.toml",
+        "--data",
+        "data",
+        "--json",
+    ];
+    let other = folder.json(&[&args[..], &output].concat());
+    assert_eq!(other["tables"][0]["n_found"], 6, "{other}");
+}
+
+#[test]
+fn the_output_directory_has_the_report_as_markdown_and_json() {
+    let folder = folder();
+    let ran = folder.run(&[&RUN[..], &["-o", "out", "--quick"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.out.contains("Written: out/results.md"), "{}", ran.out);
+    let page = folder.text("out/results.md");
+    for part in [
+        "a quick run",
+        "at most 1 splits of a set",
+        "forest n_members=2 n_estimators=10",
+        "| set | splits | ours | good or bad | mark | best of the paper | row | mark |",
+        "| line | 1 | ",
+    ] {
+        assert!(page.contains(part), "`{part}` is not in: {page}");
+    }
+    let report: Value = serde_json::from_str(&folder.text("out/results.json")).unwrap();
+    assert_eq!(report["quick"], true);
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let folder = folder();
+    let numbers = |threads: &str| {
+        let table = json(&folder, &["--threads", threads]);
+        table["metrics"].to_string()
+    };
+    assert_eq!(numbers("1"), numbers("3"));
+}
+
+#[test]
+fn other_families_run_beside_the_paper() {
+    let folder = folder();
+    let table = json(&folder, &["--models", "ldt", "--quick"]);
+    let ldt = &table["metrics"][0]["models"][0];
+    assert_eq!(
+        (&ldt["model"], &ldt["rows"]),
+        (&"ldt".into(), &serde_json::json!([]))
+    );
+    assert_eq!(ldt["sets"][0]["paper"], Value::Null);
+    assert_eq!(ldt["sets"][0]["best"]["row"], "good");
+}
+
+#[test]
+fn wrong_names_have_a_suggestion() {
+    let folder = folder();
+    folder.assert_rejected(&["reproduce", "vst1"], &["vst1", "similar", "vst-1"]);
+    folder.assert_rejected(
+        &[&RUN[..], &["--models", "trees"]].concat(),
+        &["no model is called `trees`", "`tree`"],
+    );
+}
+
+#[test]
+fn the_data_directory_must_be_given_and_exist() {
+    let folder = folder();
+    let ran = without_variable(&folder, &["reproduce", "vst-1"]);
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    assert!(ran.err.contains("--data DIR"), "{}", ran.err);
+    folder.assert_rejected(
+        &["reproduce", "vst-1", "--data", "nope"],
+        &["nope", "directory"],
+    );
+}
+
+#[test]
+fn tables_without_a_runner_are_listed_and_not_an_error() {
+    let folder = folder();
+    let ran = folder.run(&["reproduce", "vst-3", "vart-1", "--data", "data"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(ran.out.matches("Not available in this build.").count(), 2);
+}
+
+#[test]
+fn a_figure_is_drawn_without_data() {
+    let folder = Folder::new();
+    let draw = ["reproduce", "malinin-spiral", "--quick"];
+    folder.assert_rejected(&draw, &["malinin-spiral", "--output"]);
+    let args = [&draw[..], &["-o", "out"]].concat();
+    let ran = without_variable(&folder, &args);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(
+        ran.out.contains("Written: out/malinin-spiral.svg"),
+        "{}",
+        ran.out
+    );
+    assert!(folder.text("out/malinin-spiral.svg").ends_with("</svg>\n"));
+}
