@@ -24,6 +24,8 @@ __all__ = [  # noqa: PLE0604
     "Contrast",
     "Event",
     "RegressionDistribution",
+    "bandit",
+    "causal",
     "design",
     "evaluate",
     "load",

@@ -1,11 +1,13 @@
 //! `softwood reproduce`: published tables, ours beside the paper's. Tables and protocols are TOML
 //! files (`tables/`); a runner exists for each kind of protocol.
 
+mod bandit_runs;
 mod catalogue;
 mod cells;
 mod compare;
 mod data_files;
 mod date;
+mod effect_runs;
 mod folds;
 mod listing;
 mod models;

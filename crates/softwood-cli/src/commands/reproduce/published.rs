@@ -102,6 +102,8 @@ pub(crate) struct QuickLimits {
     pub(crate) splits: Option<usize>,
     /// Larger sets are left out.
     pub(crate) max_rows: Option<usize>,
+    /// Largest number of steps of a bandit.
+    pub(crate) steps: Option<usize>,
 }
 
 /// Tables whose columns replace those of a set, to make rows of another kind.

@@ -12,9 +12,9 @@ use softwood::{Error, ModelSpec, Pool, Result};
 
 use super::cells::{CellFile, CellName, ResultCell};
 use super::data_files::MissingFile;
-use super::folds;
 use super::models::ReproducedModel;
 use super::published::{PublishedSet, PublishedTable, TableKind};
+use super::{bandit_runs, effect_runs, folds};
 use crate::args::TaskName;
 use crate::print;
 use crate::progress::Bar;
@@ -49,8 +49,6 @@ pub(crate) trait CellRunner: Sync {
 pub(crate) enum SetRunner {
     Ready(Box<dyn CellRunner>),
     Missing(MissingFile),
-    /// This build has no runner of this kind of table.
-    Unavailable,
 }
 
 /// The values of one model on the splits of one set.
@@ -83,7 +81,8 @@ fn prepare(
 ) -> Result<SetRunner> {
     match table.kind {
         TableKind::Scores | TableKind::Ood => folds::prepare(table, set, run),
-        TableKind::Bandit | TableKind::Effects => Ok(SetRunner::Unavailable),
+        TableKind::Bandit => bandit_runs::prepare(table, set, run),
+        TableKind::Effects => effect_runs::prepare(table, set, run),
     }
 }
 
@@ -113,7 +112,6 @@ pub(crate) fn run_table(
                 job.run(run, &mut found)?;
             }
             SetRunner::Missing(file) => found.missing.push(file),
-            SetRunner::Unavailable => {}
         }
     }
     Ok(found)

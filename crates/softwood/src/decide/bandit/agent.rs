@@ -104,10 +104,9 @@ impl BanditAgent {
         settings.check()?;
         let mut names: Vec<&String> = arms.iter().collect();
         names.sort_unstable();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        if let Some([name, _]) = names.array_windows().find(|[a, b]| a == b) {
             return Err(Error::Parameters(vec![format!(
-                "`arms`: two arms are called `{}`; names must differ",
-                pair[0]
+                "`arms`: two arms are called `{name}`; names must differ"
             )]));
         }
         if arms.len() < 2 {
@@ -373,7 +372,8 @@ impl BanditAgent {
             }
         };
         let key = self.fit_key(at, n_rows);
-        Ok(LinearRewards::fit(&data, N_DRAWS, key).map(RewardModel::Linear))
+        let linear = LinearRewards::fit(&data, N_DRAWS, key);
+        Ok(linear.map(|linear| RewardModel::Linear(Box::new(linear))))
     }
 
     /// Models of the arms whose rewards have grown, and the number of rows of every arm's model.

@@ -203,7 +203,8 @@ impl BanditAgent {
     fn restored(&self, record: &Record, at: usize, stored: &StoredReward) -> Result<RewardModel> {
         match stored {
             StoredReward::Constant(constant) => {
-                if !constant.mean.is_finite() || !(constant.sd >= 0.0 && constant.sd.is_finite()) {
+                let is_valid = constant.mean.is_finite() && (0.0..=f64::MAX).contains(&constant.sd);
+                if !is_valid {
                     return Err(damaged("a constant reward is not finite"));
                 }
                 Ok(RewardModel::Constant(*constant))
@@ -293,7 +294,7 @@ impl StoredSettings {
             "nothing" => RewardFamily::Nothing,
             name => {
                 let family = Family::from_name(name)?;
-                RewardFamily::Family(family.params_from_json(&self.params.to_string())?)
+                RewardFamily::Family(Box::new(family.params_from_json(&self.params.to_string())?))
             }
         };
         Ok(AgentSettings {

@@ -2,6 +2,7 @@
 //! doubly robust estimates with intervals.
 
 use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::data::dataset::Dataset;
 use crate::data::schema::{Schema, Task};
@@ -11,7 +12,6 @@ use crate::distribution::Distribution;
 use crate::error::{Error, Result};
 use crate::fit::Run;
 use crate::models::ModelSpec;
-use crate::numerics::normal::quantile;
 use crate::rng::shuffle;
 
 /// Smallest number of rewards of an arm that a model is fitted to; fewer give their mean.
@@ -191,7 +191,7 @@ fn mean_value(scores: &[f64], level: f64) -> PolicyValue {
 }
 
 fn interval(value: f64, std_error: f64, level: f64) -> PolicyValue {
-    let half = quantile(0.5 + 0.5 * level) * std_error;
+    let half = Normal::standard().inverse_cdf(0.5 + 0.5 * level) * std_error;
     PolicyValue {
         value,
         std_error,

@@ -39,7 +39,7 @@ pub(super) enum RewardModel {
         model: Box<dyn Model>,
         n_scratch_rows: usize,
     },
-    Linear(LinearRewards),
+    Linear(Box<LinearRewards>),
 }
 
 /// A Normal distribution of the reward of an arm that does not depend on the context.
@@ -130,7 +130,7 @@ impl RewardModel {
         match &fit.settings.rewards {
             RewardFamily::Nothing => constant(),
             RewardFamily::Linear => match LinearRewards::fit(data, N_DRAWS, fit.key) {
-                Some(linear) => Ok(Self::Linear(linear)),
+                Some(linear) => Ok(Self::Linear(Box::new(linear))),
                 None => constant(),
             },
             RewardFamily::Family(spec) => {

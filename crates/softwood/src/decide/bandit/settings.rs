@@ -18,7 +18,7 @@ const GREEDY: &str = "greedy-";
 #[non_exhaustive]
 pub enum RewardFamily {
     /// A model family with its parameters.
-    Family(ModelSpec),
+    Family(Box<ModelSpec>),
     /// Bayesian linear regression with a conjugate prior.
     Linear,
     /// Nothing: for agents that do not look at rewards.
@@ -78,7 +78,7 @@ pub struct AgentSettings {
 impl AgentSettings {
     /// Thompson sampling with a model family.
     pub fn thompson(spec: ModelSpec) -> Self {
-        Self::with(RewardFamily::Family(spec), BanditPolicy::Thompson)
+        Self::with(RewardFamily::Family(Box::new(spec)), BanditPolicy::Thompson)
     }
 
     /// Thompson sampling with Bayesian linear regressions.
