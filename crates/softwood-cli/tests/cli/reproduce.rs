@@ -112,70 +112,70 @@ fn the_list_of_tables_and_figures() {
     let ran = without_variable(&Folder::new(), &["reproduce"]);
     insta::assert_snapshot!(ran.out, @r"
     Cinquin, Rukat, Schmidt, Wistuba & Bekasov 2023, Variational Boosted Soft Trees
-      vst-1       table 1         mean log-likelihood per test row, standardised target
-                                  gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
-      vst-2       table 2         AUROC of out-of-domain detection by knowledge uncertainty
-                                  gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
-                                  ood: year_head
-      vst-3       table 3         cumulative regret of Thompson sampling, five seeds
-                                  not available in this build
-                                  bandit: financial, mushroom, jester
-      vst-6       table 6         RMSE of the test rows, standardised target
-                                  gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
-      -           tables 4 and 5  sizes of the sets, ranges of hyperparameters: no results
-      -           figures 2 to 7  not drawn by this program
+      vst-1           table 1         mean log-likelihood per test row, standardised target
+                                      gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
+      vst-2           table 2         AUROC of out-of-domain detection by knowledge uncertainty
+                                      gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
+                                      ood: year_head
+      vst-3           table 3         cumulative regret of Thompson sampling, five seeds
+                                      not available in this build
+                                      bandit: financial, mushroom, jester
+      vst-6           table 6         RMSE of the test rows, standardised target
+                                      gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
+      -               tables 4 and 5  sizes of the sets, ranges of hyperparameters: no results
+      -               figures 2 to 7  not drawn by this program
 
     Malinin, Prokhorenkova & Ustimenko 2021, Uncertainty in Gradient Boosting via Ensembles
-      malinin-1   table 1         prediction rejection ratio and AUROC of out-of-domain detection
-                                  class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
-                                  gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
-                                  ood: year_head
-      malinin-2   table 2         RMSE and negative log-likelihood, raw targets
-                                  gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
-      malinin-4   table 4         negative log-likelihood and error rate or RMSE
-                                  class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
-                                  gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
-      malinin-5   table 5         SGLB and random forests: negative log-likelihood and error rate
-                                  class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
-      malinin-6   table 6         SGLB and random forests: RMSE, raw targets
-                                  gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
-      malinin-7   table 7         virtual and true ensembles of SGLB and random forests: PRR and AUROC
-                                  class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
-                                  gal: boston, concrete, energy, kin8nm, power, protein, wine, yacht, year
-                                  ood: year_head
-      -           table 3         sizes of the sets: no results
-      malinin-spiralfigures 2 to 4  uncertainty on synthetic sets: the spiral, drawn with -o DIR; the heart is not drawn
+      malinin-1       table 1         prediction rejection ratio and AUROC of out-of-domain detection
+                                      class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
+                                      gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
+                                      ood: year_head
+      malinin-2       table 2         RMSE and negative log-likelihood, raw targets
+                                      gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
+      malinin-4       table 4         negative log-likelihood and error rate or RMSE
+                                      class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
+                                      gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
+      malinin-5       table 5         SGLB and random forests: negative log-likelihood and error rate
+                                      class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
+      malinin-6       table 6         SGLB and random forests: RMSE, raw targets
+                                      gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
+      malinin-7       table 7         virtual and true ensembles of SGLB and random forests: PRR and AUROC
+                                      class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
+                                      gal: boston, concrete, energy, kin8nm, power, protein, wine, yacht, year
+                                      ood: year_head
+      -               table 3         sizes of the sets: no results
+      malinin-spiral  figures 2 to 4  uncertainty on synthetic sets: the spiral, drawn with -o DIR; the heart is not drawn
 
     Irsoy, Yildiz & Alpaydin 2012, Soft Decision Trees
-      irsoy-1     table 1         mean squared error of the standardised target, and number of nodes
-                                  irsoy: abalone, add10, boston, california, comp, concrete, puma8fh, puma8fm, puma8nh, puma8nm
-      irsoy-2     table 2         accuracy, and number of nodes
-                                  irsoy: breast, german, magic, musk2, pima, polyadenylation, ringnorm, satellite47, spambase, twonorm
-      -           figure 3        a soft tree grows on a sinusoid
-                                  docs/img/soft-tree-sinusoid.svg (docs/experiments/soft-tree.md)
+      irsoy-1         table 1         mean squared error of the standardised target, and number of nodes
+                                      irsoy: abalone, add10, boston, california, comp, concrete, puma8fh, puma8fm, puma8nh, puma8nm
+      irsoy-2         table 2         accuracy, and number of nodes
+                                      irsoy: breast, german, magic, musk2, pima, polyadenylation, ringnorm, satellite47, spambase, twonorm
+      -               figure 3        a soft tree grows on a sinusoid
+                                      docs/img/soft-tree-sinusoid.svg (docs/experiments/soft-tree.md)
 
     Salazar 2023, VaRT: Variational Regression Trees
-      vart-1      table 1         average treatment effect on IHDP, truth 4
-                                  not available in this build
-                                  causal: ihdp
-      vart-2      table 2         RMSE of single draws of the posterior, target scaled to [0, 1]
-                                  evans: autompg, concreteslump, forest, solar, stock, yacht, airfoil, autos, breastcancer, concrete, fertility, housing, machine, pendulum, servo, skillcraft, sml, wine
-      vart-a      table A         mean absolute error of a target scaled to [-1, 1]
-                                  evans: autompg, concreteslump, forest, solar, stock, yacht, airfoil, autos, breastcancer, concrete, fertility, housing, machine, pendulum, servo, skillcraft, sml, wine
-      vart-b      table B         mean absolute error of a target scaled to [-1, 1], large sets
-                                  evans: tamielectric, kin40k
-      -           figures 5 and 6 effects of a treatment in two simulations; not drawn by this program
-      -           figure A        posterior over the number of leaves
-                                  docs/img/vart-leaves.svg (docs/experiments/vart.md)
+      vart-1          table 1         average treatment effect on IHDP, truth 4
+                                      not available in this build
+                                      causal: ihdp
+      vart-2          table 2         RMSE of single draws of the posterior, target scaled to [0, 1]
+                                      evans: autompg, concreteslump, forest, solar, stock, yacht, airfoil, autos, breastcancer, concrete, fertility, housing, machine, pendulum, servo, skillcraft, sml, wine
+      vart-a          table A         mean absolute error of a target scaled to [-1, 1]
+                                      evans: autompg, concreteslump, forest, solar, stock, yacht, airfoil, autos, breastcancer, concrete, fertility, housing, machine, pendulum, servo, skillcraft, sml, wine
+      vart-b          table B         mean absolute error of a target scaled to [-1, 1], large sets
+                                      evans: tamielectric, kin40k
+      -               figures 5 and 6 effects of a treatment in two simulations; not drawn by this program
+      -               figure A        posterior over the number of leaves
+                                      docs/img/vart-leaves.svg (docs/experiments/vart.md)
 
     Antoran, Yao, Pan, Hernandez-Lobato & Doshi-Velez 2020, Amortised Variational Inference for Hierarchical Mixture Models
-      rnn-tree-1  table 1         error rate, and mean squared error of the standardised target
-                                  sklearn: iris, wine, diabetes, digits, breast_cancer
-                                  gal: boston
-      -           figure 2        a Gaussian process whose noise is a tree
-                                  docs/img/gp-rnn-tree-noise.svg (docs/experiments/gp.md)
-      -           figures 3 to 5  the pulse of eight levels and the parity of eight bits
-                                  docs/img/rnn-tree-pulse.svg, docs/img/rnn-tree-parity.svg (docs/experiments/rnn-tree.md)
+      rnn-tree-1      table 1         error rate, and mean squared error of the standardised target
+                                      sklearn: iris, wine, diabetes, digits, breast_cancer
+                                      gal: boston
+      -               figure 2        a Gaussian process whose noise is a tree
+                                      docs/img/gp-rnn-tree-noise.svg (docs/experiments/gp.md)
+      -               figures 3 to 5  the pulse of eight levels and the parity of eight bits
+                                      docs/img/rnn-tree-pulse.svg, docs/img/rnn-tree-parity.svg (docs/experiments/rnn-tree.md)
 
     Run tables with `softwood reproduce NAME... --data DIR`; `all` runs every table, --quick a part of each.
     With --data DIR or the variable SOFTWOOD_DATA, this list says which sets are there.
