@@ -137,9 +137,6 @@ fn heading(report: &ReproduceReport) -> String {
 
 /// Protocol, number of splits, parameters, and the rule of the marks.
 fn description(table: &ReproducedTable) -> Vec<String> {
-    if !table.is_available {
-        return vec!["Not available in this build.".to_owned()];
-    }
     let rule = match table.rule {
         TieRule::Mean => "the better mean wins; equal as printed is a tie",
         TieRule::Overlap => "overlapping error bars (one standard deviation) are a tie",

@@ -112,70 +112,68 @@ fn the_list_of_tables_and_figures() {
     let ran = without_variable(&Folder::new(), &["reproduce"]);
     insta::assert_snapshot!(ran.out, @r"
     Cinquin, Rukat, Schmidt, Wistuba & Bekasov 2023, Variational Boosted Soft Trees
-      vst-1       table 1         mean log-likelihood per test row, standardised target
-                                  gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
-      vst-2       table 2         AUROC of out-of-domain detection by knowledge uncertainty
-                                  gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
-                                  ood: year_head
-      vst-3       table 3         cumulative regret of Thompson sampling, five seeds
-                                  not available in this build
-                                  bandit: financial, mushroom, jester
-      vst-6       table 6         RMSE of the test rows, standardised target
-                                  gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
-      -           tables 4 and 5  sizes of the sets, ranges of hyperparameters: no results
-      -           figures 2 to 7  not drawn by this program
+      vst-1           table 1         mean log-likelihood per test row, standardised target
+                                      gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
+      vst-2           table 2         AUROC of out-of-domain detection by knowledge uncertainty
+                                      gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
+                                      ood: year_head
+      vst-3           table 3         cumulative regret of Thompson sampling, five seeds, as a share of that of random choices
+                                      bandit: financial, mushroom, jester
+      vst-6           table 6         RMSE of the test rows, standardised target
+                                      gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
+      -               tables 4 and 5  sizes of the sets, ranges of hyperparameters: no results
+      -               figures 2 to 7  not drawn by this program
 
     Malinin, Prokhorenkova & Ustimenko 2021, Uncertainty in Gradient Boosting via Ensembles
-      malinin-1   table 1         prediction rejection ratio and AUROC of out-of-domain detection
-                                  class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
-                                  gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
-                                  ood: year_head
-      malinin-2   table 2         RMSE and negative log-likelihood, raw targets
-                                  gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
-      malinin-4   table 4         negative log-likelihood and error rate or RMSE
-                                  class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
-                                  gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
-      malinin-5   table 5         SGLB and random forests: negative log-likelihood and error rate
-                                  class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
-      malinin-6   table 6         SGLB and random forests: RMSE, raw targets
-                                  gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
-      malinin-7   table 7         virtual and true ensembles of SGLB and random forests: PRR and AUROC
-                                  class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
-                                  gal: boston, concrete, energy, kin8nm, power, protein, wine, yacht, year
-                                  ood: year_head
-      -           table 3         sizes of the sets: no results
-      malinin-spiralfigures 2 to 4  uncertainty on synthetic sets: the spiral, drawn with -o DIR; the heart is not drawn
+      malinin-1       table 1         prediction rejection ratio and AUROC of out-of-domain detection
+                                      class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
+                                      gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
+                                      ood: year_head
+      malinin-2       table 2         RMSE and negative log-likelihood, raw targets
+                                      gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
+      malinin-4       table 4         negative log-likelihood and error rate or RMSE
+                                      class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
+                                      gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
+      malinin-5       table 5         SGLB and random forests: negative log-likelihood and error rate
+                                      class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
+      malinin-6       table 6         SGLB and random forests: RMSE, raw targets
+                                      gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
+      malinin-7       table 7         virtual and true ensembles of SGLB and random forests: PRR and AUROC
+                                      class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
+                                      gal: boston, concrete, energy, kin8nm, power, protein, wine, yacht, year
+                                      ood: year_head
+      -               table 3         sizes of the sets: no results
+      malinin-spiral  figures 2 to 4  uncertainty on synthetic sets: the spiral, drawn with -o DIR; the heart is not drawn
 
     Irsoy, Yildiz & Alpaydin 2012, Soft Decision Trees
-      irsoy-1     table 1         mean squared error of the standardised target, and number of nodes
-                                  irsoy: abalone, add10, boston, california, comp, concrete, puma8fh, puma8fm, puma8nh, puma8nm
-      irsoy-2     table 2         accuracy, and number of nodes
-                                  irsoy: breast, german, magic, musk2, pima, polyadenylation, ringnorm, satellite47, spambase, twonorm
-      -           figure 3        a soft tree grows on a sinusoid
-                                  docs/img/soft-tree-sinusoid.svg (docs/experiments/soft-tree.md)
+      irsoy-1         table 1         mean squared error of the standardised target, and number of nodes
+                                      irsoy: abalone, add10, boston, california, comp, concrete, puma8fh, puma8fm, puma8nh, puma8nm
+      irsoy-2         table 2         accuracy, and number of nodes
+                                      irsoy: breast, german, magic, musk2, pima, polyadenylation, ringnorm, satellite47, spambase, twonorm
+      -               figure 3        a soft tree grows on a sinusoid
+                                      docs/img/soft-tree-sinusoid.svg (docs/experiments/soft-tree.md)
 
     Salazar 2023, VaRT: Variational Regression Trees
-      vart-1      table 1         average treatment effect on IHDP, truth 4
-                                  not available in this build
-                                  causal: ihdp
-      vart-2      table 2         RMSE of single draws of the posterior, target scaled to [0, 1]
-                                  evans: autompg, concreteslump, forest, solar, stock, yacht, airfoil, autos, breastcancer, concrete, fertility, housing, machine, pendulum, servo, skillcraft, sml, wine
-      vart-a      table A         mean absolute error of a target scaled to [-1, 1]
-                                  evans: autompg, concreteslump, forest, solar, stock, yacht, airfoil, autos, breastcancer, concrete, fertility, housing, machine, pendulum, servo, skillcraft, sml, wine
-      vart-b      table B         mean absolute error of a target scaled to [-1, 1], large sets
-                                  evans: tamielectric, kin40k
-      -           figures 5 and 6 effects of a treatment in two simulations; not drawn by this program
-      -           figure A        posterior over the number of leaves
-                                  docs/img/vart-leaves.svg (docs/experiments/vart.md)
+      vart-1          table 1         average treatment effect on IHDP, truth 4
+                                      causal: ihdp
+      vart-2          table 2         RMSE of single draws of the posterior, target scaled to [0, 1]
+                                      evans: autompg, concreteslump, forest, solar, stock, yacht, airfoil, autos, breastcancer, concrete, fertility, housing, machine, pendulum, servo, skillcraft, sml, wine
+      vart-a          table A         mean absolute error of a target scaled to [-1, 1]
+                                      evans: autompg, concreteslump, forest, solar, stock, yacht, airfoil, autos, breastcancer, concrete, fertility, housing, machine, pendulum, servo, skillcraft, sml, wine
+      vart-b          table B         mean absolute error of a target scaled to [-1, 1], large sets
+                                      evans: tamielectric, kin40k
+      -               figures 5 and 6 effects of a treatment in two simulations; not drawn by this program
+      -               figure A        posterior over the number of leaves
+                                      docs/img/vart-leaves.svg (docs/experiments/vart.md)
 
     Antoran, Yao, Pan, Hernandez-Lobato & Doshi-Velez 2020, Amortised Variational Inference for Hierarchical Mixture Models
-      rnn-tree-1  table 1         error rate, and mean squared error of the standardised target
-                                  sklearn: iris, wine, diabetes, digits, breast_cancer
-                                  gal: boston
-      -           figure 2        a Gaussian process whose noise is a tree
-                                  docs/img/gp-rnn-tree-noise.svg (docs/experiments/gp.md)
-      -           figures 3 to 5  the pulse of eight levels and the parity of eight bits
-                                  docs/img/rnn-tree-pulse.svg, docs/img/rnn-tree-parity.svg (docs/experiments/rnn-tree.md)
+      rnn-tree-1      table 1         error rate, and mean squared error of the standardised target
+                                      sklearn: iris, wine, diabetes, digits, breast_cancer
+                                      gal: boston
+      -               figure 2        a Gaussian process whose noise is a tree
+                                      docs/img/gp-rnn-tree-noise.svg (docs/experiments/gp.md)
+      -               figures 3 to 5  the pulse of eight levels and the parity of eight bits
+                                      docs/img/rnn-tree-pulse.svg, docs/img/rnn-tree-parity.svg (docs/experiments/rnn-tree.md)
 
     Run tables with `softwood reproduce NAME... --data DIR`; `all` runs every table, --quick a part of each.
     With --data DIR or the variable SOFTWOOD_DATA, this list says which sets are there.
@@ -369,12 +367,77 @@ fn the_data_directory_must_be_given_and_exist() {
     );
 }
 
+/// A table of regret and one of average effects.
+const DECISIONS: [(&str, &str); 2] = [
+    (
+        "regret.toml",
+        r#"
+name = "regret"
+paper = "vst"
+place = "table 0"
+title = "regret"
+kind = "bandit"
+protocol = "seeds"
+repeats = 2
+rule = "overlap"
+quick = { steps = 120 }
+metric = [{ name = "regret", score = "regret_share", digits = 3 }]
+set = [{ name = "exploration", rows = 120 }, { name = "mushroom", file = "bandit/mushroom", rows = 10 }]
+model = [{ name = "tree", family = "tree", rows = ["good"] }]
+
+[[row]]
+name = "good"
+[row.figures.regret]
+exploration = [9.9, 0.0]
+"#,
+    ),
+    (
+        "effects.toml",
+        r#"
+name = "effects"
+paper = "vart"
+place = "table 0"
+title = "effects"
+kind = "effects"
+protocol = "runs"
+repeats = 2
+rule = "mean"
+metric = [{ name = "effect", score = "effect", truth = 4.0, digits = 2 }]
+set = [{ name = "linear", file = "trial", rows = 80 }]
+model = [{ name = "tree", family = "tree", rows = ["bad"] }]
+
+[[row]]
+name = "bad"
+[row.figures.effect]
+linear = -90.0
+"#,
+    ),
+];
+
 #[test]
-fn tables_without_a_runner_are_listed_and_not_an_error() {
+fn tables_of_regret_and_effects_are_run() {
     let folder = folder();
-    let ran = folder.run(&["reproduce", "vst-3", "vart-1", "--data", "data"]);
-    assert_eq!(ran.code, 0, "{}", ran.err);
-    assert_eq!(ran.out.matches("Not available in this build.").count(), 2);
+    let row = |row: usize| format!("{},{},{},0\n", row % 7, row % 5, row % 2);
+    let rows: String = (0..80).map(row).collect();
+    folder.write("data/trial.csv", format!("a,b,treatment,target\n{rows}"));
+    for (name, text) in DECISIONS {
+        folder.write(name, text);
+        let args = [
+            "reproduce",
+            "--table",
+            name,
+            "--data",
+            "data",
+            "--quick",
+            "--json",
+        ];
+        let table = folder.json(&args)["tables"][0].clone();
+        let compared = &table["metrics"][0]["models"][0];
+        assert_eq!(compared["counts"]["wins"], 1, "{table}");
+        assert_eq!(compared["sets"][0]["n_splits"], 2);
+        let n_missing = table["missing"].as_array().unwrap().len();
+        assert_eq!(n_missing, usize::from(name == "regret.toml"));
+    }
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn of_table(table: &PublishedTable, data: Option<&Path>) -> ListedItem {
         needs: needs(table),
         n_sets: table.sets.len(),
         n_found: data.map(is_there),
-        status: (!table.kind.is_available()).then(|| "not available in this build".to_owned()),
+        status: None,
     }
 }
 

@@ -74,13 +74,9 @@ fn reproduce(
     data: Option<PathBuf>,
 ) -> Result<ReproduceReport> {
     let data = check_data(tables, data)?;
-    let chosen = tables.iter().map(|table| {
-        if table.kind.is_available() {
-            models::selected(table, &args.models, args.quick)
-        } else {
-            Ok(Vec::new())
-        }
-    });
+    let chosen = tables
+        .iter()
+        .map(|table| models::selected(table, &args.models, args.quick));
     let chosen: Vec<Vec<ReproducedModel>> = chosen.collect::<softwood::Result<_>>()?;
     let cells = open_cells(args)?;
     let pool = Pool::new(args.threads.into())?;
@@ -97,10 +93,6 @@ fn reproduce(
     for (table, models) in tables.iter().zip(&chosen) {
         let paper = papers.papers.iter().find(|paper| paper.name == table.paper);
         let citation = paper.map_or(table.paper.as_str(), |paper| &paper.citation);
-        if !table.kind.is_available() {
-            reports.push(ReproducedTable::unavailable(table, citation));
-            continue;
-        }
         let found = run_table(table, models, &run).map_err(|error| interrupted(error, &cells))?;
         reports.push(ReproducedTable::new(table, citation, models, found));
     }

@@ -66,13 +66,6 @@ pub(crate) enum TableKind {
     Effects,
 }
 
-impl TableKind {
-    /// Whether this build has a runner of this kind.
-    pub(crate) fn is_available(self) -> bool {
-        matches!(self, Self::Scores | Self::Ood)
-    }
-}
-
 /// When our figure and the paper's count as equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]

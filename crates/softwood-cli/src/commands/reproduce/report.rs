@@ -34,8 +34,6 @@ pub(crate) struct ReproducedTable {
     /// Citation and place in the paper.
     pub(crate) source: String,
     pub(crate) title: String,
-    /// Whether this build can run the table; if not, all lists are empty.
-    pub(crate) is_available: bool,
     pub(crate) protocol: String,
     pub(crate) rule: TieRule,
     /// Number of splits of a set, at most.
@@ -131,27 +129,12 @@ impl ReproducedTable {
             missing: found.missing,
             left_out: found.left_out,
             n_found: found.n_found,
-            ..Self::unavailable(table, citation)
-        }
-    }
-
-    /// The report of a table that this build cannot run.
-    pub(crate) fn unavailable(table: &PublishedTable, citation: &str) -> Self {
-        Self {
             name: table.name.clone(),
             source: format!("{citation}, {}", table.place),
             title: table.title.clone(),
-            is_available: table.kind.is_available(),
             protocol: table.protocol.clone(),
             rule: table.rule,
-            n_splits: 0,
-            models: Vec::new(),
-            metrics: Vec::new(),
-            pairs: Vec::new(),
-            missing: Vec::new(),
-            left_out: Vec::new(),
             notes: table.notes.clone(),
-            n_found: 0,
         }
     }
 }

@@ -104,7 +104,8 @@ impl BanditAgent {
         settings.check()?;
         let mut names: Vec<&String> = arms.iter().collect();
         names.sort_unstable();
-        if let Some([name, _]) = names.array_windows().find(|[a, b]| a == b) {
+        let repeated = names.windows(2).find(|pair| pair.first() == pair.last());
+        if let Some(name) = repeated.and_then(<[_]>::first) {
             return Err(Error::Parameters(vec![format!(
                 "`arms`: two arms are called `{name}`; names must differ"
             )]));
