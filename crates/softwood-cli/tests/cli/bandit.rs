@@ -35,12 +35,12 @@ fn agents_are_compared_on_a_public_problem() {
 #[test]
 fn a_table_of_rewards_is_a_problem() {
     let folder = Folder::new();
-    let mut rows = "x,stay,go,best\n".to_owned();
-    for row in 0..60 {
+    let row = |row: i32| {
         let x = f64::from(row % 20) / 10.0 - 1.0;
-        rows += &format!("{x},0,{x},{}\n", if x > 0.0 { "go" } else { "stay" });
-    }
-    folder.write("own.csv", rows);
+        format!("{x},0,{x},{}", if x > 0.0 { "go" } else { "stay" })
+    };
+    let rows: Vec<String> = (0..60).map(row).collect();
+    folder.write("own.csv", format!("x,stay,go,best\n{}", rows.join("\n")));
     let args = [
         "bandit", "own.csv", "--agent", "linear", "--seeds", "1", "--json",
     ];
@@ -56,7 +56,7 @@ fn a_table_of_rewards_is_a_problem() {
 #[test]
 fn mistakes_are_named() {
     let folder = Folder::new();
-    folder.write("own.csv", "x,a,b\n1,0,1\n2,1,x\n".to_owned());
+    folder.write("own.csv", "x,a,b\n1,0,1\n2,1,x\n");
     for (args, part) in [
         (&["bandit", "mushrom"][..], "did you mean `mushroom`"),
         (&["bandit", "own.csv"], "--rewards"),

@@ -88,19 +88,11 @@ fn every_method_gives_the_effect_as_json() {
 #[test]
 fn a_column_of_decisions_is_valued_and_is_no_covariate() {
     let folder = folder();
-    let with_policy: String = trial(300)
-        .lines()
-        .enumerate()
-        .map(|(at, line)| {
-            let cell = if at == 0 {
-                "plan".to_owned()
-            } else {
-                (at % 2).to_string()
-            };
-            format!("{line},{cell}\n")
-        })
-        .collect();
-    folder.write("trial.csv", with_policy);
+    let table = trial(300);
+    let cells = ["plan"].into_iter().chain(["1", "0"].into_iter().cycle());
+    let lines = table.lines().zip(cells);
+    let with_policy: Vec<String> = lines.map(|(line, cell)| format!("{line},{cell}")).collect();
+    folder.write("trial.csv", with_policy.join("\n"));
     let report = folder.json(&[&CAUSAL[..], &["--policy", "plan", "--json"]].concat());
     assert_eq!(report["policy"]["share_treated"], 0.5);
     let gain = report["policy"]["gain"]["mean"].as_f64().unwrap();

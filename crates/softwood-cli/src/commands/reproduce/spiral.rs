@@ -142,9 +142,12 @@ fn grid_points(reach: f64) -> SpiralPoints {
     SpiralPoints { x, y }
 }
 
+/// A feature of a point, with its name.
+type NamedFeature = (&'static str, fn(f64, f64) -> f64);
+
 /// The nine features of the paper: both coordinates, six of their sums, and the radius.
 fn features(points: &SpiralPoints) -> Result<Table> {
-    let features: [(&str, fn(f64, f64) -> f64); 9] = [
+    let features: [NamedFeature; 9] = [
         ("x", |x, _| x),
         ("y", |_, y| y),
         ("x + y", |x, y| x + y),
@@ -155,7 +158,7 @@ fn features(points: &SpiralPoints) -> Result<Table> {
         ("2x - y", |x, y| 2.0 * x - y),
         ("radius", f64::hypot),
     ];
-    let column = |(name, feature): (&str, fn(f64, f64) -> f64)| {
+    let column = |(name, feature): NamedFeature| {
         let pairs = points.x.iter().zip(&points.y);
         Column::numeric(name, pairs.map(|(x, y)| feature(*x, *y)).collect())
     };

@@ -182,7 +182,7 @@ mod tests {
             target: "y".to_owned(),
             ..Roles::default()
         };
-        let data = Dataset::from_table(&table.unwrap(), &roles).unwrap();
+        let data = Dataset::from_table(table.unwrap(), &roles).unwrap();
         let posterior = LinearRewards::fit(&data, 400, key.child(2)).unwrap();
         let contexts = Table::new(vec![Column::numeric("x", vec![0.0, 3.0])]).unwrap();
         let draws = posterior.draws(&contexts).unwrap();

@@ -234,7 +234,7 @@ mod tests {
     fn effect_on_the_treated_by_hand() {
         // treated: (5 - 2 + 3 - 1) / 2; control: odds 1 and 0.25, residuals -1 and 1
         let score = LinearScore::effect_on_treated(assignment());
-        close(&[value(&score)], &[2.5 - (-1.0 + 0.25) / 2.0], 1e-12);
+        close(&[value(&score)], &[2.5 - f64::midpoint(-1.0, 0.25)], 1e-12);
     }
 
     #[test]
