@@ -371,7 +371,7 @@ def _codes(arms: Sequence[str], names: list[str]) -> NDArray[np.uint32]:
 
 def _indices(arms: Any) -> NDArray[np.uint32]:
     indices = np.asarray(arms)
-    is_valid = indices.ndim == 1 and indices.dtype.kind in "iu" and (indices.size == 0 or 0 <= indices.min())
+    is_valid = indices.ndim == 1 and indices.dtype.kind in "iu" and (indices.size == 0 or indices.min() >= 0)
     if not is_valid:
         raise ValueError("arms: expected a one-dimensional array of whole numbers, the first arm being 0")
     return indices.astype(np.uint32)

@@ -58,7 +58,7 @@ fn mistakes_are_named() {
     let folder = Folder::new();
     folder.write("own.csv", "x,a,b\n1,0,1\n2,1,x\n");
     for (args, part) in [
-        (&["bandit", "mushrom"][..], "did you mean `mushroom`"),
+        (&["bandit", "mushroms"][..], "did you mean `mushroom`"),
         (&["bandit", "own.csv"], "--rewards"),
         (&["bandit", "own.csv", "--rewards", "a,b"], "column `b`"),
         (&["bandit", "own.csv", "--rewards", "a"], "two arms"),

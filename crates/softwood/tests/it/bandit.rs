@@ -104,7 +104,7 @@ fn rewards_of_zero_and_one_can_be_classes() {
 #[test]
 fn refits_become_rarer() {
     let settings = changed(AgentSettings::linear(), |settings| {
-        settings.refit_growth = 1.5
+        settings.refit_growth = 1.5;
     });
     let pool = Pool::new(1).unwrap();
     let run = simulate(
@@ -157,7 +157,7 @@ fn a_saved_agent_goes_on_as_it_would() {
     let pool = Pool::new(1).unwrap();
     let later = crossing(1).contexts.take(&(200..260).collect::<Vec<_>>());
     let shared = changed(AgentSettings::linear(), |settings| {
-        settings.pooling = ArmPooling::ArmColumn
+        settings.pooling = ArmPooling::ArmColumn;
     });
     for settings in [
         tree(),
@@ -270,6 +270,8 @@ fn public_problems_are_found_by_name() {
     for problem in PublicProblem::ALL {
         assert_eq!(PublicProblem::from_name(problem.name()).unwrap(), *problem);
     }
-    let message = PublicProblem::from_name("mushrom").unwrap_err().to_string();
+    let message = PublicProblem::from_name("mushroms")
+        .unwrap_err()
+        .to_string();
     assert!(message.contains("mushroom"), "{message}");
 }
