@@ -355,12 +355,19 @@ impl BanditAgent {
         Ok(())
     }
 
-    /// The linear model of an arm, or of all arms, as it was fitted.
+    /// The linear model of an arm, or of all arms, as it was fitted; `None` if it has no such rows.
     pub(super) fn linear_again(&self, at: usize) -> Result<Option<RewardModel>> {
         let Some(history) = &self.history else {
             return Ok(None);
         };
         let n_rows = self.n_fitted[at];
+        let n_known = match self.settings.pooling {
+            ArmPooling::PerArm => self.rows_of(at).len(),
+            ArmPooling::ArmColumn => self.n_observed(),
+        };
+        if n_rows == 0 || n_rows > n_known {
+            return Ok(None);
+        }
         let data = match self.settings.pooling {
             ArmPooling::PerArm => {
                 let mut rows = self.rows_of(at);

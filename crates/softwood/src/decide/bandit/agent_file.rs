@@ -75,12 +75,15 @@ struct StoredColumn {
 }
 
 impl BanditAgent {
-    /// Writes the agent to a file, completely or not at all.
+    /// Writes the agent to a file, completely or not at all. The agent is read back before it
+    /// replaces an earlier file.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the file cannot be written, or the agent cannot be read back.
     pub fn save(&self, path: &Path) -> Result<()> {
-        file::write(path, &self.to_bytes())
+        let bytes = self.to_bytes();
+        Self::from_bytes(&bytes).map_err(|error| error.within(path))?;
+        file::write(path, &bytes)
     }
 
     /// Reads an agent from a file. It continues as the saved agent would.
