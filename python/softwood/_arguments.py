@@ -119,6 +119,17 @@ class AgentOptions:
 
 
 @dataclass(frozen=True)
+class ObservedArms:
+    """Chosen arms and their rewards, one for each context."""
+
+    contexts: Table
+    arms: NDArray[np.uint32]
+    rewards: NDArray[np.float64]
+    propensities: NDArray[np.float64]
+    """NaN where it is not known."""
+
+
+@dataclass(frozen=True)
 class RewardTable:
     """Contexts with the rewards of all arms."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from softwood import _frame, _native, _random
-from softwood._arguments import AgentOptions, ReplayLog, RewardTable, Table
+from softwood._arguments import AgentOptions, ObservedArms, ReplayLog, RewardTable, Table
 from softwood._base import Classifier, Estimator, Regressor
 from softwood._threads import n_threads
 
@@ -143,13 +143,13 @@ class ThompsonSampler:
         """Record the rewards of arms, one for each row of a table."""
         codes = _codes(arms, self.arms)
         unknown = np.full(len(codes), np.nan)
-        self._agent.observe(
-            _table(contexts),
-            codes,
-            _vector(rewards, "rewards"),
-            unknown if propensities is None else _vector(propensities, "propensities"),
-            n_threads(self.n_jobs),
+        outcomes = ObservedArms(
+            contexts=_table(contexts),
+            arms=codes,
+            rewards=_vector(rewards, "rewards"),
+            propensities=unknown if propensities is None else _vector(propensities, "propensities"),
         )
+        self._agent.observe(outcomes, n_threads(self.n_jobs))
 
     def refit(self) -> None:
         """Fit the models to all rewards now."""

@@ -59,6 +59,16 @@ impl AgentOptions {
     }
 }
 
+/// Chosen arms and their rewards, read from the attributes of `softwood._arguments.ObservedArms`.
+#[derive(FromPyObject)]
+pub(crate) struct ObservedArms<'py> {
+    contexts: RawTable<'py>,
+    arms: PyReadonlyArray1<'py, u32>,
+    rewards: PyReadonlyArray1<'py, f64>,
+    /// NaN where it is not known.
+    propensities: PyReadonlyArray1<'py, f64>,
+}
+
 /// A bandit agent.
 #[pyclass(frozen, name = "Agent", module = "softwood._native")]
 #[derive(Debug)]
@@ -172,20 +182,17 @@ impl PyAgent {
         matrix(py, values, [n_rows, n_arms])
     }
 
-    /// Records the rewards of chosen arms; a propensity that is not known is NaN.
+    /// Records the rewards of chosen arms.
     fn observe(
         &self,
         py: Python<'_>,
-        contexts: RawTable<'_>,
-        arms: PyReadonlyArray1<'_, u32>,
-        rewards: PyReadonlyArray1<'_, f64>,
-        propensities: PyReadonlyArray1<'_, f64>,
+        outcomes: ObservedArms<'_>,
         n_threads: usize,
     ) -> PyResult<()> {
-        let contexts = contexts.into_table()?;
-        let rewards = numbers_of("reward", &rewards)?;
-        let propensities = numbers_of("propensity", &propensities)?;
-        let arms: Vec<u32> = arms.as_array().iter().copied().collect();
+        let contexts = outcomes.contexts.into_table()?;
+        let rewards = numbers_of("reward", &outcomes.rewards)?;
+        let propensities = numbers_of("propensity", &outcomes.propensities)?;
+        let arms: Vec<u32> = outcomes.arms.as_array().iter().copied().collect();
         if arms.len() != rewards.len() || arms.len() != propensities.len() {
             return Err(PyValueError::new_err(format!(
                 "{} arms, {} rewards and {} propensities: expected one of each for every context",
