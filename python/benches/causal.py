@@ -52,17 +52,17 @@ class Column:
 
 
 COLUMNS = {
-    "sglb": Column("SGLBRegressor", {}, "doubly-robust", 100),
-    "sglb-single": Column("SGLBRegressor", {}, "single", 100),
-    "sglb-per-arm": Column("SGLBRegressor", {}, "per-arm", 100),
-    "vst-one": Column("VSTRegressor", ONE_VST, "doubly-robust", 100),
-    "vst-one-single": Column("VSTRegressor", ONE_VST, "single", 100),
-    "vst-one-per-arm": Column("VSTRegressor", ONE_VST, "per-arm", 100),
-    "vst": Column("VSTRegressor", {}, "doubly-robust", 5),
-    "vst-single": Column("VSTRegressor", {}, "single", 5),
-    "vart": Column("VaRTRegressor", {}, "doubly-robust", 5),
-    "vart-single": Column("VaRTRegressor", {}, "single", 5),
-    "vsgbm-single": Column("VSGBMRegressor", {}, "single", 5),
+    "sglb": Column("SGLBRegressor", {}, "doubly-robust", 10),
+    "sglb-single": Column("SGLBRegressor", {}, "single", 10),
+    "sglb-per-arm": Column("SGLBRegressor", {}, "per-arm", 10),
+    "vst-one": Column("VSTRegressor", ONE_VST, "doubly-robust", 10),
+    "vst-one-single": Column("VSTRegressor", ONE_VST, "single", 10),
+    "vst-one-per-arm": Column("VSTRegressor", ONE_VST, "per-arm", 10),
+    "vst": Column("VSTRegressor", {}, "doubly-robust", 1),
+    "vst-single": Column("VSTRegressor", {}, "single", 1),
+    "vart": Column("VaRTRegressor", {}, "doubly-robust", 1),
+    "vart-single": Column("VaRTRegressor", {}, "single", 1),
+    "vsgbm-single": Column("VSGBMRegressor", {}, "single", 1),
 }
 
 

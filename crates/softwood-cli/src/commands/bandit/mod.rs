@@ -33,7 +33,7 @@ pub(crate) struct BanditReport {
 
 pub(crate) fn run(args: &BanditArgs) -> Result<()> {
     let agents = agent_settings(args)?;
-    let problem = Problem::read(args)?;
+    let problem = BanditSource::read(args)?;
     if let Some(path) = &args.svg {
         check_output(path, &[Path::new(&args.problem)])?;
     }
@@ -68,12 +68,12 @@ pub(crate) fn run(args: &BanditArgs) -> Result<()> {
 }
 
 /// Where contexts and rewards come from.
-enum Problem {
+enum BanditSource {
     Public(PublicProblem, Option<Table>),
     Own(BanditProblem),
 }
 
-impl Problem {
+impl BanditSource {
     fn read(args: &BanditArgs) -> softwood::Result<Self> {
         let is_own = !args.rewards.is_empty() || args.classes.is_some();
         if !is_own {
