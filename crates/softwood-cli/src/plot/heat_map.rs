@@ -13,6 +13,9 @@ const SCALE: [[f64; 3]; 3] = [
     [18.0, 52.0, 96.0],
 ];
 
+/// Cells reach this many pixels over their right and lower neighbours, so that no seam is visible.
+const OVERLAP: f32 = 0.4;
+
 /// Draws `values` (row-major from the lowest `y`, `n_columns` per row) over the whole plotting area,
 /// from the smallest value (light) to the largest (dark).
 pub(crate) fn draw(scene: &mut Scene, axes: &Axes, values: &[f64], n_columns: usize) {
@@ -33,7 +36,7 @@ pub(crate) fn draw(scene: &mut Scene, axes: &Axes, values: &[f64], n_columns: us
         let mut first = 0;
         for run in levels.chunk_by(|a, b| a == b) {
             let left = axes.corner[0] + first as f32 * size[0];
-            let extent = [run.len() as f32 * size[0], size[1]];
+            let extent = [run.len() as f32 * size[0] + OVERLAP, size[1] + OVERLAP];
             scene.rectangle([left, top], extent, colour(run[0]));
             first += run.len();
         }

@@ -45,7 +45,10 @@ fn listed(item: &ListedItem) -> String {
 
 /// The report as text.
 pub(crate) fn text(report: &ReproduceReport) -> String {
-    let mut out = heading(report) + "\n";
+    let mut out = String::new();
+    if !report.tables.is_empty() {
+        let _ = writeln!(out, "{}", heading(report));
+    }
     for table in &report.tables {
         let _ = writeln!(out, "\n{}: {}", table.name, table.source);
         let _ = writeln!(out, "{}", sentence(&table.title));
@@ -64,7 +67,10 @@ pub(crate) fn text(report: &ReproduceReport) -> String {
             let _ = writeln!(out, "\n{line}");
         }
     }
-    for file in report.figures.iter().chain(&report.file) {
+    for file in &report.figures {
+        let _ = writeln!(out, "Written: {}", file.display());
+    }
+    if let Some(file) = &report.file {
         let _ = writeln!(out, "\nWritten: {}", file.display());
     }
     out
@@ -92,7 +98,13 @@ fn text_block(metric: &ReproducedMetric, model: &ModelComparison) -> String {
 
 /// The report as Markdown.
 pub(crate) fn markdown(report: &ReproduceReport) -> String {
-    let mut out = format!("# Published tables and ours\n\n{}\n", heading(report));
+    let names: Vec<&str> = report.tables.iter().map(|table| &*table.name).collect();
+    let quick = if report.quick { " --quick" } else { "" };
+    let mut out = format!(
+        "# Published tables and ours\n\n{} Command: `softwood reproduce {}{quick} --data DIR`.\n",
+        heading(report),
+        names.join(" ")
+    );
     for table in &report.tables {
         let _ = writeln!(out, "\n## `{}`: {}\n", table.name, table.source);
         let mut lines = vec![sentence(&table.title)];

@@ -78,7 +78,7 @@ fn reproduce(
         .iter()
         .map(|table| models::selected(table, &args.models, args.quick));
     let chosen: Vec<Vec<ReproducedModel>> = chosen.collect::<softwood::Result<_>>()?;
-    let cells = open_cells(args)?;
+    let cells = open_cells(args, tables)?;
     let pool = Pool::new(args.threads.into())?;
     let figures = draw_figures(args, &pool)?;
     let run = ReproduceRun {
@@ -167,12 +167,15 @@ fn draw_figures(args: &ReproduceArgs, pool: &Pool) -> Result<Vec<PathBuf>> {
 }
 
 /// The finished cells of the output directory, which is created if it does not exist.
-fn open_cells(args: &ReproduceArgs) -> softwood::Result<CellFile> {
+fn open_cells(args: &ReproduceArgs, tables: &[PublishedTable]) -> softwood::Result<CellFile> {
     let Some(folder) = &args.output else {
         return Ok(CellFile::in_memory());
     };
     fs::create_dir_all(folder)
         .map_err(|error| Error::file(folder, create_dir_problem(folder, &error)))?;
+    if tables.is_empty() {
+        return Ok(CellFile::in_memory());
+    }
     CellFile::open(folder)
 }
 

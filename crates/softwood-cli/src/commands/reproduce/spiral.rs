@@ -142,27 +142,25 @@ fn grid_points(reach: f64) -> SpiralPoints {
     SpiralPoints { x, y }
 }
 
-/// A feature of a point, with its name.
-type NamedFeature = (&'static str, fn(f64, f64) -> f64);
+/// Factors of both coordinates in the linear features.
+const LINEAR: [(&str, [f64; 2]); 8] = [
+    ("x", [1.0, 0.0]),
+    ("y", [0.0, 1.0]),
+    ("x + y", [1.0, 1.0]),
+    ("x - y", [1.0, -1.0]),
+    ("2x + y", [2.0, 1.0]),
+    ("x - 2y", [1.0, -2.0]),
+    ("x + 2y", [1.0, 2.0]),
+    ("2x - y", [2.0, -1.0]),
+];
 
-/// The nine features of the paper: both coordinates, six of their sums, and the radius.
+/// The nine features of the paper: both coordinates, six sums of them, and the radius.
 fn features(points: &SpiralPoints) -> Result<Table> {
-    let features: [NamedFeature; 9] = [
-        ("x", |x, _| x),
-        ("y", |_, y| y),
-        ("x + y", |x, y| x + y),
-        ("x - y", |x, y| x - y),
-        ("2x + y", |x, y| 2.0 * x + y),
-        ("x - 2y", |x, y| x - 2.0 * y),
-        ("x + 2y", |x, y| x + 2.0 * y),
-        ("2x - y", |x, y| 2.0 * x - y),
-        ("radius", f64::hypot),
-    ];
-    let column = |(name, feature): NamedFeature| {
-        let pairs = points.x.iter().zip(&points.y);
-        Column::numeric(name, pairs.map(|(x, y)| feature(*x, *y)).collect())
-    };
-    Table::new(features.map(column).into())
+    let pairs = || points.x.iter().zip(&points.y);
+    let linear = LINEAR
+        .map(|(name, [a, b])| Column::numeric(name, pairs().map(|(x, y)| a * x + b * y).collect()));
+    let radius = Column::numeric("radius", pairs().map(|(x, y)| x.hypot(*y)).collect());
+    Table::new(linear.into_iter().chain([radius]).collect())
 }
 
 #[cfg(test)]
