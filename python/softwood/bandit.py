@@ -128,7 +128,10 @@ class ThompsonSampler:
         return self._agent.probabilities(_table(contexts), n_threads(self.n_jobs))
 
     def observe(self, context: Any, arm: str, reward: float, *, propensity: float | None = None) -> None:
-        """Record the reward of an arm; models are fitted again when it is time."""
+        """Record the reward of an arm; models are fitted again when it is time.
+
+        If such a fit fails, the reward is recorded, and the next observation tries again.
+        """
         propensities = None if propensity is None else [propensity]
         self.observe_many(_one_row(context), [arm], [reward], propensities=propensities)
 
@@ -286,7 +289,8 @@ def replay(
     -------
     dict
         `inverse_propensity`, `self_normalised`, `doubly_robust` (or None) and `logging` (the mean logged reward), each
-        with `value`, `std_error`, `lower` and `upper`; `effective_rows` and `max_weight` of the weights.
+        with `value`, `std_error`, `lower` and `upper`; `effective_rows`, `mean_weight` (near 1 if the log takes every
+        arm that the policy takes) and `max_weight` of the weights.
 
     Examples
     --------
@@ -371,7 +375,8 @@ def _codes(arms: Sequence[str], names: list[str]) -> NDArray[np.uint32]:
 
 def _indices(arms: Any) -> NDArray[np.uint32]:
     indices = np.asarray(arms)
-    is_valid = indices.ndim == 1 and indices.dtype.kind in "iu" and (indices.size == 0 or indices.min() >= 0)
+    is_array = indices.ndim == 1 and indices.dtype.kind in "iu"
+    is_valid = is_array and (indices.size == 0 or (indices.min() >= 0 and indices.max() < 2**32))
     if not is_valid:
         raise ValueError("arms: expected a one-dimensional array of whole numbers, the first arm being 0")
     return indices.astype(np.uint32)

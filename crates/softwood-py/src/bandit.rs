@@ -72,16 +72,24 @@ pub(crate) struct ObservedArms<'py> {
 /// A bandit agent.
 #[pyclass(frozen, name = "Agent", module = "softwood._native")]
 #[derive(Debug)]
-pub(crate) struct PyAgent(Mutex<BanditAgent>);
+pub(crate) struct PyAgent {
+    /// Names of the arms, which do not wait for a fit.
+    arms: Vec<String>,
+    agent: Mutex<BanditAgent>,
+}
 
 impl PyAgent {
     fn wrap(agent: BanditAgent) -> Self {
-        Self(Mutex::new(agent))
+        Self {
+            arms: agent.arms().to_vec(),
+            agent: Mutex::new(agent),
+        }
     }
 
+    /// The agent, after a fit in another thread; to be called without the interpreter lock.
     fn agent(&self) -> MutexGuard<'_, BanditAgent> {
         // a failed refit leaves the earlier models
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.agent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -124,18 +132,21 @@ impl PyAgent {
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let from_bytes = py.get_type::<Self>().getattr("from_bytes")?;
-        Ok((from_bytes, (PyBytes::new(py, &self.agent().to_bytes()),)))
+        let bytes = py.detach(|| self.agent().to_bytes());
+        Ok((from_bytes, (PyBytes::new(py, &bytes),)))
     }
 
     /// Names of the arms.
     fn arms(&self) -> Vec<String> {
-        self.agent().arms().to_vec()
+        self.arms.clone()
     }
 
     /// Numbers of observed rewards, of refits, and of observations until the next refit.
-    fn counts(&self) -> (usize, usize, usize) {
-        let agent = self.agent();
-        (agent.n_observed(), agent.n_refits(), agent.n_until_refit())
+    fn counts(&self, py: Python<'_>) -> (usize, usize, usize) {
+        py.detach(|| {
+            let agent = self.agent();
+            (agent.n_observed(), agent.n_refits(), agent.n_until_refit())
+        })
     }
 
     /// Chooses an arm for each row.
@@ -227,9 +238,12 @@ impl PyAgent {
 
     /// Arm and propensity of each observation.
     fn log<'py>(&self, py: Python<'py>) -> (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<f64>>) {
-        let agent = self.agent();
-        let (arms, propensities) = agent.log();
-        (vector(py, arms.to_vec()), vector(py, propensities.to_vec()))
+        let (arms, propensities) = py.detach(|| {
+            let agent = self.agent();
+            let (arms, propensities) = agent.log();
+            (arms.to_vec(), propensities.to_vec())
+        });
+        (vector(py, arms), vector(py, propensities))
     }
 }
 

@@ -10,8 +10,8 @@ use crate::args::{FormatArgs, RunArgs, ShowArgs, key_value};
 ///
 /// In every step an agent sees a context, chooses an arm and observes the reward of that arm alone.
 /// Its regret is the best expected reward of the step minus that of its arm. Agents fit their models
-/// again at growing intervals. Each seed draws its own order of contexts and its own rewards; all
-/// agents meet the same ones.
+/// again at growing intervals. Each seed draws its own order of contexts and, for the public problems,
+/// its own rewards; all agents meet the same ones.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Problems:\n  financial        portfolios of stocks, 8 arms (needs financial.parquet)\n  \
@@ -54,7 +54,7 @@ pub(crate) struct BanditArgs {
     #[arg(long, value_name = "COL")]
     pub(crate) classes: Option<String>,
     /// Number of steps [default: as published, or all rows].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     pub(crate) steps: Option<u32>,
     /// Number of seeds: --seed, --seed + 1, ...
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -69,7 +69,7 @@ pub(crate) struct BanditArgs {
     #[arg(long)]
     pub(crate) classify: bool,
     /// Probability of a random arm of the greedy agents.
-    #[arg(long, value_name = "P", default_value_t = 0.05)]
+    #[arg(long, value_name = "P", default_value_t = 0.05, value_parser = probability)]
     pub(crate) epsilon: f64,
     /// Random choices per arm before models choose.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -89,6 +89,13 @@ pub(crate) struct BanditArgs {
     pub(crate) run: RunArgs,
     #[command(flatten)]
     pub(crate) show: ShowArgs,
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(number) if (0.0..=1.0).contains(&number) => Ok(number),
+        _ => Err("expected a number from 0 to 1".to_owned()),
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -67,6 +67,11 @@ fn mistakes_are_named() {
             "no agent is called `vxt`",
         ),
         (
+            &["bandit", "exploration", "--agent", "linear", "-p", "foo=1"],
+            "none of the agents has parameters",
+        ),
+        (&["bandit", "exploration", "--epsilon", "7"], "--epsilon"),
+        (
             &["bandit", "mushroom", "--data", "none"],
             "mushroom.parquet",
         ),

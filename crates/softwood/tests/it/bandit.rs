@@ -98,7 +98,7 @@ fn rewards_of_zero_and_one_can_be_classes() {
         &pool,
         &NoObserver,
     );
-    assert!(error.unwrap_err().to_string().contains("0 and 1"));
+    assert!(error.unwrap_err().to_string().contains("neither 0 nor 1"));
 }
 
 #[test]

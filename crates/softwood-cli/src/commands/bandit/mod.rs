@@ -138,12 +138,21 @@ fn read_public(problem: PublicProblem, args: &BanditArgs) -> softwood::Result<Ta
 }
 
 fn agent_settings(args: &BanditArgs) -> softwood::Result<Vec<AgentSettings>> {
+    let family_of = |name: &str| name.strip_prefix("greedy-").unwrap_or(name).to_owned();
+    let has_parameters = |name: &String| !matches!(&*family_of(name), "linear" | "uniform");
+    let unused = args.params.iter().find(|(key, _)| !key.contains('.'));
+    if let (Some((key, _)), false) = (unused, args.agent.iter().any(has_parameters)) {
+        return Err(Error::Parameters(vec![format!(
+            "parameter `{key}`: none of the agents has parameters"
+        )]));
+    }
     let agent = |name: &String| {
-        let family = name.strip_prefix("greedy-").unwrap_or(name);
-        let own: Vec<_> = args
-            .params
-            .iter()
-            .filter_map(|pair| parameter_of(family, pair))
+        let family = family_of(name);
+        // a parameter without the name of a model is for the models alone
+        let is_meant = |(key, _): &&(String, String)| key.contains('.') || has_parameters(name);
+        let pairs = args.params.iter().filter(is_meant);
+        let own: Vec<_> = pairs
+            .filter_map(|pair| parameter_of(&family, pair))
             .collect();
         let mut settings = AgentSettings::named(name, &own)?;
         settings.n_initial = args.initial as usize;

@@ -55,7 +55,8 @@ impl CellRunner for BanditRunner {
     }
 
     fn settings(&self) -> Value {
-        json!({ "steps": self.n_steps })
+        let n_rows = self.contexts.as_ref().map(Table::n_rows);
+        json!({ "steps": self.n_steps, "rows": n_rows })
     }
 
     fn run(

@@ -17,6 +17,8 @@ use crate::rng::Key;
 
 /// Contexts that are predicted at a time.
 const BLOCK: usize = 512;
+/// Largest magnitude of a reward: squares and sums stay in range.
+const MAX_REWARD: f64 = 1e150;
 /// Names of the reward and of the arm in the tables of the reward models; underscores are added if a
 /// context has such a column.
 const REWARD: &str = "reward";
@@ -171,26 +173,18 @@ impl BanditAgent {
     /// # Errors
     /// When the columns are not those of the observed contexts.
     pub fn choose(&mut self, contexts: &Table, pool: &Pool) -> Result<Vec<ArmChoice>> {
-        let rows: Vec<usize> = (0..contexts.n_rows()).collect();
-        let mut choices = Vec::with_capacity(rows.len());
-        for rows in rows.chunks(BLOCK) {
-            let decisions = if rows.len() == contexts.n_rows() {
-                self.decisions(contexts, pool)?
-            } else {
-                self.decisions(&contexts.take(rows), pool)?
-            };
-            for (probabilities, means) in decisions {
-                let key = self.key.child(streams::CHOICES).child(self.n_choices);
-                self.n_choices += 1;
-                let arm = drawn(&probabilities, key.uniforms(1)[0]);
-                choices.push(ArmChoice {
-                    arm,
-                    propensity: probabilities[arm],
-                    means,
-                });
+        let decisions = self.decisions(contexts, pool)?;
+        let choice = |(probabilities, means): (Vec<f64>, Vec<f64>)| {
+            let key = self.key.child(streams::CHOICES).child(self.n_choices);
+            self.n_choices = self.n_choices.wrapping_add(1);
+            let arm = drawn(&probabilities, key.uniforms(1)[0]);
+            ArmChoice {
+                arm,
+                propensity: probabilities[arm],
+                means,
             }
-        }
-        Ok(choices)
+        };
+        Ok(decisions.into_iter().map(choice).collect())
     }
 
     /// The probability with which each arm would be chosen for each row (row-major, rows x arms).
@@ -204,25 +198,41 @@ impl BanditAgent {
 
     /// Probabilities and predicted means of the arms for each row.
     fn decisions(&self, contexts: &Table, pool: &Pool) -> Result<Vec<(Vec<f64>, Vec<f64>)>> {
-        let n_arms = self.arms.len();
-        let uniform = || vec![1.0 / n_arms as f64; n_arms];
-        if self.models.is_empty() || self.settings.policy == BanditPolicy::Uniform {
-            return Ok(vec![(uniform(), Vec::new()); contexts.n_rows()]);
+        let n_rows = contexts.n_rows();
+        if let (Some(history), true) = (&self.history, n_rows > 0) {
+            // constant rewards and random choices do not look at the columns
+            history.schema().align(&contexts.take(&[0]))?;
         }
-        let draws = self.arm_draws(contexts, pool)?;
+        let n_arms = self.arms.len();
+        if self.models.is_empty() || self.settings.policy == BanditPolicy::Uniform {
+            let uniform = vec![1.0 / n_arms as f64; n_arms];
+            return Ok(vec![(uniform, Vec::new()); n_rows]);
+        }
         let pairs = self.pairs();
-        let decision = |row: usize| {
-            let mean =
-                |draws: &RewardDraws| draws.row(row).iter().sum::<f64>() / draws.n_draws as f64;
-            let means: Vec<f64> = draws.iter().map(mean).collect();
-            let probabilities = match self.settings.policy {
-                BanditPolicy::Thompson => pairs.probabilities(&draws, row),
-                BanditPolicy::EpsilonGreedy { epsilon } => greedy(&means, epsilon),
-                BanditPolicy::Uniform => uniform(),
-            };
-            (probabilities, means)
+        let rows: Vec<usize> = (0..n_rows).collect();
+        let mut decisions = Vec::with_capacity(n_rows);
+        for rows in rows.chunks(BLOCK) {
+            let draws = self.arm_draws(&contexts.take(rows), pool)?;
+            decisions.extend((0..rows.len()).map(|row| self.decision(&draws, &pairs, row)));
+        }
+        Ok(decisions)
+    }
+
+    /// Probabilities and means of the arms on a row of a block.
+    fn decision(
+        &self,
+        draws: &[RewardDraws],
+        pairs: &DrawPairs,
+        row: usize,
+    ) -> (Vec<f64>, Vec<f64>) {
+        let mean = |draws: &RewardDraws| draws.row(row).iter().sum::<f64>() / draws.n_draws as f64;
+        let means: Vec<f64> = draws.iter().map(mean).collect();
+        let probabilities = match self.settings.policy {
+            BanditPolicy::Thompson => pairs.probabilities(draws, row),
+            BanditPolicy::EpsilonGreedy { epsilon } => greedy(&means, epsilon),
+            BanditPolicy::Uniform => vec![1.0 / means.len() as f64; means.len()],
         };
-        Ok((0..contexts.n_rows()).map(decision).collect())
+        (probabilities, means)
     }
 
     /// Rewards of every arm under every draw.
@@ -253,8 +263,8 @@ impl BanditAgent {
     ///
     /// # Errors
     /// When there is not one outcome per row, an arm does not exist, a reward or a propensity is not
-    /// valid, the columns are not those of earlier contexts (nothing is recorded then), or a fit fails
-    /// or is stopped.
+    /// valid, or the columns are not those of earlier contexts: nothing is recorded then. When a fit
+    /// fails or is stopped: the rewards are recorded then, and the next observation tries again.
     pub fn observe(
         &mut self,
         contexts: &Table,
@@ -290,8 +300,7 @@ impl BanditAgent {
                     self.arms.len()
                 )));
             }
-            if !outcome.reward.is_finite() {
-                let problem = format!("{} is not a finite number", outcome.reward);
+            if let Some(problem) = self.reward_problem(outcome.reward) {
                 return Err(Error::cell(REWARD, row + 1, problem));
             }
             if let Some(propensity) = outcome.propensity
@@ -305,6 +314,24 @@ impl BanditAgent {
             }
         }
         Ok(())
+    }
+
+    /// Why a reward cannot be used.
+    fn reward_problem(&self, reward: f64) -> Option<String> {
+        let is_zero_or_one = reward.abs() <= 0.0 || (reward - 1.0).abs() <= 0.0;
+        if !reward.is_finite() {
+            Some(format!("{reward} is not a finite number"))
+        } else if reward.abs() > MAX_REWARD {
+            Some(format!(
+                "{reward} is larger than {MAX_REWARD:e} in magnitude"
+            ))
+        } else if self.settings.classify && !is_zero_or_one {
+            Some(format!(
+                "{reward} is neither 0 nor 1, and rewards are classes"
+            ))
+        } else {
+            None
+        }
     }
 
     fn record(&mut self, contexts: &Table, outcomes: &[ArmOutcome]) -> Result<()> {
@@ -348,10 +375,10 @@ impl BanditAgent {
             }
             self.n_fitted = n_fitted;
         }
-        self.n_refits += 1;
+        self.n_refits = self.n_refits.saturating_add(1);
         let n = self.n_observed();
         let grown = (n as f64 * self.settings.refit_growth).ceil() as usize;
-        self.next_refit = grown.max(n + self.settings.min_refit_interval);
+        self.next_refit = grown.max(n.saturating_add(self.settings.min_refit_interval));
         Ok(())
     }
 

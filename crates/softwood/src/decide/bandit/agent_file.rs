@@ -174,10 +174,14 @@ impl BanditAgent {
         let chosen = record.u32s("chosen")?.to_vec();
         let n = chosen.len();
         let propensities = record.f64s("propensities", n)?.to_vec();
+        let is_probability = |p: &f64| p.is_nan() || (*p > 0.0 && *p <= 1.0);
         let is_valid = chosen.iter().all(|&arm| (arm as usize) < state.arms.len())
-            && state.n_fitted.iter().all(|&rows| rows <= n);
+            && state.n_fitted.iter().all(|&rows| rows <= n)
+            && propensities.iter().all(is_probability);
         if !is_valid {
-            return Err(damaged("an arm or a number of rows is out of range"));
+            return Err(damaged(
+                "an arm, a propensity or a number of rows is out of range",
+            ));
         }
         let mut agent = Self::new(settings, state.arms, state.key)?;
         agent.history = history_of(&record, n)?;

@@ -1,6 +1,6 @@
 //! Bayesian linear regression of rewards on the encoded context, with the conjugate Normal and
 //! inverse-Gamma prior: `w | s² ~ N(0, s²/λ)`, `s² ~ IG(a, b)`. `λ` is that of Riquelme et al. 2018; their
-//! prior of the noise is that of six rewards and too strong for rewards with little noise.
+//! prior of the noise counts as twelve rewards and is too strong for rewards with little noise.
 
 use crate::data::dataset::Dataset;
 use crate::data::encoding::{Encoder, Encoding, Rotation, Scaling};

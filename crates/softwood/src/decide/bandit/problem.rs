@@ -5,6 +5,9 @@ use crate::data::table::Table;
 use crate::error::{Error, Result};
 use crate::rng::{Key, shuffle};
 
+/// Largest number of classes that are arms.
+const MAX_CLASSES: usize = 1000;
+
 /// Contexts and the rewards of every arm.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -98,6 +101,12 @@ impl BanditProblem {
     pub fn from_classes(name: impl Into<String>, table: &Table, column: &str) -> Result<Self> {
         let (arms, codes) = classes_of(table.column(column)?)?;
         let n_arms = arms.len();
+        if n_arms > MAX_CLASSES {
+            let problem = format!(
+                "{n_arms} different classes; a bandit has at most {MAX_CLASSES} arms of this kind"
+            );
+            return Err(Error::column(column, problem));
+        }
         let mut rewards = vec![0.0; table.n_rows() * n_arms];
         for (row, code) in codes.into_iter().enumerate() {
             rewards[row * n_arms + code] = 1.0;

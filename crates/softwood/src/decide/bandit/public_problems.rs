@@ -6,6 +6,7 @@ use crate::data::table::Table;
 use crate::decide::bandit::problem::BanditProblem;
 use crate::error::{Error, Result};
 use crate::numerics::gaussian::normals;
+use crate::numerics::real::sigmoid;
 use crate::rng::{Key, shuffle};
 use crate::suggestion::{did_you_mean, similar_name};
 
@@ -19,6 +20,8 @@ const N_TILES: usize = 20;
 const TILE_HALF_WIDTH: f64 = 0.05;
 const TILE_STEEPNESS: f64 = 2900.0;
 const TILE_NOISE: f64 = 0.01;
+/// Largest number of steps of the exploration problem.
+const MAX_STEPS: usize = 1_000_000;
 /// Rewards of the mushroom problem are divided by this.
 const MUSHROOM_UNIT: f64 = 20.0;
 const SAFE_REWARD: f64 = 5.0;
@@ -196,10 +199,14 @@ fn standardised(column: &Column) -> Result<Vec<f64>> {
 
 /// Contexts from -1 to 1 and one smooth indicator of a tile for each arm.
 fn exploration(n_steps: usize, key: Key) -> Result<BanditProblem> {
+    if n_steps > MAX_STEPS {
+        return Err(Error::Parameters(vec![format!(
+            "{n_steps} steps; the problem `exploration` has at most {MAX_STEPS}"
+        )]));
+    }
     let uniforms = key.child(streams::CONTEXTS).uniforms(n_steps);
     let x: Vec<f64> = uniforms.into_iter().map(|u| 2.0 * u - 1.0).collect();
     let noise = normals(key.child(streams::NOISE), n_steps * N_TILES);
-    let sigmoid = |z: f64| 1.0 / (1.0 + (-z).exp());
     let tile = |x: f64, arm: usize| {
         let centre = -1.0 + (2 * arm + 1) as f64 / N_TILES as f64;
         let rise = TILE_STEEPNESS * (x + TILE_HALF_WIDTH - centre);
@@ -256,7 +263,10 @@ fn jester(table: &Table, key: Key) -> Result<BanditProblem> {
     }
     shuffle(&mut key.child(streams::ARMS).rng(), &mut names);
     names.truncate(N_JOKES);
-    BanditProblem::from_rewards("jester", table, &names)
+    let mut problem = BanditProblem::from_rewards("jester", table, &names)?;
+    // every seed has other jokes, so that their own names would not fit the mean over seeds
+    problem.arms = (1..=N_JOKES).map(|arm| format!("joke {arm}")).collect();
+    Ok(problem)
 }
 
 #[cfg(test)]

@@ -64,31 +64,28 @@ pub struct PolicyValues {
     pub logging: PolicyValue,
     /// Effective number of rows: squared sum of the weights over the sum of their squares.
     pub effective_rows: f64,
+    /// Mean weight, which is near 1 if the logging policy takes every arm that the policy takes.
+    pub mean_weight: f64,
     /// Largest weight.
     pub max_weight: f64,
 }
 
 impl LoggedChoices<'_> {
-    fn check(&self, target: &[f64], predicted: Option<&[f64]>) -> Result<()> {
+    /// Returns an error unless arms, rewards and propensities can be used.
+    fn check_rows(&self) -> Result<()> {
         let n = self.arms.len();
-        if n == 0 {
-            return Err(Error::Table("the log has no rows".to_owned()));
+        if n < 2 {
+            return Err(Error::Table(format!(
+                "the log has {n} rows; expected at least two"
+            )));
         }
-        let lengths = [
-            ("rewards", self.rewards.len(), n),
-            ("propensities", self.propensities.len(), n),
-            ("probabilities of the policy", target.len(), n * self.n_arms),
-            (
-                "predicted rewards",
-                predicted.map_or(n * self.n_arms, <[f64]>::len),
-                n * self.n_arms,
-            ),
-        ];
-        for (what, found, expected) in lengths {
-            if found != expected {
+        for (what, found) in [
+            ("rewards", self.rewards.len()),
+            ("propensities", self.propensities.len()),
+        ] {
+            if found != n {
                 return Err(Error::Table(format!(
-                    "{found} {what} for {n} logged rows and {} arms; expected {expected}",
-                    self.n_arms
+                    "{found} {what} for {n} logged rows; expected one for each"
                 )));
             }
         }
@@ -105,7 +102,34 @@ impl LoggedChoices<'_> {
             if !self.rewards[row].is_finite() {
                 return Err(Error::cell("reward", row + 1, "the reward is not finite"));
             }
-            let probabilities = &target[row * self.n_arms..(row + 1) * self.n_arms];
+        }
+        Ok(())
+    }
+
+    /// Returns an error unless the probabilities of a policy and the predicted rewards fit the log.
+    fn check_policy(&self, target: &[f64], predicted: Option<&[f64]>) -> Result<()> {
+        let n = self.arms.len();
+        let expected = n.checked_mul(self.n_arms);
+        let lengths = [
+            ("probabilities of the policy", Some(target.len())),
+            ("predicted rewards", predicted.map(<[f64]>::len)),
+        ];
+        for (what, found) in lengths {
+            if let Some(found) = found
+                && Some(found) != expected
+            {
+                return Err(Error::Table(format!(
+                    "{found} {what} for {n} logged rows and {} arms; expected one for each pair",
+                    self.n_arms
+                )));
+            }
+        }
+        if predicted.is_some_and(|predicted| !predicted.iter().all(|value| value.is_finite())) {
+            return Err(Error::Table(
+                "a predicted reward is not a finite number".to_owned(),
+            ));
+        }
+        for (row, probabilities) in target.chunks_exact(self.n_arms.max(1)).enumerate() {
             let sum: f64 = probabilities.iter().sum();
             if !probabilities.iter().all(|p| *p >= 0.0) || (sum - 1.0).abs() > 1e-6 {
                 return Err(Error::Table(format!(
@@ -137,7 +161,8 @@ pub fn replay(
             "`level` is {level}; expected a number above 0 and below 1"
         )]));
     }
-    log.check(target, predicted)?;
+    log.check_rows()?;
+    log.check_policy(target, predicted)?;
     let n = log.arms.len();
     let arm = |row: usize| row * log.n_arms + log.arms[row] as usize;
     let weights: Vec<f64> = (0..n)
@@ -150,14 +175,15 @@ pub fn replay(
         .collect();
     let sum: f64 = weights.iter().sum();
     let squares: f64 = weights.iter().map(|w| w * w).sum();
-    let self_normalised = if sum > 0.0 {
-        let value = weighted.iter().sum::<f64>() / sum;
-        let terms = weights.iter().zip(log.rewards);
-        let variance = terms.map(|(w, r)| (w * (r - value)).powi(2)).sum::<f64>() / (sum * sum);
-        interval(value, variance.sqrt(), level)
-    } else {
-        interval(0.0, f64::MAX, level)
-    };
+    if sum <= 0.0 {
+        return Err(Error::Table(
+            "the policy never takes a logged arm: the log says nothing of its value".to_owned(),
+        ));
+    }
+    let value = weighted.iter().sum::<f64>() / sum;
+    let terms = weights.iter().zip(log.rewards);
+    let variance = terms.map(|(w, r)| (w * (r - value)).powi(2)).sum::<f64>() / (sum * sum);
+    let self_normalised = interval(value, variance.sqrt(), level);
     let doubly_robust = predicted.map(|predicted| {
         let score = |row: usize| {
             let cells = row * log.n_arms..(row + 1) * log.n_arms;
@@ -172,11 +198,8 @@ pub fn replay(
         self_normalised,
         doubly_robust,
         logging: mean_value(log.rewards, level),
-        effective_rows: if squares > 0.0 {
-            sum * sum / squares
-        } else {
-            0.0
-        },
+        effective_rows: sum * sum / squares,
+        mean_weight: sum / n as f64,
         max_weight: weights.iter().fold(0.0, |a: f64, &b| a.max(b)),
     })
 }
@@ -201,7 +224,7 @@ fn interval(value: f64, std_error: f64, level: f64) -> PolicyValue {
 }
 
 /// The reward of every arm on every row (row-major, rows x arms), predicted by models of each arm that
-/// were fitted to the other folds. An arm with few rewards gets their mean.
+/// were fitted to the other folds. An arm with few or equal rewards gets their mean.
 ///
 /// # Errors
 /// When a fit fails or is stopped, or there are fewer than two rows or folds.
@@ -218,11 +241,11 @@ pub fn cross_fitted_rewards(
             "`n_folds` is {n_folds} for {n} rows; expected at least 2 and at most the number of rows"
         )]));
     }
-    if contexts.n_rows() != n || log.rewards.len() != n {
+    log.check_rows()?;
+    if contexts.n_rows() != n {
         return Err(Error::Table(format!(
-            "{} contexts and {} rewards for {n} logged rows",
-            contexts.n_rows(),
-            log.rewards.len()
+            "{} contexts for {n} logged rows",
+            contexts.n_rows()
         )));
     }
     let mut order: Vec<usize> = (0..n).collect();
@@ -244,7 +267,10 @@ pub fn cross_fitted_rewards(
                 .child(fold as u64)
                 .child(arm as u64);
             let run = Run { key, ..*run };
-            let means = if rows.len() < MIN_ROWS {
+            let varies = rewards
+                .iter()
+                .any(|reward| (reward - rewards[0]).abs() > 0.0);
+            let means = if rows.len() < MIN_ROWS || !varies {
                 let mean = rewards.iter().sum::<f64>() / (rewards.len().max(1)) as f64;
                 vec![mean; test.len()]
             } else {
@@ -325,5 +351,10 @@ mod tests {
         assert!(replay(&LOG, &target[..6], None, 0.9).is_err());
         assert!(replay(&LOG, &[0.7; 8], None, 0.9).is_err());
         assert!(replay(&LOG, &target, None, 1.5).is_err());
+        // the policy takes the arm that was not taken
+        let other = [0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0];
+        let error = replay(&LOG, &other, None, 0.9).unwrap_err().to_string();
+        assert!(error.contains("never takes a logged arm"), "{error}");
+        assert!(replay(&LOG, &target, Some(&[f64::NAN; 8]), 0.9).is_err());
     }
 }

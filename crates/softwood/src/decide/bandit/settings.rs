@@ -115,6 +115,12 @@ impl AgentSettings {
             None => (false, name),
         };
         let mut settings = match name {
+            UNIFORM | LINEAR if !pairs.is_empty() => {
+                return Err(Error::Parameters(vec![format!(
+                    "the agent `{name}` has no parameter `{}`",
+                    pairs[0].0
+                )]));
+            }
             UNIFORM if !greedy => Self::uniform(),
             LINEAR => Self::linear(),
             name => Self::thompson(family(name)?.params(pairs)?),
@@ -158,8 +164,11 @@ impl AgentSettings {
             ),
         );
         require(
-            self.min_refit_interval >= 1,
-            "`min_refit_interval` is 0; expected at least 1".to_owned(),
+            (1..=1_000_000_000).contains(&self.min_refit_interval),
+            format!(
+                "`min_refit_interval` is {}; expected 1 to 1e9",
+                self.min_refit_interval
+            ),
         );
         if let BanditPolicy::EpsilonGreedy { epsilon } = self.policy {
             require(

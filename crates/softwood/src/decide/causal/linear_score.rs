@@ -3,9 +3,11 @@
 //!
 //! With the functions `mu1` and `mu0`, treatment `a`, outcome `y` and propensity `e`, the value is
 //!
-//!     sum_i  p1_i mu1(x_i) + p0_i mu0(x_i) + r1_i (y_i - mu1(x_i)) + r0_i (y_i - mu0(x_i))
+//! ```text
+//! sum_i  p1_i mu1(x_i) + p0_i mu0(x_i) + r1_i (y_i - mu1(x_i)) + r0_i (y_i - mu0(x_i)) - c_i
+//! ```
 //!
-//! where the average effect of `n` rows has `p1 = 1/n`, `p0 = -1/n`, `r1 = a / (e n)` and
+//! with a cost `c_i` of the row (zero but for policies). The average effect of `n` rows has `p1 = 1/n`, `p0 = -1/n`, `r1 = a / (e n)` and
 //! `r0 = -(1 - a) / ((1 - e) n)`.
 
 use crate::decide::causal::config::EffectScope;
@@ -19,6 +21,9 @@ pub(super) struct LinearScore {
     pub(super) residual: Option<[Vec<f64>; 2]>,
     /// Share of each row in the average.
     mass: Vec<f64>,
+    /// Cost of each row, times its share; empty if there are no costs. The value does not contain it,
+    /// the variance over other rows does.
+    costs: Vec<f64>,
 }
 
 /// Treatment and propensity of the rows.
@@ -62,6 +67,7 @@ impl LinearScore {
             plug: [mass.clone(), mass.iter().map(|share| -share).collect()],
             residual: odds,
             mass,
+            costs: Vec::new(),
         }
     }
 
@@ -116,7 +122,17 @@ impl LinearScore {
             plug: [treated, control],
             residual,
             mass,
+            costs: Vec::new(),
         }
+    }
+
+    /// The score less a cost of each treated row.
+    pub(super) fn with_cost(mut self, cost: f64, decisions: &[bool]) -> Self {
+        let pairs = self.mass.iter().zip(decisions);
+        self.costs = pairs
+            .map(|(mass, &treat)| if treat { mass * cost } else { 0.0 })
+            .collect();
+        self
     }
 
     /// Coefficients of the two functions in the value, for a row.
@@ -159,6 +175,7 @@ impl LinearScore {
                     self.plug[0][row] * rows.treated[row]
                         + self.plug[1][row] * rows.control[row]
                         + corrections[row]
+                        - self.costs.get(row).copied().unwrap_or(0.0)
                 };
                 let scores: Vec<f64> = (0..n).map(score).collect();
                 let value: f64 = scores.iter().sum();

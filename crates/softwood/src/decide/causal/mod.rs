@@ -12,7 +12,7 @@
 //! // older rows are treated more often and have larger outcomes; the treatment adds 2
 //! let n = 400;
 //! let age: Vec<f64> = (0..n).map(|row| f64::from(row % 20)).collect();
-//! let treated: Vec<f64> = (0..n).map(|row| f64::from(u8::from((row * 7) % 20 < row % 20))).collect();
+//! let treated: Vec<f64> = (0..n).map(|row| f64::from(u8::from((7 * row + row / 20) % 20 < row % 20))).collect();
 //! let y = age.iter().zip(&treated).map(|(age, treated)| age + 2.0 * treated).collect();
 //! let table = Table::new(vec![
 //!     Column::numeric("age", age),

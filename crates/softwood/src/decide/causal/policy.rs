@@ -75,10 +75,12 @@ impl EffectModel {
         };
         let value_of = |decisions: &[bool]| {
             let score = LinearScore::policy_value(self.assignment(), decisions);
+            let score = score.with_cost(cost, decisions);
             let costs = cost * share_of(decisions);
             Ok::<_, Error>(self.estimate(&score, level, pool)?.shifted(-costs))
         };
         let gain = LinearScore::policy_gain(self.assignment(), &decisions);
+        let gain = gain.with_cost(cost, &decisions);
         let share_treated = share_of(&decisions);
         Ok(TreatmentPolicyValue {
             cost,
