@@ -176,10 +176,10 @@ fn block_title(metric: &ReproducedMetric, model: &ModelComparison) -> String {
     } else {
         format!(" in {}", metric.unit)
     };
-    let direction = if metric.higher_is_better {
-        "higher"
-    } else {
-        "lower"
+    let direction = match metric.truth {
+        Some(truth) => format!("nearer to {truth}"),
+        None if metric.higher_is_better => "higher".to_owned(),
+        None => "lower".to_owned(),
     };
     format!(
         "{}: {}{unit} ({direction} is better)",

@@ -56,6 +56,8 @@ pub(crate) struct ReproducedMetric {
     pub(crate) name: String,
     pub(crate) unit: String,
     pub(crate) higher_is_better: bool,
+    /// True value, if there is one: the nearer figure is better.
+    pub(crate) truth: Option<f64>,
     pub(crate) digits: usize,
     pub(crate) models: Vec<ModelComparison>,
 }
@@ -168,6 +170,7 @@ fn compare_metric(
         name: metric.name.clone(),
         unit: metric.unit.clone(),
         higher_is_better: metric.higher_is_better,
+        truth: metric.truth,
         digits: metric.digits,
         models: compared.filter(|model| !model.sets.is_empty()).collect(),
     }
