@@ -205,6 +205,23 @@ fn propensities_are_those_of_the_choices() {
 }
 
 #[test]
+fn further_columns_of_a_context_are_ignored() {
+    let shared = changed(tree(), |settings| settings.pooling = ArmPooling::ArmColumn);
+    let pool = Pool::new(1).unwrap();
+    let contexts = crossing(1).contexts.take(&[100, 101, 102]);
+    // the name of the column of arms in the model
+    let more = contexts
+        .clone()
+        .with_column(Column::categorical("arm", &[Some("left"); 3]));
+    for settings in [tree(), shared] {
+        let agent = experienced(settings, 80);
+        let expected = agent.probabilities(&contexts, &pool).unwrap();
+        let found = agent.probabilities(more.as_ref().unwrap(), &pool).unwrap();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
 fn invalid_observations_are_refused_and_not_recorded() {
     let mut agent = experienced(tree(), 20);
     let pool = Pool::new(1).unwrap();

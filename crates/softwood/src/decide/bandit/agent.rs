@@ -237,11 +237,13 @@ impl BanditAgent {
 
     /// Rewards of every arm under every draw.
     fn arm_draws(&self, contexts: &Table, pool: &Pool) -> Result<Vec<RewardDraws>> {
+        // contexts may have more columns than the observed ones, also one of the name of the arms
+        let observed = self.history.as_ref().map_or(contexts, Dataset::features);
+        let name = unused_name(observed, ARM);
         let draws = |arm: usize| match self.settings.pooling {
             ArmPooling::PerArm => self.models[arm].draws(contexts, pool),
             ArmPooling::ArmColumn => {
                 let arm = vec![arm as u32; contexts.n_rows()];
-                let name = unused_name(contexts, ARM);
                 self.models[0].draws(&with_arm(contexts, &name, &self.arms, &arm)?, pool)
             }
         };
@@ -388,23 +390,16 @@ impl BanditAgent {
             return Ok(None);
         };
         let n_rows = self.n_fitted[at];
-        let n_known = match self.settings.pooling {
-            ArmPooling::PerArm => self.rows_of(at).len(),
-            ArmPooling::ArmColumn => self.n_observed(),
+        let rows = match self.settings.pooling {
+            ArmPooling::PerArm => self.rows_of(at),
+            ArmPooling::ArmColumn => (0..self.n_observed()).collect(),
         };
-        if n_rows == 0 || n_rows > n_known {
+        let Some(rows) = rows.get(..n_rows).filter(|rows| !rows.is_empty()) else {
             return Ok(None);
-        }
+        };
         let data = match self.settings.pooling {
-            ArmPooling::PerArm => {
-                let mut rows = self.rows_of(at);
-                rows.truncate(n_rows);
-                history.take(&rows)
-            }
-            ArmPooling::ArmColumn => {
-                let rows: Vec<usize> = (0..n_rows).collect();
-                self.with_arms(history)?.take(&rows)
-            }
+            ArmPooling::PerArm => history.take(rows),
+            ArmPooling::ArmColumn => self.with_arms(history)?.take(rows),
         };
         let key = self.fit_key(at, n_rows);
         let linear = LinearRewards::fit(&data, N_DRAWS, key);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::data::column::{Column, Values};
+use crate::data::column::{Column, UNSEEN, Values};
 use crate::data::dataset::Dataset;
 use crate::data::schema::{Schema, Task};
 use crate::data::table::Table;
@@ -251,8 +251,7 @@ fn history_of(record: &Record, n: usize) -> Result<Option<Dataset>> {
             Some(levels) => {
                 let codes = record.u32s(&name)?.to_vec();
                 let n_levels = levels.len() as u32;
-                let in_range =
-                    |code: &u32| *code < n_levels || *code >= crate::data::column::UNSEEN;
+                let in_range = |code: &u32| *code < n_levels || *code >= UNSEEN;
                 if codes.len() != n || !codes.iter().all(in_range) {
                     return Err(damaged("a category is out of range"));
                 }

@@ -2,8 +2,9 @@
 //! while there are too few rewards.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use crate::data::column::Column;
+use crate::data::column::{Column, Values};
 use crate::data::dataset::Dataset;
 use crate::data::schema::{Schema, Task};
 use crate::data::table::Table;
@@ -250,20 +251,18 @@ fn as_classes(data: &Dataset, rewards: &[f64]) -> Result<Dataset> {
     )
 }
 
-/// The contexts with the arm as a column.
+/// The contexts with the arm as a column, in place of a column of that name.
 pub(super) fn with_arm(
     contexts: &Table,
     column: &str,
     arms: &[String],
     arm: &[u32],
 ) -> Result<Table> {
-    let codes = arm.to_vec();
-    let levels = std::sync::Arc::new(arms.to_vec());
-    let column = Column {
+    contexts.clone().with_column(Column {
         name: column.to_owned(),
-        values: crate::data::column::Values::Categorical { codes, levels },
-    };
-    let mut columns = contexts.columns().to_vec();
-    columns.push(column);
-    Table::new(columns)
+        values: Values::Categorical {
+            codes: arm.to_vec(),
+            levels: Arc::new(arms.to_vec()),
+        },
+    })
 }

@@ -21,7 +21,7 @@ const PAIRS: u64 = 3;
 /// Fitted models of the outcome with and without the treatment.
 #[derive(Debug)]
 pub(super) enum ArmModels {
-    /// One model; the treatment is a column of this name.
+    /// One model, which has the treatment as a column.
     Single(Box<dyn Model>),
     /// One model per arm; member `m` of the treated arm is paired with `pairs[m]` of the control arm.
     PerArm {

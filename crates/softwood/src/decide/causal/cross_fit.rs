@@ -109,7 +109,7 @@ impl CrossFit {
     }
 }
 
-/// Number of fits of an estimation with this table, for progress.
+/// Number of folds for this table: each has at least two rows of both arms.
 pub(super) fn n_folds(data: &TreatedRows, config: &CausalConfig) -> usize {
     let n_treated = data.arm(true).len();
     let smallest = n_treated.min(data.n_rows() - n_treated);

@@ -109,8 +109,8 @@ impl EffectModel {
     }
 
     /// Regression of the corrections of the scores on the covariates. Rows are weighted by
-    /// `e (1 - e)`, which is in proportion to the precision of their corrections. `None` if all
-    /// corrections are equal.
+    /// `e (1 - e)`, which is in proportion to the precision of their corrections. `None` if the
+    /// corrections cannot be a target, because they are equal up to rounding or too large.
     fn fit_correction(&self, run: &Run<'_>) -> Result<Option<Box<dyn Model>>> {
         let n = self.data.n_rows();
         let score = LinearScore::average_effect(self.assignment());

@@ -7,8 +7,8 @@
 //! sum_i  p1_i mu1(x_i) + p0_i mu0(x_i) + r1_i (y_i - mu1(x_i)) + r0_i (y_i - mu0(x_i)) - c_i
 //! ```
 //!
-//! with a cost `c_i` of the row (zero but for policies). The average effect of `n` rows has `p1 = 1/n`, `p0 = -1/n`, `r1 = a / (e n)` and
-//! `r0 = -(1 - a) / ((1 - e) n)`.
+//! with a cost `c_i` of the row, which is zero but for policies. The average effect of `n` rows has
+//! `p1 = 1/n`, `p0 = -1/n`, `r1 = a / (e n)` and `r0 = -(1 - a) / ((1 - e) n)`.
 
 use crate::decide::causal::config::EffectScope;
 
