@@ -124,6 +124,9 @@ pub trait Fit: Params {
     const FAMILY: &'static str;
     /// Whether a fitted model can be trained further.
     const SUPPORTS_WARM_START: bool = false;
+    /// Whether training further takes a small part of the time of a fit. Boosting adds as many trees as a
+    /// fit has, so that it does not.
+    const WARM_START_IS_SHORT: bool = false;
     /// Whether the target may be classes.
     const SUPPORTS_CLASSES: bool = true;
 

@@ -86,6 +86,11 @@ macro_rules! families {
                 match self { $(Self::$variant => <$params as Fit>::SUPPORTS_WARM_START),+ }
             }
 
+            /// Whether training a fitted model further takes a small part of the time of a fit.
+            pub fn warm_start_is_short(self) -> bool {
+                match self { $(Self::$variant => <$params as Fit>::WARM_START_IS_SHORT),+ }
+            }
+
             /// Whether the target may be classes; all families take numeric targets.
             pub fn supports_classes(self) -> bool {
                 match self { $(Self::$variant => <$params as Fit>::SUPPORTS_CLASSES),+ }

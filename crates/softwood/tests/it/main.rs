@@ -40,3 +40,4 @@ mod tree_export;
 mod trees;
 mod vart;
 mod vsgbm;
+mod vst;

@@ -34,6 +34,7 @@ impl Fit for VartParams {
     type Fitted = Vart;
     const FAMILY: &'static str = "vart";
     const SUPPORTS_WARM_START: bool = true;
+    const WARM_START_IS_SHORT: bool = true;
 
     fn extrapolates(&self) -> bool {
         self.extrapolation

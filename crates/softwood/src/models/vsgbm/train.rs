@@ -41,6 +41,7 @@ impl Fit for VsgbmParams {
     type Fitted = Vsgbm;
     const FAMILY: &'static str = "vsgbm";
     const SUPPORTS_WARM_START: bool = true;
+    const WARM_START_IS_SHORT: bool = true;
 
     fn extrapolates(&self) -> bool {
         self.extrapolation

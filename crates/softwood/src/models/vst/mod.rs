@@ -4,6 +4,7 @@
 mod fitted;
 mod params;
 mod train;
+mod warm_start;
 
 pub use fitted::Vst;
 pub use params::VstParams;

@@ -11,6 +11,7 @@ use crate::fit::{Fit, Run};
 use crate::model::{Model, Training};
 use crate::models::vst::fitted::Vst;
 use crate::models::vst::params::VstParams;
+use crate::models::vst::warm_start::warm_start;
 use crate::params::Checked;
 use crate::stop;
 use crate::store::record::Record;
@@ -27,6 +28,8 @@ use crate::variational::train::{FitResult, RunPlace, Trained, converged, kept};
 impl Fit for VstParams {
     type Fitted = Vst;
     const FAMILY: &'static str = "vst";
+    const SUPPORTS_WARM_START: bool = true;
+    const WARM_START_IS_SHORT: bool = true;
 
     fn extrapolates(&self) -> bool {
         self.extrapolation
@@ -38,6 +41,9 @@ impl Fit for VstParams {
 
     fn learn(params: &Checked<Self>, data: &Dataset, run: &Run<'_>) -> Result<Vst> {
         let deduplicated = data.try_deduplicated()?;
+        if let Some(fitted) = run.fitted(Self::FAMILY)? {
+            return warm_start(params, fitted, &deduplicated, run);
+        }
         let config = SoftTreeConfig::from(&**params);
         let split_key = run.key.child(streams::VALIDATION_SPLIT);
         let rows = FitRows::new(&config, &deduplicated, run, split_key);

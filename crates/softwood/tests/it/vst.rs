@@ -1,0 +1,64 @@
+//! Variational soft tree: warm starts.
+
+use serde_json::json;
+use softwood::{Column, Distribution, Family, Key, Model, Pool, Run, Table};
+
+use crate::problems::{FitJson, normals, numbers, with_target};
+
+/// A wave with little noise on an interval.
+fn wave(seed: u64, n: usize, from: f64, to: f64) -> Table {
+    let key = Key::from_seed(seed);
+    let uniforms = key.child(0).uniforms(n);
+    let x: Vec<f64> = uniforms.iter().map(|u| from + (to - from) * u).collect();
+    let noise = normals(key.child(1), n);
+    let y = x
+        .iter()
+        .zip(&noise)
+        .map(|(x, z)| (3.0 * x).sin() + 0.1 * z)
+        .collect();
+    Table::new(vec![Column::numeric("x", x), Column::numeric("y", y)]).unwrap()
+}
+
+/// Mean log density of the rows.
+fn log_score(model: &dyn Model, table: &Table) -> f64 {
+    let pool = Pool::new(1).unwrap();
+    let y = numbers(table, "y");
+    let scores = Distribution::new(model, table, &pool)
+        .unwrap()
+        .logpdf(&y)
+        .unwrap();
+    scores.iter().sum::<f64>() / y.len() as f64
+}
+
+#[test]
+fn a_warm_start_follows_new_rows_and_keeps_shapes_and_fixed_parameters() {
+    let params = json!({"max_depth": 3, "leaf_mixing": "blend", "n_fits": 2, "n_members": 20, "n_epochs": 200,
+                        "scaling": "standard", "squares": false, "rotation": "none"});
+    let fit = |table: &Table, params: &serde_json::Value, start: Option<&dyn Model>| {
+        let pool = Pool::new(2).unwrap();
+        let mut run = Run::new(Key::from_seed(1), &pool);
+        run.warm_start = start;
+        Family::Vst.fit_with(params, &with_target(table, "y"), &run)
+    };
+    let all = wave(1, 300, -1.0, 1.0);
+    let is_old = |row: &usize| numbers(&all, "x")[*row] < 0.3;
+    let old = all.take(&(0..300).filter(is_old).collect::<Vec<_>>());
+    let first = fit(&old, &params, None).unwrap();
+    let mut longer = params.clone();
+    longer["n_epochs"] = 600.into();
+    let continued = fit(&all, &longer, Some(&*first)).unwrap();
+    let test = wave(3, 500, 0.3, 1.0);
+    let (before, after) = (log_score(&*first, &test), log_score(&*continued, &test));
+    assert!(after > before + 0.5, "{before} {after}");
+    assert_eq!(continued.training().chosen, first.training().chosen);
+    for (key, value) in [
+        ("max_depth", json!(2)),
+        ("n_fits", json!(1)),
+        ("beta", json!(2.0)),
+    ] {
+        let mut changed = params.clone();
+        changed[key] = value;
+        let message = fit(&all, &changed, Some(&*first)).unwrap_err().to_string();
+        assert!(message.contains(key), "{message}");
+    }
+}
