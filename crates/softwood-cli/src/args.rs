@@ -352,6 +352,9 @@ pub(crate) struct ReproduceArgs {
     /// Run a part of each table in minutes: fewer splits, smaller models, no large sets.
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Run at most N splits, seeds or runs of each set [default: all of the protocol].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) splits: Option<u16>,
     /// Models of the tables, or families to run beside the paper's [default: those of the table].
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) models: Vec<String>,

@@ -100,10 +100,12 @@ fn text_block(metric: &ReproducedMetric, model: &ModelComparison) -> String {
 pub(crate) fn markdown(report: &ReproduceReport) -> String {
     let names: Vec<&str> = report.tables.iter().map(|table| &*table.name).collect();
     let quick = if report.quick { " --quick" } else { "" };
+    let splits = report.splits.map(|n| format!(" --splits {n}"));
     let mut out = format!(
-        "# Published tables and ours\n\n{} Command: `softwood reproduce {}{quick} --data DIR`.\n",
+        "# Published tables and ours\n\n{} Command: `softwood reproduce {}{quick}{} --data DIR`.\n",
         heading(report),
-        names.join(" ")
+        names.join(" "),
+        splits.unwrap_or_default()
     );
     for table in &report.tables {
         let _ = writeln!(out, "\n## `{}`: {}\n", table.name, table.source);

@@ -85,6 +85,7 @@ fn reproduce(
         data: &data,
         seed: args.seed,
         is_quick: args.quick,
+        max_splits: args.splits.map(usize::from),
         pool: &pool,
         cells: &cells,
     };
@@ -101,6 +102,7 @@ fn reproduce(
         date: date::today(),
         seed: args.seed,
         quick: args.quick,
+        splits: args.splits,
         figures,
         file: args
             .output

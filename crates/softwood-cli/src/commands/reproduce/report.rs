@@ -19,6 +19,8 @@ pub(crate) struct ReproduceReport {
     pub(crate) data: PathBuf,
     pub(crate) seed: u64,
     pub(crate) quick: bool,
+    /// Largest number of splits of a set, if the user gave one.
+    pub(crate) splits: Option<u16>,
     /// Drawn figures.
     pub(crate) figures: Vec<PathBuf>,
     /// File with the results as Markdown, if one was written.

@@ -25,6 +25,8 @@ pub(crate) struct ReproduceRun<'a> {
     pub(crate) data: &'a Path,
     pub(crate) seed: u64,
     pub(crate) is_quick: bool,
+    /// Largest number of splits, if the user gave one.
+    pub(crate) max_splits: Option<usize>,
     pub(crate) pool: &'a Pool,
     pub(crate) cells: &'a CellFile,
 }
@@ -129,6 +131,7 @@ impl SetJob<'_> {
     fn run(&self, run: &ReproduceRun<'_>, found: &mut TableValues) -> Result<()> {
         let start = Instant::now();
         let max_splits = self.table.max_splits(run.is_quick);
+        let max_splits = max_splits.min(run.max_splits.unwrap_or(usize::MAX));
         let n_splits = self.runner.n_splits().min(max_splits);
         let all: Vec<PlannedCell<'_>> = self
             .models
