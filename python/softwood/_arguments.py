@@ -115,7 +115,7 @@ class AgentOptions:
     """Whether rewards are 0 or 1 and a classifier predicts them."""
     n_initial: int
     refit_growth: float
-    warm_start: bool
+    warm_start: bool | None
 
 
 @dataclass(frozen=True)

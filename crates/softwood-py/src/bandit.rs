@@ -33,7 +33,7 @@ pub(crate) struct AgentOptions {
     classify: bool,
     n_initial: usize,
     refit_growth: f64,
-    warm_start: bool,
+    warm_start: Option<bool>,
 }
 
 impl AgentOptions {

@@ -74,12 +74,13 @@ pub(crate) struct BanditArgs {
     /// Random choices per arm before models choose.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) initial: u32,
-    /// Models are fitted again when there are this many times as many rewards.
+    /// The model of an arm is fitted again when the arm has this many times as many rewards, or earlier if
+    /// new rewards are far from its predictions.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.3)]
     pub(crate) refit_growth: f64,
-    /// Train models further between fits from scratch, where the model supports that.
-    #[arg(long)]
-    pub(crate) warm_start: bool,
+    /// Whether models are trained further between fits from scratch [default: where that is short].
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub(crate) warm_start: Option<bool>,
     /// SVG file for the curves of cumulative regret.
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,

@@ -103,9 +103,7 @@ fn rewards_of_zero_and_one_can_be_classes() {
 
 #[test]
 fn refits_become_rarer() {
-    let settings = changed(AgentSettings::linear(), |settings| {
-        settings.refit_growth = 1.5;
-    });
+    let settings = AgentSettings::linear();
     let pool = Pool::new(1).unwrap();
     let run = simulate(
         &crossing(1),
@@ -115,9 +113,38 @@ fn refits_become_rarer() {
         &NoObserver,
     )
     .unwrap();
-    // 6, 16, 26, 39, 59, 89, 134, 201, 302
-    assert_eq!(run.n_refits, 9);
+    // 6, 16, ..., 106, then 10% more each time: 117, 129, 142, 157, 173, 191, 211, 233, 257, 283, 312, 344, 379
+    assert_eq!(run.n_refits, 24);
     assert_eq!(run.n_chosen.iter().sum::<usize>(), N_STEPS);
+}
+
+#[test]
+fn a_model_is_fitted_again_early_only_if_new_rewards_contradict_it() {
+    let pool = Pool::new(1).unwrap();
+    let problem = crossing(4);
+    let observed = |rows: std::ops::Range<usize>, sign: f64| {
+        let rows: Vec<usize> = rows.collect();
+        let outcome = |&row: &usize| {
+            let arm = row % 2;
+            ArmOutcome::new(arm, sign * problem.rewards[2 * row + arm])
+        };
+        let outcomes: Vec<ArmOutcome> = rows.iter().map(outcome).collect();
+        (problem.contexts.take(&rows), outcomes)
+    };
+    // 300 rewards at once, then 30 more: a tenth more of each arm, where the growth of a refit is 1.3
+    let n_refits = |sign: f64| {
+        let arms = problem.arms.clone();
+        let mut agent = BanditAgent::new(tree(), arms, Key::from_seed(0)).unwrap();
+        for (rows, sign) in [(0..300, 1.0), (300..330, sign)] {
+            let (contexts, outcomes) = observed(rows, sign);
+            agent
+                .observe(&contexts, &outcomes, &pool, &NoObserver)
+                .unwrap();
+        }
+        agent.n_refits()
+    };
+    assert_eq!(n_refits(1.0), 1);
+    assert_eq!(n_refits(-1.0), 2);
 }
 
 #[test]
@@ -274,7 +301,7 @@ fn warm_starts_are_used_where_the_family_has_them() {
     let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
     let settings = changed(
         AgentSettings::thompson(Family::Sglb.params(&pairs).unwrap()),
-        |settings| settings.warm_start = true,
+        |settings| settings.warm_start = Some(true),
     );
     let problem = crossing(3).shuffled(150, Key::from_seed(1));
     let pool = Pool::new(1).unwrap();

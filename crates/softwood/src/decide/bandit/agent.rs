@@ -17,6 +17,8 @@ use crate::rng::Key;
 
 /// Contexts that are predicted at a time.
 const BLOCK: usize = 512;
+/// Predictions are compared with new rewards when the number of rewards has grown by this factor.
+const CHECK_GROWTH: f64 = 1.1;
 /// Largest magnitude of a reward: squares and sums stay in range.
 const MAX_REWARD: f64 = 1e150;
 /// Names of the reward and of the arm in the tables of the reward models; underscores are added if a
@@ -367,6 +369,8 @@ impl BanditAgent {
                 ArmPooling::PerArm => self.fit_arms(history, pool, observer)?,
                 ArmPooling::ArmColumn => self.fit_all(history, pool, observer)?,
             };
+            let has_fitted = models.iter().any(Option::is_some);
+            self.n_refits = self.n_refits.saturating_add(usize::from(has_fitted));
             // models that are not due keep their place
             for (arm, model) in models.into_iter().enumerate() {
                 match model {
@@ -377,9 +381,9 @@ impl BanditAgent {
             }
             self.n_fitted = n_fitted;
         }
-        self.n_refits = self.n_refits.saturating_add(1);
         let n = self.n_observed();
-        let grown = (n as f64 * self.settings.refit_growth).ceil() as usize;
+        let growth = self.settings.refit_growth.min(CHECK_GROWTH);
+        let grown = (n as f64 * growth).ceil() as usize;
         self.next_refit = grown.max(n.saturating_add(self.settings.min_refit_interval));
         Ok(())
     }
@@ -417,23 +421,16 @@ impl BanditAgent {
         let mut n_fitted = Vec::with_capacity(self.arms.len());
         for arm in 0..self.arms.len() {
             let rows = self.rows_of(arm);
-            let n_before = self.n_fitted.get(arm).copied();
-            let is_due = n_before.is_none_or(|n_before| {
-                rows.len() as f64 >= n_before as f64 * self.settings.refit_growth
-                    && rows.len() > n_before
-            });
-            if !is_due {
-                models.push(None);
-                n_fitted.push(n_before.unwrap_or(0));
+            let fit = self.reward_fit(history, (arm, rows.len()), pool, observer);
+            if rows.is_empty() {
+                models.push(Some(RewardModel::Constant(fit.overall)));
+                n_fitted.push(0);
                 continue;
             }
-            n_fitted.push(rows.len());
-            let fit = self.reward_fit(history, (arm, rows.len()), pool, observer);
-            models.push(Some(if rows.is_empty() {
-                RewardModel::Constant(fit.overall)
-            } else {
-                RewardModel::fit(&history.take(&rows), &fit)?
-            }));
+            let data = history.take(&rows);
+            let (model, n_rows) = self.refitted(arm, &data, fit)?;
+            models.push(model);
+            n_fitted.push(n_rows);
         }
         Ok((models, n_fitted))
     }
@@ -447,8 +444,34 @@ impl BanditAgent {
     ) -> Result<FittedArms> {
         let data = self.with_arms(history)?;
         let fit = self.reward_fit(history, (0, data.n_rows()), pool, observer);
-        let model = RewardModel::fit(&data, &fit)?;
-        Ok((vec![Some(model)], vec![data.n_rows()]))
+        let (model, n_rows) = self.refitted(0, &data, fit)?;
+        Ok((vec![model], vec![n_rows]))
+    }
+
+    /// A new model of rows and rewards, and the number of rows of the model; `None` if the earlier model
+    /// is recent enough and its predictions of the new rewards were not wrong.
+    fn refitted(
+        &self,
+        at: usize,
+        data: &Dataset,
+        fit: RewardFit<'_>,
+    ) -> Result<(Option<RewardModel>, usize)> {
+        let n_rows = data.n_rows();
+        let (Some(&n_before), Some(earlier)) = (self.n_fitted.get(at), self.models.get(at)) else {
+            return Ok((Some(RewardModel::fit(data, &fit)?), n_rows));
+        };
+        if n_rows <= n_before {
+            return Ok((None, n_before));
+        }
+        let new_rows: Vec<usize> = (n_before..n_rows).collect();
+        let is_wrong = earlier.contradicts(&data.take(&new_rows), fit.overall, fit.pool)?;
+        let has_grown = n_rows as f64 >= n_before as f64 * self.settings.refit_growth;
+        if !has_grown && !is_wrong {
+            return Ok((None, n_before));
+        }
+        let earlier = fit.earlier.filter(|_| !is_wrong);
+        let model = RewardModel::fit(data, &RewardFit { earlier, ..fit })?;
+        Ok((Some(model), n_rows))
     }
 
     /// Rows of the history with this arm.

@@ -63,7 +63,7 @@ struct StoredSettings {
     n_initial: usize,
     refit_growth: f64,
     min_refit_interval: usize,
-    warm_start: bool,
+    warm_start: Option<bool>,
 }
 
 /// A column of contexts in the header.

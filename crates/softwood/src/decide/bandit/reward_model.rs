@@ -26,7 +26,12 @@ pub(super) const N_DRAWS: usize = 100;
 /// Below this number of rewards an arm has a constant reward.
 const MIN_ROWS: usize = 10;
 /// A warm start is replaced by a fit from scratch when the rows have grown by this factor since.
-const MAX_WARM_GROWTH: f64 = 2.0;
+const MAX_WARM_GROWTH: f64 = 1.5;
+/// A model is fitted again if one of its new rewards is less probable than this, divided by their
+/// number, ...
+const MAX_SURPRISE: f64 = 1e-3;
+/// ... and its error is larger than this part of the standard deviation of all rewards.
+const MIN_ERROR: f64 = 0.25;
 /// Names of the classes of rewards that are 0 or 1.
 const CLASSES: [&str; 2] = ["0", "1"];
 
@@ -158,6 +163,36 @@ impl RewardModel {
         })
     }
 
+    /// Whether rewards that the model was not fitted to are far from its predictions: one is less probable
+    /// than chance explains, and so far off that it could change a choice. Constant and linear rewards
+    /// cost little to fit, so every new reward counts for them.
+    ///
+    /// # Errors
+    /// When the columns are not those of the fit.
+    pub(super) fn contradicts(
+        &self,
+        new: &Dataset,
+        overall: ConstantReward,
+        pool: &Pool,
+    ) -> Result<bool> {
+        let model = match self {
+            Self::Linear(_) => return Ok(true),
+            Self::Constant(_) => return Ok(false),
+            Self::Fitted { model, .. } => model,
+        };
+        let (Target::Numeric(rewards), None) = (new.target(), model.schema().classes()) else {
+            return Ok(false);
+        };
+        let distribution = Distribution::new(model.as_ref(), new.features(), pool)?;
+        let (means, cdf) = (distribution.mean()?, distribution.cdf(rewards)?);
+        let max_probability = MAX_SURPRISE / rewards.len() as f64;
+        let min_error = MIN_ERROR * overall.sd;
+        Ok((0..rewards.len()).any(|row| {
+            2.0 * cdf[row].min(1.0 - cdf[row]) < max_probability
+                && (rewards[row] - means[row]).abs() > min_error
+        }))
+    }
+
     /// Number of draws.
     pub(super) fn n_draws(&self) -> usize {
         match self {
@@ -210,8 +245,13 @@ impl<'a> RewardFit<'a> {
         else {
             return None;
         };
-        let is_possible = self.settings.warm_start
-            && spec.family().supports_warm_start()
+        let family = spec.family();
+        let is_wanted = self
+            .settings
+            .warm_start
+            .unwrap_or(family.warm_start_is_short());
+        let is_possible = is_wanted
+            && family.supports_warm_start()
             && data.n_rows() as f64 <= MAX_WARM_GROWTH * *n_scratch_rows as f64
             && model.schema().describes_same_data(data.schema());
         is_possible.then_some((model.as_ref(), *n_scratch_rows))

@@ -66,13 +66,15 @@ pub struct AgentSettings {
     pub classify: bool,
     /// Number of random choices per arm before models choose.
     pub n_initial: usize,
-    /// Models are fitted again when the number of observed rewards has grown by this factor, ...
+    /// A model is fitted again when the number of its rewards has grown by this factor, or earlier if new
+    /// rewards are far from its predictions.
     pub refit_growth: f64,
-    /// ... and by at least this number.
+    /// Smallest number of observed rewards between two fits.
     pub min_refit_interval: usize,
     /// Whether models are trained further instead of fitted anew, where the family supports that and
-    /// the rows have not doubled since the last fit from scratch.
-    pub warm_start: bool,
+    /// the rows are at most one and a half times those of the last fit from scratch. `None`: where
+    /// training further is short.
+    pub warm_start: Option<bool>,
 }
 
 impl AgentSettings {
@@ -100,7 +102,7 @@ impl AgentSettings {
             n_initial: 3,
             refit_growth: 1.3,
             min_refit_interval: 10,
-            warm_start: false,
+            warm_start: None,
         }
     }
 
