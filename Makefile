@@ -11,7 +11,7 @@ RUST := --release --workspace --exclude softwood-py
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python audit bench bench-peers bench-quality bench-soft-trees bench-vart bench-gp bench-rnn-tree bench-truth bench-design bench-bandits bench-causal docs docs-output venv python
+.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python audit bench bench-peers bench-quality bench-soft-trees bench-vart bench-gp bench-rnn-tree bench-truth bench-design bench-bandits bench-causal docs docs-output gallery venv python
 
 help:
 	@echo "make demo      fit a small model and draw its predictive distribution"
@@ -31,6 +31,7 @@ help:
 	@echo "make bench-truth  knowledge uncertainty on problems with known truth and in gaps of public tables, into docs/experiments/truth.md"
 	@echo "make bench-causal  average effects with known truth beside the paper, into docs/experiments/causal.md"
 	@echo "make docs-output    run README and guides again and renew the outputs and the picture that they show"
+	@echo "make gallery   draw the figures of the papers, into docs/gallery.md and docs/img; SOFTWOOD_DATA is the data directory"
 	@echo "make docs      build the Rust documentation; broken links are errors"
 	@echo "make python    install the Python package, editable, in $(VENV)"
 
@@ -119,6 +120,12 @@ $(PEERS)/ready: python/benches/requirements.txt
 docs-output: python
 	cargo build $(RUST)
 	SOFTWOOD_WRITE_DOCS=1 $(BIN)/python -m pytest python/tests/test_docs.py
+
+# figures whose data are missing keep their picture only if target/gallery has it
+gallery:
+	cargo run --release -p softwood-cli -- reproduce figures -o target/gallery
+	cp target/gallery/*.svg docs/img
+	sed 's|](\([a-z0-9-]*\.svg\))|](img/\1)|' target/gallery/gallery.md > docs/gallery.md
 
 docs: venv
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --workspace --no-deps

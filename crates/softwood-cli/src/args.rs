@@ -340,13 +340,14 @@ pub(crate) struct ModelsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  softwood reproduce")]
 pub(crate) struct ReproduceArgs {
-    /// Tables, such as `vst-1`, and figures; `all` means every table.
+    /// Tables and figures, such as `vst-1`; `all` means every table, `figures` every figure.
     #[arg(value_name = "TABLE", hide_possible_values = true, value_parser = table_names())]
     pub(crate) names: Vec<String>,
     /// Directory of the data sets [default: the environment variable `SOFTWOOD_DATA`].
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// Directory for the results: results.md, results.json, and the finished cells.
+    /// Directory for the results: results.md, results.json and the finished cells; figures as SVG, and
+    /// gallery.md.
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// Run a part of each table in minutes: fewer splits, smaller models, no large sets.
@@ -372,10 +373,11 @@ pub(crate) struct ReproduceArgs {
     pub(crate) json: bool,
 }
 
-/// The names of the tables; clap suggests one that is similar to a wrong name.
+/// The names of the tables and figures; clap suggests one that is similar to a wrong name.
 fn table_names() -> PossibleValuesParser {
-    let names = reproduce::NAMES.iter().chain(reproduce::FIGURES).copied();
-    PossibleValuesParser::new(names.chain([reproduce::ALL]))
+    let figures = reproduce::FIGURES.iter().map(|figure| figure.name);
+    let names = reproduce::NAMES.iter().copied().chain(figures);
+    PossibleValuesParser::new(names.chain([reproduce::ALL, reproduce::ALL_FIGURES]))
 }
 
 /// Demonstration on synthetic data with a known true distribution: fit, score and plot a model.

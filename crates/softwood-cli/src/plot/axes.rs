@@ -8,6 +8,9 @@ const GRID: Colour = Colour::hex(0x00e9_ecf1);
 const FRAME: Colour = Colour::hex(0x00b8_bfca);
 const LABEL: Colour = Colour::hex(0x0055_5f6e);
 
+/// Width of a digit of a tick label, in pixels.
+const TICK_LETTER: f32 = 7.3;
+
 /// A plotting area and its data ranges.
 #[derive(Debug, Clone)]
 pub(crate) struct Axes {
@@ -55,10 +58,15 @@ impl Axes {
 
     /// Draws grid lines and tick labels; to be called before the data are drawn.
     pub(crate) fn draw_grid(&self, scene: &mut Scene) {
+        self.draw_grid_at(scene, &ticks(&self.x));
+    }
+
+    /// As [`Axes::draw_grid`], with given values and labels on the x axis.
+    pub(crate) fn draw_grid_at(&self, scene: &mut Scene, x_ticks: &[(f64, String)]) {
         let [left, top] = self.corner;
         let (right, bottom) = (left + self.extent[0], top + self.extent[1]);
-        for (value, label) in ticks(&self.x) {
-            let [x, _] = self.pixel(value, *self.y.start());
+        for (value, label) in x_ticks {
+            let [x, _] = self.pixel(*value, *self.y.start());
             scene.line(vec![[x, top], [x, bottom]], GRID, 1.0);
             let text = TextLabel::new([x, bottom + 19.0], label, 13.0, LABEL);
             scene.text(text.anchored(Anchor::Middle));
@@ -87,8 +95,10 @@ impl Axes {
             LABEL,
         );
         scene.text(x_text.anchored(Anchor::Middle));
+        let longest = ticks(&self.y).iter().map(|(_, label)| label.len()).max();
+        let extra = TICK_LETTER * longest.unwrap_or(0).saturating_sub(4) as f32;
         let y_text = TextLabel::new(
-            [left - 42.0, f32::midpoint(top, bottom)],
+            [left - 42.0 - extra, f32::midpoint(top, bottom)],
             y_name,
             14.0,
             LABEL,

@@ -1,6 +1,7 @@
 //! Plots: a scene of simple shapes, written as SVG.
 
 pub(crate) mod axes;
+pub(crate) mod chart;
 pub(crate) mod heat_map;
 pub(crate) mod svg;
 

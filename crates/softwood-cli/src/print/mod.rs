@@ -4,6 +4,7 @@ pub(crate) mod bandit;
 pub(crate) mod causal;
 pub(crate) mod escape;
 pub(crate) mod explain;
+pub(crate) mod gallery;
 mod json;
 mod number;
 pub(crate) mod ood;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::commands::reproduce::{
-    ListedItem, Listing, MarkCounts, MissingFile, ModelComparison, PairResult, PairRule,
-    ReproduceReport, ReproducedMetric, ReproducedTable, SetComparison, TieRule,
+    ListedItem, Listing, MarkCounts, MissingFigure, MissingFile, ModelComparison, PairResult,
+    PairRule, ReproduceReport, ReproducedMetric, ReproducedTable, SetComparison, TieRule,
 };
 
 /// The list of tables and figures.
@@ -18,6 +18,7 @@ pub(crate) fn listing(listing: &Listing) -> String {
         out.push('\n');
     }
     out += "Run tables with `softwood reproduce NAME... --data DIR`; `all` runs every table, --quick a part of each.\n";
+    out += "Draw figures with `softwood reproduce NAME... -o DIR`; `figures` draws every figure.\n";
     if !listing.has_data {
         out +=
             "With --data DIR or the variable SOFTWOOD_DATA, this list says which sets are there.\n";
@@ -27,12 +28,12 @@ pub(crate) fn listing(listing: &Listing) -> String {
 
 fn listed(item: &ListedItem) -> String {
     let name = item.name.as_deref().unwrap_or("-");
-    let mut out = format!("  {name:<16}{:<16}{}\n", item.place, item.title);
+    let mut out = format!("  {name:<19}{:<16}{}\n", item.place, item.title);
     let mut below = |text: &str| {
-        let _ = writeln!(out, "{:34}{text}", "");
+        let _ = writeln!(out, "{:37}{text}", "");
     };
-    if let Some(status) = &item.status {
-        below(status);
+    if let Some(reading) = item.reading {
+        below(reading);
     }
     for need in &item.needs {
         below(need);
@@ -66,6 +67,12 @@ pub(crate) fn text(report: &ReproduceReport) -> String {
         for line in remarks(table) {
             let _ = writeln!(out, "\n{line}");
         }
+    }
+    for MissingFigure { figure, file } in &report.left_out {
+        let _ = writeln!(
+            out,
+            "{figure}: not drawn, because there is no table `{file}` (.parquet, .csv, ...) in the data directory."
+        );
     }
     for file in &report.figures {
         let _ = writeln!(out, "Written: {}", file.display());
@@ -144,8 +151,8 @@ fn heading(report: &ReproduceReport) -> String {
         ""
     };
     format!(
-        "softwood {}, {}, seed {}{quick}. Ours and the paper's are mean ± standard deviation over splits.",
-        report.version, report.date, report.seed
+        "softwood {}, {}, {}, seed {}{quick}. Ours and the paper's are mean ± standard deviation over splits.",
+        report.version, report.date, report.machine, report.seed
     )
 }
 

@@ -112,70 +112,82 @@ fn the_list_of_tables_and_figures() {
     let ran = without_variable(&Folder::new(), &["reproduce"]);
     insta::assert_snapshot!(ran.out, @r"
     Cinquin, Rukat, Schmidt, Wistuba & Bekasov 2023, Variational Boosted Soft Trees
-      vst-1           table 1         mean log-likelihood per test row, standardised target
-                                      gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
-      vst-2           table 2         AUROC of out-of-domain detection by knowledge uncertainty
-                                      gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
-                                      ood: year_head
-      vst-3           table 3         cumulative regret of Thompson sampling, five seeds, as a share of that of random choices
-                                      bandit: financial, mushroom, jester
-      vst-6           table 6         RMSE of the test rows, standardised target
-                                      gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
-      -               tables 4 and 5  sizes of the sets, ranges of hyperparameters: no results
-      -               figures 2 to 7  not drawn by this program
+      vst-1              table 1         mean log-likelihood per test row, standardised target
+                                         gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
+      vst-2              table 2         AUROC of out-of-domain detection by knowledge uncertainty
+                                         gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
+                                         ood: year_head
+      vst-3              table 3         cumulative regret of Thompson sampling, five seeds, as a share of that of random choices
+                                         bandit: financial, mushroom, jester
+      vst-6              table 6         RMSE of the test rows, standardised target
+                                         gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
+      -                  tables 4 and 5  sizes of the sets, ranges of hyperparameters: no results
+      vst-figure-2       figure 2        predictive distributions where there are no rows
+      vst-figure-3       figure 3        out-of-domain detection against the rank of the posterior covariance
+                                         gal: boston, yacht, concrete, energy
+                                         ood: year_head
+      vst-figure-4       figure 4        scores of a variational soft tree against its depth
+                                         gal: boston, yacht, concrete, energy
+      vst-figure-5       figure 5        scores of boosted variational soft trees against the number of trees
+                                         gal: boston, yacht, concrete, energy
+      vst-figure-6       figure 6        cumulative regret of agents on the exploration problem
+      vst-figure-7       figure 7        scores of a variational soft tree against the sharpness of its gates
+                                         gal: boston, yacht, concrete, energy
 
     Malinin, Prokhorenkova & Ustimenko 2021, Uncertainty in Gradient Boosting via Ensembles
-      malinin-1       table 1         prediction rejection ratio and AUROC of out-of-domain detection
-                                      class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
-                                      gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
-                                      ood: year_head
-      malinin-2       table 2         RMSE and negative log-likelihood, raw targets
-                                      gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
-      malinin-4       table 4         negative log-likelihood and error rate or RMSE
-                                      class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
-                                      gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
-      malinin-5       table 5         SGLB and random forests: negative log-likelihood and error rate
-                                      class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
-      malinin-6       table 6         SGLB and random forests: RMSE, raw targets
-                                      gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
-      malinin-7       table 7         virtual and true ensembles of SGLB and random forests: PRR and AUROC
-                                      class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
-                                      gal: boston, concrete, energy, kin8nm, power, protein, wine, yacht, year
-                                      ood: year_head
-      -               table 3         sizes of the sets: no results
-      malinin-spiral  figures 2 to 4  uncertainty on synthetic sets: the spiral, drawn with -o DIR; the heart is not drawn
+      malinin-1          table 1         prediction rejection ratio and AUROC of out-of-domain detection
+                                         class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
+                                         gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
+                                         ood: year_head
+      malinin-2          table 2         RMSE and negative log-likelihood, raw targets
+                                         gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
+      malinin-4          table 4         negative log-likelihood and error rate or RMSE
+                                         class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
+                                         gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
+      malinin-5          table 5         SGLB and random forests: negative log-likelihood and error rate
+                                         class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
+      malinin-6          table 6         SGLB and random forests: RMSE, raw targets
+                                         gal: boston, concrete, energy, kin8nm, naval, power, protein, wine, yacht, year
+      malinin-7          table 7         virtual and true ensembles of SGLB and random forests: PRR and AUROC
+                                         class: adult, amazon, click, internet, kdd_appetency, kdd_churn, kdd_upselling, kick
+                                         gal: boston, concrete, energy, kin8nm, power, protein, wine, yacht, year
+                                         ood: year_head
+      -                  table 3         sizes of the sets: no results
+      malinin-heart      figures 2 to 4  uncertainty of an sglb ensemble around a heart without rows
+      malinin-spiral     figures 2 to 4  uncertainty of an sglb ensemble on three spirals
+      malinin-virtual    figures 2 to 4  knowledge uncertainty of true and virtual ensembles on three spirals
 
     Irsoy, Yildiz & Alpaydin 2012, Soft Decision Trees
-      irsoy-1         table 1         mean squared error of the standardised target, and number of nodes
-                                      irsoy: abalone, add10, boston, california, comp, concrete, puma8fh, puma8fm, puma8nh, puma8nm
-      irsoy-2         table 2         accuracy, and number of nodes
-                                      irsoy: breast, german, magic, musk2, pima, polyadenylation, ringnorm, satellite47, spambase, twonorm
-      -               figure 3        a soft tree grows on a sinusoid
-                                      docs/img/soft-tree-sinusoid.svg (docs/experiments/soft-tree.md)
+      irsoy-1            table 1         mean squared error of the standardised target, and number of nodes
+                                         irsoy: abalone, add10, boston, california, comp, concrete, puma8fh, puma8fm, puma8nh, puma8nm
+      irsoy-2            table 2         accuracy, and number of nodes
+                                         irsoy: breast, german, magic, musk2, pima, polyadenylation, ringnorm, satellite47, spambase, twonorm
+      irsoy-figure-3     figure 3        a soft tree grows on a sinusoid
 
     Salazar 2023, VaRT: Variational Regression Trees
-      vart-1          table 1         average treatment effect on IHDP, truth 4
-                                      causal: ihdp
-      vart-2          table 2         RMSE of single draws of the posterior, target scaled to [0, 1]
-                                      evans: autompg, concreteslump, forest, solar, stock, yacht, airfoil, autos, breastcancer, concrete, fertility, housing, machine, pendulum, servo, skillcraft, sml, wine
-      vart-a          table A         mean absolute error of a target scaled to [-1, 1]
-                                      evans: autompg, concreteslump, forest, solar, stock, yacht, airfoil, autos, breastcancer, concrete, fertility, housing, machine, pendulum, servo, skillcraft, sml, wine
-      vart-b          table B         mean absolute error of a target scaled to [-1, 1], large sets
-                                      evans: tamielectric, kin40k
-      -               figures 5 and 6 effects of a treatment in two simulations; not drawn by this program
-      -               figure A        posterior over the number of leaves
-                                      docs/img/vart-leaves.svg (docs/experiments/vart.md)
+      vart-1             table 1         average treatment effect on IHDP, truth 4
+                                         causal: ihdp
+      vart-2             table 2         RMSE of single draws of the posterior, target scaled to [0, 1]
+                                         evans: autompg, concreteslump, forest, solar, stock, yacht, airfoil, autos, breastcancer, concrete, fertility, housing, machine, pendulum, servo, skillcraft, sml, wine
+      vart-a             table A         mean absolute error of a target scaled to [-1, 1]
+                                         evans: autompg, concreteslump, forest, solar, stock, yacht, airfoil, autos, breastcancer, concrete, fertility, housing, machine, pendulum, servo, skillcraft, sml, wine
+      vart-b             table B         mean absolute error of a target scaled to [-1, 1], large sets
+                                         evans: tamielectric, kin40k
+      vart-figure-5      figure 5        effect of a treatment when treated and control rows overlap little
+      vart-figure-6      figure 6        effect of a treatment when treated and control rows overlap well
+      vart-figure-a      figure A        posterior over the number of leaves of a variational regression tree
 
     Antoran, Yao, Pan, Hernandez-Lobato & Doshi-Velez 2020, Amortised Variational Inference for Hierarchical Mixture Models
-      rnn-tree-1      table 1         error rate, and mean squared error of the standardised target
-                                      sklearn: iris, wine, diabetes, digits, breast_cancer
-                                      gal: boston
-      -               figure 2        a Gaussian process whose noise is a tree
-                                      docs/img/gp-rnn-tree-noise.svg (docs/experiments/gp.md)
-      -               figures 3 to 5  the pulse of eight levels and the parity of eight bits
-                                      docs/img/rnn-tree-pulse.svg, docs/img/rnn-tree-parity.svg (docs/experiments/rnn-tree.md)
+      rnn-tree-1         table 1         error rate, and mean squared error of the standardised target
+                                         sklearn: iris, wine, diabetes, digits, breast_cancer
+                                         gal: boston
+      rnn-tree-figure-2  figure 2        a Gaussian process whose noise is a tree
+      rnn-tree-figure-3  figure 3        trees of depth 3 on a pulse of eight levels
+      rnn-tree-figure-4  figure 4        error on the pulse of eight levels against the depth of the tree
+      rnn-tree-figure-5  figure 5        parity of eight bits: accuracy against noise
 
     Run tables with `softwood reproduce NAME... --data DIR`; `all` runs every table, --quick a part of each.
+    Draw figures with `softwood reproduce NAME... -o DIR`; `figures` draws every figure.
     With --data DIR or the variable SOFTWOOD_DATA, this list says which sets are there.
     ");
 }
@@ -441,17 +453,62 @@ fn tables_of_regret_and_effects_are_run() {
 }
 
 #[test]
-fn a_figure_is_drawn_without_data() {
+fn figures_are_drawn_without_data_into_one_gallery() {
     let folder = Folder::new();
-    let draw = ["reproduce", "malinin-spiral", "--quick"];
-    folder.assert_rejected(&draw, &["malinin-spiral", "--output"]);
+    let draw = ["reproduce", "rnn-tree-figure-3", "--quick"];
+    folder.assert_rejected(&draw, &["rnn-tree-figure-3", "--output"]);
     let args = [&draw[..], &["-o", "out"]].concat();
     let ran = without_variable(&folder, &args);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(
-        ran.out.contains("Written: out/malinin-spiral.svg"),
-        "{}",
-        ran.out
+    for file in ["rnn-tree-figure-3.svg", "gallery.md"] {
+        let written = format!("Written: out/{file}");
+        assert!(ran.out.contains(&written), "{}", ran.out);
+    }
+    let svg = folder.text("out/rnn-tree-figure-3.svg");
+    assert!(svg.contains("squared error") && svg.ends_with("</svg>\n"));
+    // another run adds to the gallery, and stands before the first in the order of the figures
+    let ran = without_variable(&folder, &["reproduce", "irsoy-figure-3", "-o", "out"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let page = folder.text("out/gallery.md");
+    let place = |part: &str| {
+        page.find(part)
+            .unwrap_or_else(|| panic!("`{part}`: {page}"))
+    };
+    let (first, second) = (
+        place("## A soft tree grows on a sinusoid"),
+        place("## Trees of depth 3"),
     );
-    assert!(folder.text("out/malinin-spiral.svg").ends_with("</svg>\n"));
+    assert!(first < second);
+    for part in [
+        "![Trees of depth 3 on a pulse of eight levels](rnn-tree-figure-3.svg)",
+        "`softwood reproduce rnn-tree-figure-3 --quick -o DIR`",
+        "Antoran, Yao, Pan, Hernandez-Lobato & Doshi-Velez 2020",
+        "seed 0",
+        std::env::consts::ARCH,
+    ] {
+        place(part);
+    }
+    assert!(!folder.path("out/results.md").exists());
+}
+
+#[test]
+fn a_figure_whose_data_are_missing_names_the_table() {
+    let folder = folder();
+    let args = ["reproduce", "vst-figure-4", "-o", "out", "--data", "data"];
+    folder.assert_rejected(&args, &["vst-figure-4", "gal/boston", "--data DIR"]);
+}
+
+#[test]
+fn a_figure_of_scores_is_drawn_from_the_data() {
+    let folder = Folder::new();
+    std::fs::create_dir_all(folder.path("data/gal")).unwrap();
+    for set in ["boston", "yacht", "concrete", "energy"] {
+        let table = regression(60).replacen('y', "target", 1);
+        folder.write(&format!("data/gal/{set}.csv"), table);
+    }
+    let args = ["reproduce", "vst-figure-5", "--data", "data", "--quick"];
+    let ran = folder.run(&[&args[..], &["-o", "out"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let svg = folder.text("out/vst-figure-5.svg");
+    assert!(svg.contains(">boston<") && svg.contains(">number of trees<"));
 }

@@ -1,6 +1,6 @@
 //! `softwood bandit`: compare agents by their regret.
 
-mod regret_plot;
+pub(crate) mod regret_plot;
 
 use std::path::{Path, PathBuf};
 

@@ -63,7 +63,7 @@ fn rounded(value: f64) -> f64 {
 }
 
 /// A Normal number from two uniform numbers (Box-Muller transform).
-fn normal(u: f64, v: f64) -> f64 {
+pub(crate) fn normal(u: f64, v: f64) -> f64 {
     (-2.0 * (1.0 - u).ln()).sqrt() * (2.0 * PI * v).cos()
 }
 

@@ -1,4 +1,4 @@
-//! The tables and figures of the papers, from the TOML files that are part of the program.
+//! The papers and their tables, from the TOML files that are part of the program.
 
 use std::path::Path;
 
@@ -37,13 +37,13 @@ embedded![
     "rnn-tree-1",
 ];
 
-/// Names of the figures that the program draws.
-pub(crate) const FIGURES: &[&str] = &["malinin-spiral"];
-
 /// The argument that means all tables.
 pub(crate) const ALL: &str = "all";
 
-/// Papers, and their tables and figures without a file of their own.
+/// The argument that means all figures.
+pub(crate) const ALL_FIGURES: &str = "figures";
+
+/// Papers, and their tables without results.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PaperList {
@@ -61,24 +61,26 @@ pub(crate) struct Paper {
     pub(crate) citation: String,
 }
 
-/// Tables without results, or figures.
+/// Tables without results.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OtherItem {
-    /// Name on the command line, if the program draws it.
-    pub(crate) name: Option<String>,
     pub(crate) paper: String,
     pub(crate) place: String,
     pub(crate) title: String,
-    /// Pictures of the repository.
-    pub(crate) picture: Option<String>,
-    /// Page of the repository that explains the picture.
-    pub(crate) page: Option<String>,
 }
 
 /// The papers.
 pub(crate) fn papers() -> PaperList {
     toml::from_str(include_str!("tables/listing.toml")).expect("a test reads the embedded list")
+}
+
+/// The citation of a paper of this name.
+pub(crate) fn paper_citation(name: &str) -> String {
+    let mut papers = papers().papers.into_iter();
+    papers
+        .find(|paper| paper.name == name)
+        .map_or_else(|| name.to_owned(), |paper| paper.citation)
 }
 
 /// All tables.
@@ -120,12 +122,6 @@ mod tests {
             assert!(is_paper(&table.paper), "{name}");
         }
         assert!(papers.others.iter().all(|item| is_paper(&item.paper)));
-        let drawn: Vec<_> = papers
-            .others
-            .iter()
-            .filter_map(|item| item.name.as_deref())
-            .collect();
-        assert_eq!(drawn, FIGURES);
     }
 
     #[test]

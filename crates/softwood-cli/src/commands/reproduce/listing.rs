@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::catalogue::{papers, tables};
 use super::data_files;
+use super::figures::{FIGURES, Figure};
 use super::published::PublishedTable;
 
 /// The tables and figures of the papers.
@@ -32,11 +33,11 @@ pub(crate) struct ListedItem {
     pub(crate) title: String,
     /// Data folders and sets, such as `gal: boston, energy`.
     pub(crate) needs: Vec<String>,
-    /// Number of sets of the table, and of those whose files are there.
+    /// Number of sets of the table or figure, and of those whose files are there.
     pub(crate) n_sets: usize,
     pub(crate) n_found: Option<usize>,
-    /// What there is instead of a run.
-    pub(crate) status: Option<String>,
+    /// How a figure differs from the paper's.
+    pub(crate) reading: Option<&'static str>,
 }
 
 impl Listing {
@@ -47,22 +48,17 @@ impl Listing {
             let own = tables.iter().filter(|table| table.paper == paper.name);
             let mut items: Vec<ListedItem> = own.map(|table| of_table(table, data)).collect();
             let others = list.others.iter().filter(|item| item.paper == paper.name);
-            items.extend(others.map(|item| {
-                let page = item.page.as_ref();
-                let page = page.map_or_else(String::new, |page| format!(" ({page})"));
-                ListedItem {
-                    name: item.name.clone(),
-                    place: item.place.clone(),
-                    title: item.title.clone(),
-                    needs: Vec::new(),
-                    n_sets: 0,
-                    n_found: None,
-                    status: item
-                        .picture
-                        .as_ref()
-                        .map(|picture| format!("{picture}{page}")),
-                }
+            items.extend(others.map(|item| ListedItem {
+                name: None,
+                place: item.place.clone(),
+                title: item.title.clone(),
+                needs: Vec::new(),
+                n_sets: 0,
+                n_found: None,
+                reading: None,
             }));
+            let figures = FIGURES.iter().filter(|figure| figure.paper == paper.name);
+            items.extend(figures.map(|figure| of_figure(figure, data)));
             ListedPaper {
                 citation: paper.citation.clone(),
                 items,
@@ -88,7 +84,30 @@ fn of_table(table: &PublishedTable, data: Option<&Path>) -> ListedItem {
         needs: needs(table),
         n_sets: table.sets.len(),
         n_found: data.map(is_there),
-        status: None,
+        reading: None,
+    }
+}
+
+fn of_figure(figure: &Figure, data: Option<&Path>) -> ListedItem {
+    let title = figure.title.to_owned();
+    let (name, place) = (Some(figure.name.to_owned()), figure.place.to_owned());
+    match &figure.data {
+        Some(needed) => ListedItem {
+            name,
+            place,
+            title,
+            reading: figure.reading,
+            ..of_table(&needed.table(), data)
+        },
+        None => ListedItem {
+            name,
+            place,
+            title,
+            needs: Vec::new(),
+            n_sets: 0,
+            n_found: None,
+            reading: figure.reading,
+        },
     }
 }
 

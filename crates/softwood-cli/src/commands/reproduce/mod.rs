@@ -1,5 +1,6 @@
-//! `softwood reproduce`: published tables, ours beside the paper's. Tables and protocols are TOML
-//! files (`tables/`); a runner exists for each kind of protocol.
+//! `softwood reproduce`: published tables, ours beside the paper's, and figures. Tables and protocols
+//! are TOML files (`tables/`); a runner exists for each kind of protocol. Figures are files of code
+//! (`figures/`).
 
 mod bandit_runs;
 mod catalogue;
@@ -8,17 +9,18 @@ mod compare;
 mod data_files;
 mod date;
 mod effect_runs;
+mod figures;
 mod folds;
 mod listing;
+mod machine;
 mod models;
 mod ood_rows;
 mod published;
 mod report;
 mod run;
-mod spiral;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use softwood::store::atomic::AtomicFile;
@@ -26,22 +28,23 @@ use softwood::{Error, Pool};
 
 use crate::args::ReproduceArgs;
 use crate::commands::path_checks::create_dir_problem;
-use crate::plot::svg;
 use crate::print;
 use crate::progress::Bar;
 use cells::CellFile;
+use figures::FigureRun;
 use models::ReproducedModel;
 use published::PublishedTable;
 use run::{ReproduceRun, run_table};
-use spiral::SpiralModel;
 
-pub(crate) use catalogue::{ALL, FIGURES, NAMES};
+pub(crate) use catalogue::{ALL, ALL_FIGURES, NAMES, paper_citation};
 pub(crate) use compare::MarkCounts;
 pub(crate) use data_files::MissingFile;
+pub(crate) use figures::{FIGURES, Figure, GalleryEntry};
 pub(crate) use listing::{ListedItem, Listing};
 pub(crate) use published::{PairRule, TieRule};
 pub(crate) use report::{
-    ModelComparison, PairResult, ReproduceReport, ReproducedMetric, ReproducedTable, SetComparison,
+    MissingFigure, ModelComparison, PairResult, ReproduceReport, ReproducedMetric, ReproducedTable,
+    SetComparison,
 };
 
 /// Environment variable with the data directory.
@@ -73,6 +76,7 @@ fn reproduce(
     args: &ReproduceArgs,
     data: Option<PathBuf>,
 ) -> Result<ReproduceReport> {
+    let figures = chosen_figures(args, data.as_deref())?;
     let data = check_data(tables, data)?;
     let chosen = tables
         .iter()
@@ -80,7 +84,7 @@ fn reproduce(
     let chosen: Vec<Vec<ReproducedModel>> = chosen.collect::<softwood::Result<_>>()?;
     let cells = open_cells(args, tables)?;
     let pool = Pool::new(args.threads.into())?;
-    let figures = draw_figures(args, &pool)?;
+    let drawn = draw_figures(&figures, args, &data, &pool)?;
     let run = ReproduceRun {
         data: &data,
         seed: args.seed,
@@ -89,21 +93,21 @@ fn reproduce(
         pool: &pool,
         cells: &cells,
     };
-    let papers = catalogue::papers();
     let mut reports = Vec::new();
     for (table, models) in tables.iter().zip(&chosen) {
-        let paper = papers.papers.iter().find(|paper| paper.name == table.paper);
-        let citation = paper.map_or(table.paper.as_str(), |paper| &paper.citation);
+        let citation = paper_citation(&table.paper);
         let found = run_table(table, models, &run).map_err(|error| interrupted(error, &cells))?;
-        reports.push(ReproducedTable::new(table, citation, models, found));
+        reports.push(ReproducedTable::new(table, &citation, models, found));
     }
     let report = ReproduceReport {
         version: env!("CARGO_PKG_VERSION"),
         date: date::today(),
+        machine: machine::machine(),
         seed: args.seed,
         quick: args.quick,
         splits: args.splits,
-        figures,
+        figures: drawn,
+        left_out: figures.left_out,
         file: args
             .output
             .as_ref()
@@ -135,36 +139,86 @@ fn check_data(tables: &[PublishedTable], data: Option<PathBuf>) -> softwood::Res
     }
 }
 
-/// Draws the figures among the names into the output directory.
-fn draw_figures(args: &ReproduceArgs, pool: &Pool) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for name in args
-        .names
-        .iter()
-        .filter(|name| FIGURES.contains(&name.as_str()))
-    {
-        let Some(folder) = &args.output else {
-            let problem = format!("figure `{name}`: give a directory for it with --output DIR");
-            return Err(Error::Parameters(vec![problem]).into());
-        };
-        let model = if args.quick {
-            SpiralModel {
-                n_members: 4,
-                n_estimators: 100,
+/// Figures of a run, and those that it leaves out.
+struct FigureChoice {
+    figures: Vec<&'static Figure>,
+    /// Figures whose data are missing, with the missing file.
+    left_out: Vec<MissingFigure>,
+}
+
+/// The figures among the names. Those that only `figures` stands for are left out if their data are
+/// missing.
+fn chosen_figures(args: &ReproduceArgs, data: Option<&Path>) -> softwood::Result<FigureChoice> {
+    let is_named = |name: &str| args.names.iter().any(|other| other == name);
+    let mut choice = FigureChoice {
+        figures: Vec::new(),
+        left_out: Vec::new(),
+    };
+    for figure in FIGURES {
+        if !is_named(figure.name) && !is_named(ALL_FIGURES) {
+            continue;
+        }
+        if args.output.is_none() {
+            return Err(Error::Parameters(vec![format!(
+                "figure `{}`: give a directory for it with --output DIR",
+                figure.name
+            )]));
+        }
+        match figure.missing(data) {
+            None => choice.figures.push(figure),
+            Some(file) if is_named(figure.name) => {
+                return Err(Error::Parameters(vec![format!(
+                    "figure `{}`: there is no table `{}` (.parquet, .csv, ...) in the data directory; give --data DIR, \
+                     or set the variable {DATA_VARIABLE}",
+                    figure.name, file.file
+                )]));
             }
-        } else {
-            SpiralModel {
-                n_members: 20,
-                n_estimators: 1000,
-            }
-        };
-        let bar = Bar::start(false);
-        let scene = spiral::draw(&model, args.seed, pool, &bar)?;
-        bar.finish()?;
-        let file = folder.join(format!("{name}.svg"));
-        AtomicFile::write(&file, svg::write(&scene, spiral::TITLE).as_bytes())?;
-        files.push(file);
+            Some(file) => choice.left_out.push(MissingFigure {
+                figure: figure.name,
+                file: file.file,
+            }),
+        }
     }
+    Ok(choice)
+}
+
+/// Draws figures into the output directory, whose gallery lists them; returns the files.
+fn draw_figures(
+    choice: &FigureChoice,
+    args: &ReproduceArgs,
+    data: &Path,
+    pool: &Pool,
+) -> Result<Vec<PathBuf>> {
+    let Some(folder) = args.output.as_ref().filter(|_| !choice.figures.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let mut files = Vec::new();
+    let mut page = None;
+    for figure in &choice.figures {
+        let bar = Bar::start(false);
+        let run = FigureRun {
+            data,
+            seed: args.seed,
+            is_quick: args.quick,
+            pool,
+            observer: &bar,
+        };
+        let (file, seconds) = figures::write(figure, &run, folder)?;
+        bar.finish()?;
+        files.push(file);
+        let entry = GalleryEntry {
+            name: figure.name.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            date: date::today(),
+            machine: machine::machine(),
+            seed: args.seed,
+            quick: args.quick,
+            seconds,
+        };
+        // after every figure: a stopped run keeps those that it has drawn
+        page = Some(figures::update_gallery(folder, entry)?);
+    }
+    files.extend(page);
     Ok(files)
 }
 

@@ -16,17 +16,29 @@ pub(crate) struct ReproduceReport {
     pub(crate) version: &'static str,
     /// Day of the run, as `YYYY-MM-DD`.
     pub(crate) date: String,
+    /// Cores, architecture and operating system.
+    pub(crate) machine: String,
     pub(crate) data: PathBuf,
     pub(crate) seed: u64,
     pub(crate) quick: bool,
     /// Largest number of splits of a set, if the user gave one.
     pub(crate) splits: Option<u16>,
-    /// Drawn figures.
+    /// Drawn figures, and the page that shows them.
     pub(crate) figures: Vec<PathBuf>,
+    /// Figures that were not drawn because their data are missing.
+    pub(crate) left_out: Vec<MissingFigure>,
     /// File with the results as Markdown, if one was written.
     #[serde(skip)]
     pub(crate) file: Option<PathBuf>,
     pub(crate) tables: Vec<ReproducedTable>,
+}
+
+/// A figure whose data are missing.
+#[derive(Debug, Serialize)]
+pub(crate) struct MissingFigure {
+    pub(crate) figure: &'static str,
+    /// Path below the data directory, without suffix.
+    pub(crate) file: String,
 }
 
 /// One table.
