@@ -3,7 +3,7 @@
 use crate::plot::axes::Axes;
 use crate::plot::{Colour, Scene};
 
-/// Number of colours; neighbours of one colour are one shape.
+/// Number of colours; neighbours of one colour are one rectangle.
 const N_LEVELS: usize = 32;
 
 /// Colours of low, middle and high values: they differ in lightness too.
@@ -30,15 +30,21 @@ pub(crate) fn draw(scene: &mut Scene, axes: &Axes, values: &[f64], n_columns: us
         axes.extent[0] / n_columns as f32,
         axes.extent[1] / n_rows as f32,
     ];
+    let mut by_level = vec![Vec::new(); N_LEVELS];
     for (row, cells) in values.chunks_exact(n_columns).enumerate() {
         let top = axes.corner[1] + (n_rows - 1 - row) as f32 * size[1];
         let levels: Vec<usize> = cells.iter().map(level).collect();
         let mut first = 0;
         for run in levels.chunk_by(|a, b| a == b) {
             let left = axes.corner[0] + first as f32 * size[0];
-            let extent = [run.len() as f32 * size[0] + OVERLAP, size[1] + OVERLAP];
-            scene.rectangle([left, top], extent, colour(run[0]));
+            let width = run.len() as f32 * size[0] + OVERLAP;
+            by_level[run[0]].push([left, top, width, size[1] + OVERLAP]);
             first += run.len();
+        }
+    }
+    for (level, rectangles) in by_level.into_iter().enumerate() {
+        if !rectangles.is_empty() {
+            scene.rectangles(rectangles, colour(level));
         }
     }
 }
@@ -61,7 +67,7 @@ mod tests {
     use crate::plot::SceneShape;
 
     #[test]
-    fn equal_neighbours_are_one_shape_and_rows_start_at_the_bottom() {
+    fn equal_neighbours_are_one_rectangle_and_rows_start_at_the_bottom() {
         let axes = Axes {
             corner: [0.0, 0.0],
             extent: [40.0, 20.0],
@@ -75,15 +81,17 @@ mod tests {
             &[0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0],
             4,
         );
-        let fills: Vec<(f32, [u8; 3])> = scene
+        let tops: Vec<(Vec<f32>, [u8; 3])> = scene
             .shapes
             .iter()
             .filter_map(|shape| match shape {
-                SceneShape::Polygon { points, fill } => Some((points[0][1], fill.rgb)),
+                SceneShape::Rectangles { rectangles, fill } => {
+                    Some((rectangles.iter().map(|one| one[1]).collect(), fill.rgb))
+                }
                 _ => None,
             })
             .collect();
         let (light, dark) = (colour(0).rgb, colour(N_LEVELS - 1).rgb);
-        assert_eq!(fills, [(10.0, light), (10.0, dark), (0.0, dark)]);
+        assert_eq!(tops, [(vec![10.0], light), (vec![10.0, 0.0], dark)]);
     }
 }

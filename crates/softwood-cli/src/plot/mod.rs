@@ -60,6 +60,11 @@ pub(crate) enum SceneShape {
         points: Vec<[f32; 2]>,
         fill: Colour,
     },
+    /// Rectangles of one colour: left, top, width and height of each.
+    Rectangles {
+        rectangles: Vec<[f32; 4]>,
+        fill: Colour,
+    },
     Line {
         points: Vec<[f32; 2]>,
         colour: Colour,
@@ -107,6 +112,11 @@ impl Scene {
             vec![[left, top], [right, top], [right, bottom], [left, bottom]],
             fill,
         );
+    }
+
+    pub(crate) fn rectangles(&mut self, rectangles: Vec<[f32; 4]>, fill: Colour) {
+        self.shapes
+            .push(SceneShape::Rectangles { rectangles, fill });
     }
 
     pub(crate) fn line(&mut self, points: Vec<[f32; 2]>, colour: Colour, width: f32) {

@@ -32,6 +32,13 @@ fn write_shape(out: &mut String, shape: &SceneShape) {
                 paint("fill", *fill)
             )
         }
+        SceneShape::Rectangles { rectangles, fill } => {
+            let path = |[left, top, width, height]: &[f32; 4]| {
+                format!("M{left:.1} {top:.1}h{width:.1}v{height:.1}h-{width:.1}z")
+            };
+            let paths: String = rectangles.iter().map(path).collect();
+            writeln!(out, "<path d=\"{paths}\" {}/>", paint("fill", *fill))
+        }
         SceneShape::Line {
             points,
             colour,
@@ -122,7 +129,9 @@ mod tests {
         let mut scene = Scene::new(10.0, 10.0);
         scene.text(TextLabel::new([1.0, 2.0], "a < b & c", 5.0, Colour::hex(0)));
         scene.circle([1.0, 1.0], 2.0, Colour::hex(0x00ff_0000).with_opacity(0.5));
+        scene.rectangles(vec![[1.0, 2.0, 3.0, 4.0]], Colour::hex(0));
         let svg = write(&scene, "x > y");
+        assert!(svg.contains("<path d=\"M1.0 2.0h3.0v4.0h-3.0z\" fill=\"#000000\"/>"));
         assert!(svg.contains("a &lt; b &amp; c") && svg.contains("<title>x &gt; y</title>"));
         assert!(svg.contains("fill=\"#ff0000\" fill-opacity=\"0.5\""));
         assert!(svg.ends_with("</svg>\n"));

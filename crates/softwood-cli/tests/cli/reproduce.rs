@@ -183,7 +183,7 @@ fn the_list_of_tables_and_figures() {
                                          gal: boston
       rnn-tree-figure-2  figure 2        a Gaussian process whose noise is a tree
       rnn-tree-figure-3  figure 3        trees of depth 3 on a pulse of eight levels
-      rnn-tree-figure-4  figure 4        error on the pulse of eight levels against the depth of the tree
+      rnn-tree-figure-4  figure 4        error on the pulse of eight levels against depth
       rnn-tree-figure-5  figure 5        parity of eight bits: accuracy against noise
 
     Run tables with `softwood reproduce NAME... --data DIR`; `all` runs every table, --quick a part of each.

@@ -18,9 +18,11 @@ pub(crate) const FIGURE: Figure = Figure {
     paper: "irsoy",
     place: "figure 3",
     title: "a soft tree grows on a sinusoid",
-    caption: "Every split of a leaf adds one smooth step: with six leaves the tree follows the sinusoid, while a hard \
-              tree of as many leaves has six constant levels.",
-    reading: Some("The rows and the sizes of the trees are ours."),
+    caption: "Every split of a leaf joins two straight pieces by a smooth step: four leaves follow the sinusoid, while a \
+              hard tree of as many leaves has four constant levels.",
+    reading: Some(
+        "Rows and sizes of the trees are ours, and the leaves are linear in x; those of the paper are constant.",
+    ),
     data: None,
     draw,
 };
@@ -30,6 +32,14 @@ const NOISE: f64 = 0.2;
 const RANGE: RangeInclusive<f64> = -1.0..=1.0;
 /// Numbers of leaves of the panels.
 const LEAVES: [usize; 6] = [1, 2, 3, 4, 5, 6];
+
+/// Soft trees with linear leaves on the column itself.
+const SOFT: [(&str, &str); 4] = [
+    ("leaf_model", "linear"),
+    ("scaling", "standard"),
+    ("rotation", "none"),
+    ("squares", "false"),
+];
 
 /// Random streams.
 mod streams {
@@ -51,26 +61,27 @@ fn draw(figure: &Figure, run: &FigureRun<'_>) -> Result<Scene> {
         .map(|(x, noise)| sinusoid(*x) + NOISE * noise)
         .collect();
     let data = curve_dataset(&xs, &ys)?;
-    let grid = equidistant(&RANGE, 401);
+    let grid = equidistant(&RANGE, 201);
     let truth: Vec<f64> = grid.iter().map(|x| sinusoid(*x)).collect();
     let panels = run.each(LEAVES.len(), |run, at| {
         let n_leaves = LEAVES[at].to_string();
-        let curve = |family: &str| {
-            let spec = spec(family, &[("max_leaf_nodes", &n_leaves)])?;
+        let curve = |family: &str, more: &[(&str, &str)]| {
+            let size = [("max_leaf_nodes", &*n_leaves)];
+            let spec = spec(family, &[&size[..], more].concat())?;
             let model = run.fit(&spec, &data, run.key(streams::FIT))?;
             Ok((
                 moments_at(model.as_ref(), &grid, run)?.mean,
                 model.n_nodes(),
             ))
         };
-        let ((soft, n_nodes), (hard, _)) = (curve("soft-tree")?, curve("tree")?);
+        let ((soft, n_nodes), (hard, _)) = (curve("soft-tree", &SOFT)?, curve("tree", &[])?);
         let line = |name: &str, width: f32, colour, ys: &[f64]| {
             Series::new(name, SeriesStyle::Line(width), colour, &grid, ys)
         };
         Ok(ChartPanel {
             title: format!(
-                "{} nodes: squared error {:.3}",
-                n_nodes.unwrap_or(f64::NAN),
+                "{}: squared error {:.3}",
+                node_count(n_nodes.unwrap_or(1.0)),
                 mean_squared_error(&soft, &truth)
             ),
             x_name: "x".to_owned(),
@@ -97,4 +108,13 @@ fn draw(figure: &Figure, run: &FigureRun<'_>) -> Result<Scene> {
         panels,
     };
     Ok(chart.scene())
+}
+
+/// A number of nodes in words.
+fn node_count(n: f64) -> String {
+    if n > 1.0 {
+        format!("{n} nodes")
+    } else {
+        "1 node".to_owned()
+    }
 }

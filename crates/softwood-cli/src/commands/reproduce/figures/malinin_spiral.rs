@@ -17,8 +17,8 @@ pub(crate) const FIGURE: Figure = Figure {
     paper: "malinin",
     place: "figures 2 to 4",
     title: "uncertainty of an sglb ensemble on three spirals",
-    caption: "Data uncertainty is large where the arms of two classes meet, and knowledge uncertainty is large \
-              where there are no rows: between the arms and around the spirals.",
+    caption: "Data uncertainty is large between the arms, where two classes meet, and knowledge uncertainty is large \
+              around the spirals, where there are no rows.",
     reading: None,
     data: None,
     draw,
@@ -115,7 +115,7 @@ impl SpiralRows {
         let row = MapRow {
             title: figure.heading(),
             subtitle: vec![format!(
-                "{} rows of three classes; a dot is every fifth row. Uncertainty in nats.",
+                "{} rows of three classes; a dot is every eighth row. Uncertainty in nats.",
                 N_CLASSES * ROWS_PER_CLASS
             )],
             range: RANGE,
@@ -128,8 +128,8 @@ impl SpiralRows {
 
     fn draw_points(&self, scene: &mut Scene, axes: &Axes) {
         for (points, colour) in self.classes.iter().zip(ARMS) {
-            // every fifth point: the maps stay visible
-            for (x, y) in points.x.iter().zip(&points.y).step_by(5) {
+            // every eighth point: the maps stay visible
+            for (x, y) in points.x.iter().zip(&points.y).step_by(8) {
                 scene.circle(axes.pixel(*x, *y), 1.1, colour);
             }
         }

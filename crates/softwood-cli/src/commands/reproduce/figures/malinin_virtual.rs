@@ -13,8 +13,8 @@ pub(crate) const FIGURE: Figure = Figure {
     paper: "malinin",
     place: "figures 2 to 4",
     title: "knowledge uncertainty of true and virtual ensembles on three spirals",
-    caption: "A virtual ensemble, whose members are parts of one chain of trees, sees the same regions without rows \
-              as a true ensemble, with smaller values; a random forest has most of it between the classes.",
+    caption: "All three are uncertain around the spirals, where there are no rows. Between the arms the true ensemble \
+              is a little uncertain; the virtual ensemble, whose members are parts of one chain of trees, is hardly so.",
     reading: Some(
         "The comparison with a virtual ensemble and a forest on these rows is our choice.",
     ),

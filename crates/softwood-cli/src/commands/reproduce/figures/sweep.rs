@@ -30,7 +30,7 @@ pub(super) struct ParameterSweep {
 }
 
 /// Splits of a set.
-const N_SPLITS: usize = 5;
+const N_SPLITS: usize = 3;
 const QUICK_SPLITS: usize = 1;
 /// Sets of a quick run.
 const QUICK_SETS: usize = 2;

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use softwood::Result;
+use softwood::data::Values;
 
 use super::curves::{moments_at, prediction_series};
 use super::toy_rows::curve_dataset;
@@ -12,7 +13,6 @@ use crate::plot::Scene;
 use crate::plot::chart::{
     Chart, ChartPanel, INK, POINT, Series, SeriesStyle, equidistant, padded_range,
 };
-use softwood::data::Values;
 
 pub(crate) const FIGURE: Figure = Figure {
     name: "vst-figure-2",
@@ -32,13 +32,8 @@ const RANGE: RangeInclusive<f64> = -5.3..=5.0;
 const ROWS: u64 = 1;
 const FIT: u64 = 2;
 
-/// Families of the panels, with parameters of a quick run.
-const MODELS: [(&str, &[(&str, &str)]); 4] = [
-    ("vst", &[("n_fits", "1"), ("n_epochs", "300")]),
-    ("vsgbm", &[("n_fits", "1"), ("n_epochs", "200")]),
-    ("sglb", &[("n_members", "4"), ("n_estimators", "200")]),
-    ("gp", &[]),
-];
+/// Families of the panels, with default parameters.
+const FAMILIES: [&str; 4] = ["vst", "vsgbm", "sglb", "gp"];
 
 fn draw(figure: &Figure, run: &FigureRun<'_>) -> Result<Scene> {
     let rows = data::draw(N_ROWS, &TRAINING_RANGES, run.key(ROWS))?;
@@ -52,10 +47,8 @@ fn draw(figure: &Figure, run: &FigureRun<'_>) -> Result<Scene> {
     let grid = equidistant(&RANGE, 301);
     let truth: Vec<f64> = grid.iter().map(|x| data::mean(*x)).collect();
     let y_range = padded_range(ys.iter().chain(&truth).copied(), 0.3);
-    let panels = run.each(MODELS.len(), |run, at| {
-        let (family, quick) = MODELS[at];
-        let spec = spec(family, run.choose(quick, &[]))?;
-        let model = run.fit(&spec, &training, run.key(FIT))?;
+    let panels = run.each(FAMILIES.len(), |run, at| {
+        let model = run.fit(&spec(FAMILIES[at], &[])?, &training, run.key(FIT))?;
         let mut series = prediction_series(&grid, &moments_at(model.as_ref(), &grid, run)?);
         let points = Series::new("training rows", SeriesStyle::Points(2.2), POINT, &xs, &ys);
         series.insert(2, points);
@@ -67,7 +60,7 @@ fn draw(figure: &Figure, run: &FigureRun<'_>) -> Result<Scene> {
             &truth,
         ));
         Ok(ChartPanel {
-            title: family.to_owned(),
+            title: FAMILIES[at].to_owned(),
             x_name: "x".to_owned(),
             y_name: "y".to_owned(),
             x: RANGE,
