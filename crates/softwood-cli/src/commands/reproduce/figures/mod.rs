@@ -143,7 +143,7 @@ pub(crate) struct FigureRun<'a> {
     pub(crate) observer: &'a dyn Observer,
 }
 
-impl<'a> FigureRun<'a> {
+impl FigureRun<'_> {
     /// The key of a random stream.
     pub(crate) fn key(&self, stream: u64) -> Key {
         Key::from_seed(self.seed).child(stream)

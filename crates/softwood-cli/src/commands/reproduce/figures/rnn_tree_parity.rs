@@ -84,7 +84,7 @@ fn draw(figure: &Figure, run: &FigureRun<'_>) -> Result<Scene> {
 
 /// Whether the number of ones is even, as a label.
 fn parity(pattern: usize) -> &'static str {
-    if pattern.count_ones() % 2 == 0 {
+    if pattern.count_ones().is_multiple_of(2) {
         "even"
     } else {
         "odd"
