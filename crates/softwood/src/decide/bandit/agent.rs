@@ -428,7 +428,7 @@ impl BanditAgent {
                 continue;
             }
             let data = history.take(&rows);
-            let (model, n_rows) = self.refitted(arm, &data, fit)?;
+            let (model, n_rows) = self.refitted(arm, &data, &fit)?;
             models.push(model);
             n_fitted.push(n_rows);
         }
@@ -444,7 +444,7 @@ impl BanditAgent {
     ) -> Result<FittedArms> {
         let data = self.with_arms(history)?;
         let fit = self.reward_fit(history, (0, data.n_rows()), pool, observer);
-        let (model, n_rows) = self.refitted(0, &data, fit)?;
+        let (model, n_rows) = self.refitted(0, &data, &fit)?;
         Ok((vec![model], vec![n_rows]))
     }
 
@@ -454,11 +454,11 @@ impl BanditAgent {
         &self,
         at: usize,
         data: &Dataset,
-        fit: RewardFit<'_>,
+        fit: &RewardFit<'_>,
     ) -> Result<(Option<RewardModel>, usize)> {
         let n_rows = data.n_rows();
         let (Some(&n_before), Some(earlier)) = (self.n_fitted.get(at), self.models.get(at)) else {
-            return Ok((Some(RewardModel::fit(data, &fit)?), n_rows));
+            return Ok((Some(RewardModel::fit(data, fit)?), n_rows));
         };
         if n_rows <= n_before {
             return Ok((None, n_before));
@@ -470,7 +470,7 @@ impl BanditAgent {
             return Ok((None, n_before));
         }
         let earlier = fit.earlier.filter(|_| !is_wrong);
-        let model = RewardModel::fit(data, &RewardFit { earlier, ..fit })?;
+        let model = RewardModel::fit(data, &RewardFit { earlier, ..*fit })?;
         Ok((Some(model), n_rows))
     }
 

@@ -65,6 +65,7 @@ pub(super) struct RewardDraws {
 }
 
 /// What a fit of a reward model needs besides its rows.
+#[derive(Clone, Copy)]
 pub(super) struct RewardFit<'a> {
     pub(super) settings: &'a AgentSettings,
     /// Mean and standard deviation of the rewards of all arms so far.

@@ -101,6 +101,7 @@ fn runners(table: &PublishedTable, run: &FigureRun<'_>) -> Result<Vec<Box<dyn Ce
         data: run.data,
         seed: run.seed,
         is_quick: run.is_quick,
+        max_splits: None,
         pool: run.pool,
         cells: &cells,
     };
