@@ -10,17 +10,16 @@ results are written into docs/experiments/bandits.md.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from benches import report
+from benches import arguments, report
+from benches.workers import is_result
 
 LINES = report.SCRATCH / "bandits.jsonl"
-PAGE = report.ROOT / "docs" / "experiments" / "bandits.md"
+PAGE = report.EXPERIMENTS / "bandits.md"
 PROGRAM = report.ROOT / "target" / "release" / "softwood"
 PROBLEMS = ("financial", "exploration", "mushroom", "jester", "statlog_shuttle")
 AGENTS = ("linear", "tree", "vst")
@@ -38,14 +37,9 @@ PUBLISHED = {
 """Best published agent (Cinquin et al. 2023, table 3) and its regret over that of random choices, in all steps."""
 
 
-def known_lines() -> list[dict[str, Any]]:
-    """Read the results so far."""
-    return [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
-
-
 def find(job: dict[str, Any]) -> dict[str, Any] | None:
     """Return the result of a job, if it has one."""
-    return next((line for line in known_lines() if all(line[key] == value for key, value in job.items())), None)
+    return next((line for line in report.read_lines(LINES) if is_result(line, job)), None)
 
 
 def measure(job: dict[str, Any], data: Path) -> None:
@@ -59,9 +53,7 @@ def measure(job: dict[str, Any], data: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)["agents"][0]
     values = {name: found[name] for name in ("mean", "sd", "uniform_regret", "simple_mean", "seconds")}
-    LINES.parent.mkdir(parents=True, exist_ok=True)
-    with LINES.open("a") as file:
-        file.write(json.dumps({**job, **values}) + "\n")
+    report.add_line(LINES, {**job, **values})
 
 
 def job_of(problem: str, agent: str) -> dict[str, Any]:
@@ -113,21 +105,11 @@ def growth_table() -> str:
     return report.table(["problem, agent", *map(str, GROWTHS)], rows)
 
 
-def write(section: str, text: str) -> None:
-    """Replace the text between the markers of a section of the page."""
-    begin, end = f"<!-- {section} -->", f"<!-- /{section} -->"
-    head, rest = PAGE.read_text(encoding="utf-8").split(begin)
-    _, tail = rest.split(end)
-    PAGE.write_text(f"{head}{begin}\n\n{text.strip()}\n\n{end}{tail}", encoding="utf-8")
-
-
 def main() -> None:
     """Measure and write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = Path(os.environ.get("SOFTWOOD_DATA", report.ROOT.parent / "shared" / "data"))
-    parser.add_argument("--data", type=Path, default=default)
+    parser = arguments.parser(__doc__)
+    arguments.add_data(parser)
     parser.add_argument("--agents", type=lambda text: tuple(text.split(",")), default=AGENTS)
-    parser.add_argument("--render", action="store_true", help="only write the page")
     args = parser.parse_args()
     if not args.render:
         for problem in PROBLEMS:
@@ -139,9 +121,9 @@ def main() -> None:
         for agent in args.agents:
             for problem in PROBLEMS:
                 measure(job_of(problem, agent), args.data)
-    write("agents", agents_table(args.agents))
-    write("full", full_table())
-    write("growth", growth_table())
+    report.write("agents", agents_table(args.agents), PAGE)
+    report.write("full", full_table(), PAGE)
+    report.write("growth", growth_table(), PAGE)
 
 
 if __name__ == "__main__":

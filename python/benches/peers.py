@@ -7,16 +7,15 @@ kept unless `--fresh` is given.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benches import report
+from benches import arguments, report
+from benches.workers import environment
 
 LINES = report.SCRATCH / "peers.jsonl"
 PEERS = ("catboost", "lightgbm", "ngboost")
@@ -64,16 +63,13 @@ def measure(model: str, size: Size, peers: Path) -> dict[str, Any]:
     """Measure one model in the environment of its library."""
     python = peers / "bin" / "python" if model in PEERS else Path(sys.executable)
     command = [str(python), "-m", "benches.speed_worker", model, *size.arguments]
-    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    environment = {**os.environ, **threads, "PYTHONPATH": str(report.ROOT / "python")}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(command, env=environment(), stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
 def run(sizes: list[str], models: list[str], peers: Path) -> None:
     """Measure models in rotation; write one line for each measurement."""
-    report.SCRATCH.mkdir(parents=True, exist_ok=True)
     for name in sizes:
         size = SIZES[name]
         for repeat in range(size.repeats):
@@ -81,8 +77,7 @@ def run(sizes: list[str], models: list[str], peers: Path) -> None:
                 if (model in ONCE and repeat > 0) or (model == "ngboost" and not size.with_ngboost):
                     continue
                 found = measure(model, size, peers)
-                with LINES.open("a") as lines:
-                    lines.write(json.dumps({"size": name, "model": model, **found}) + "\n")
+                report.add_line(LINES, {"size": name, "model": model, **found})
                 print(f"{name} {model}: {found['fit']:.2f} s", file=sys.stderr)
 
 
@@ -246,12 +241,11 @@ that includes a copy of it, column by column); scores are on 100,000 fresh rows.
 
 def main() -> None:
     """Measure and write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments.parser(__doc__)
+    arguments.add_fresh(parser)
+    arguments.add_peers(parser)
     parser.add_argument("--sizes", default=",".join(SIZES), help="comma-separated")
     parser.add_argument("--models", default=",".join(MODELS), help="comma-separated")
-    parser.add_argument("--peers", type=Path, default=report.ROOT / ".venv-peers", help="environment of the libraries")
-    parser.add_argument("--fresh", action="store_true", help="delete earlier measurements")
-    parser.add_argument("--render", action="store_true", help="only write the tables")
     args = parser.parse_args()
     if args.fresh:
         LINES.unlink(missing_ok=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import subprocess
 import sys
 from collections import defaultdict
@@ -20,7 +19,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from benches import published, report, tables
+from benches import arguments, published, report, tables
+from benches.workers import environment
 
 LINES = report.SCRATCH / "quality.jsonl"
 CATBOOST = ("catboost", "catboost-stopped")
@@ -40,23 +40,16 @@ def parts(text: str, n: int) -> list[int]:
     return [number for number in found if number < n]
 
 
-def lines() -> list[dict[str, Any]]:
-    """Read the earlier measurements."""
-    return [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
-
-
 def run(args: argparse.Namespace) -> None:
     """Run the selected fits that have no line yet."""
-    report.SCRATCH.mkdir(parents=True, exist_ok=True)
-    done = {(line["model"], line["set"], line["split"]) for line in lines()}
+    done = {(line["model"], line["set"], line["split"]) for line in report.read_lines(LINES)}
     for name in args.sets.split(","):
         for split in parts(args.splits, tables.n_splits(name)):
             for model in args.models.split(","):
                 if (model, name, split) in done:
                     continue
                 found = measure(model, name, split, args)
-                with LINES.open("a") as file:
-                    file.write(json.dumps({"model": model, "set": name, "split": split, **found}) + "\n")
+                report.add_line(LINES, {"model": model, "set": name, "split": split, **found})
                 print(f"{name} {split} {model}: NLL {found['nll']:.4f}, {found['fit']:.1f} s", file=sys.stderr)
 
 
@@ -64,8 +57,7 @@ def measure(model: str, name: str, split: int, args: argparse.Namespace) -> dict
     """Run one model on one split in the environment of its library."""
     python = args.peers / "bin" / "python" if model in CATBOOST else Path(sys.executable)
     command = [str(python), "-m", "benches.quality_worker", model, name, str(split), "--seeds", str(args.seeds)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(report.ROOT / "python")}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(command, env=environment(), stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found
 
@@ -154,7 +146,7 @@ def beside_table(means: Means) -> str:
 
 def render() -> None:
     """Write the tables of all measurements into the docs."""
-    means = Means(lines())
+    means = Means(report.read_lines(LINES))
     versions = ", ".join(f"{model} {version}" for model, version in sorted(means.versions.items()))
     text = f"""
 {versions}. Means over splits; fits in processor seconds of one thread.
@@ -184,14 +176,13 @@ as many as are best on the last fifth of the training rows; *ensemble* is one of
 
 def main() -> None:
     """Run and write."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments.parser(__doc__)
+    arguments.add_fresh(parser)
+    arguments.add_peers(parser)
     parser.add_argument("--sets", default=",".join(SETS), help="comma-separated")
     parser.add_argument("--splits", default="", help="such as 0-3,7; default: all")
     parser.add_argument("--models", default=",".join(("softwood", *CATBOOST)), help="comma-separated")
     parser.add_argument("--seeds", type=int, default=10, help="number of models in CatBoost's ensemble")
-    parser.add_argument("--peers", type=Path, default=report.ROOT / ".venv-peers", help="environment of CatBoost")
-    parser.add_argument("--fresh", action="store_true", help="delete earlier measurements")
-    parser.add_argument("--render", action="store_true", help="only write the tables")
     args = parser.parse_args()
     if args.fresh:
         LINES.unlink(missing_ok=True)

@@ -7,13 +7,13 @@ column `test`.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from benches.report import data_folder
 
 N_TRAIN = {
     "boston": 455,
@@ -50,13 +50,8 @@ class Split:
         return _categories(self.X)
 
 
-def _folder() -> Path:
-    here = Path(__file__).resolve().parents[2]
-    return Path(os.environ.get("SOFTWOOD_DATA", here.parent / "shared" / "data"))
-
-
 def _read(name: str, folder: str = "") -> Any:
-    return pd.read_parquet(_folder() / ("gal" if name in REGRESSION else "class") / folder / f"{name}.parquet")
+    return pd.read_parquet(data_folder() / ("gal" if name in REGRESSION else "class") / folder / f"{name}.parquet")
 
 
 def n_splits(name: str) -> int:
@@ -87,7 +82,7 @@ def _ood_rows(inside: Any, n_rows: int) -> Any:
 
     There are fewer than `n_rows` rows if the Year table has fewer.
     """
-    year = pd.read_parquet(_folder() / "ood" / "year_head.parquet")
+    year = pd.read_parquet(data_folder() / "ood" / "year_head.parquet")
     year = year[["target", *(name for name in year.columns if name != "target")]].head(n_rows).to_numpy(np.float64)
     rng = np.random.default_rng(0)
     columns = {}
