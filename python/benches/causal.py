@@ -24,12 +24,12 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from benches import report
+from benches import arguments, report
+from benches.causal_worker import ONE_VST
 
 LINES = report.SCRATCH / "causal.jsonl"
-PAGE = report.ROOT / "docs" / "experiments" / "causal.md"
+PAGE = report.EXPERIMENTS / "causal.md"
 SURFACES = ("linear", "nonlinear")
-BEGIN, END = "<!-- table -->", "<!-- /table -->"
 
 PUBLISHED = {
     "linear": {"VaRT": (3.86, 0.12), "BART": (3.6, 0.6)},
@@ -38,7 +38,6 @@ PUBLISHED = {
 """Mean and standard deviation of the estimated average effect over five runs; the truth is 4."""
 
 LINEAR_VST = {"max_depth": 0, "leaf_model": "linear", "scaling": "standard", "rotation": "none", "squares": False}
-ONE_VST = {"max_depth": 2, "scaling": "standard", "rotation": "none", "squares": False, "n_fits": 1}
 
 
 @dataclass(frozen=True)
@@ -122,15 +121,10 @@ def measure(data: Path, job: Job) -> dict[str, Any]:
     }
 
 
-def known_lines() -> list[dict[str, Any]]:
-    """Read the results so far."""
-    return [json.loads(line) for line in LINES.read_text().splitlines()] if LINES.exists() else []
-
-
 def run(args: argparse.Namespace) -> None:
     """Measure what has no line yet, on several processes."""
     LINES.parent.mkdir(parents=True, exist_ok=True)
-    done = {Job(line["column"], line["surface"], line["draw"]) for line in known_lines()}
+    done = {Job(line["column"], line["surface"], line["draw"]) for line in report.read_lines(LINES)}
     jobs = [
         Job(name, surface, draw)
         for name in args.columns
@@ -190,11 +184,11 @@ def surface_table(surface: str) -> str:
         figures = ["", "5", f"{mean:.2f} ± {sd:.2f}", f"{abs(mean - 4):.2f}"]
         rows.append([f"{name} (paper)", *figures, *[""] * (len(HEADER) - 5)])
     for name, column in COLUMNS.items():
-        lines = [line for line in known_lines() if (line["column"], line["surface"]) == (name, surface)]
+        lines = [line for line in report.read_lines(LINES) if (line["column"], line["surface"]) == (name, surface)]
         if lines:
             lines[0]["model"] = FAMILIES[column.model]
             rows.append(row(name, lines))
-    naive = {line["draw"]: line for line in known_lines() if line["surface"] == surface}.values()
+    naive = {line["draw"]: line for line in report.read_lines(LINES) if line["surface"] == surface}.values()
     error = fmean(abs(line["naive"] - 4) for line in naive)
     spread = fmean(line["pehe_constant"] for line in naive)
     return (
@@ -206,26 +200,18 @@ def surface_table(surface: str) -> str:
 
 def render() -> None:
     """Write the tables into the page."""
-    text = "\n\n".join(surface_table(surface) for surface in SURFACES)
-    page = PAGE.read_text()
-    head, rest = page.split(BEGIN)
-    _, tail = rest.split(END)
-    PAGE.write_text(f"{head}{BEGIN}\n\n{text}\n\n{END}{tail}")
+    report.write("table", "\n\n".join(surface_table(surface) for surface in SURFACES), PAGE)
 
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    data = os.environ.get("SOFTWOOD_DATA")
-    parser.add_argument("--data", type=Path, default=Path(data) if data else None)
+    parser = arguments.parser(__doc__)
+    arguments.add_data(parser)
     parser.add_argument("--columns", type=lambda text: text.split(","), default=list(COLUMNS))
     parser.add_argument("--draws", type=int, help="draws of each surface, instead of those of each column")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
-    parser.add_argument("--render", action="store_true", help="only write the page")
     args = parser.parse_args()
     if not args.render:
-        if args.data is None:
-            parser.error("give --data, or set SOFTWOOD_DATA")
         run(args)
     render()
 
