@@ -107,6 +107,19 @@ def catboost(x: Array, y: Array, seed: int) -> Predictor:
     return predict
 
 
+def ngboost(x: Array, y: Array, seed: int) -> Predictor:
+    """Fit NGBoost's Normal distribution with default parameters: one member, no knowledge uncertainty."""
+    from ngboost import NGBRegressor
+
+    model = NGBRegressor(random_state=seed, verbose=False).fit(x, y)
+
+    def predict(rows: Array) -> Forecast:
+        normal = model.pred_dist(rows).params
+        return NormalMixture(normal["loc"][:, None], normal["scale"][:, None])
+
+    return predict
+
+
 def bart(x: Array, y: Array, seed: int) -> Predictor:
     """Fit stochtree's BART: ten grow-from-root sweeps, 1000 sweeps of burn-in and 1000 draws, every fifth a member."""
     from stochtree import BARTModel
@@ -147,6 +160,7 @@ PEERS: dict[str, tuple[str, Learner]] = {
     "sklearn-gp": ("scikit-learn GP", sklearn_gp),
     "bagged": ("scikit-learn boosting, bagged", bagged_boosting),
     "catboost": ("CatBoost, virtual ensemble", catboost),
+    "ngboost": ("NGBoost", ngboost),
     "bart": ("BART (stochtree)", bart),
 }
 """Title and learner of the models of other libraries, which the environment `.venv-peers` has."""
