@@ -11,7 +11,7 @@ RUST := --release --workspace --exclude softwood-py
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python audit bench bench-peers bench-quality bench-soft-trees bench-vart bench-gp bench-rnn-tree bench-truth bench-design bench-bandits bench-causal docs docs-output gallery venv python
+.PHONY: help demo test test-all test-rust test-python lint lint-rust lint-python audit bench bench-peers bench-speed bench-regression-peers bench-bandit-peers bench-causal-peers bench-quality bench-soft-trees bench-vart bench-gp bench-rnn-tree bench-truth bench-design bench-bandits bench-causal docs docs-output gallery venv python
 
 help:
 	@echo "make demo      fit a small model and draw its predictive distribution"
@@ -20,7 +20,8 @@ help:
 	@echo "make lint      rustfmt, clippy, licences and sources of dependencies, import layers, typos, ruff, mypy"
 	@echo "make audit     cargo-deny: all of deny.toml, with advisories from the network"
 	@echo "make bench     benchmarks of the hot loops"
-	@echo "make bench-peers    compare speed with CatBoost and LightGBM, into docs/benchmarks.md"
+	@echo "make bench-peers    compare with other libraries: bench-speed, bench-regression-peers (into docs/benchmarks.md),"
+	@echo "                    bench-bandit-peers, bench-causal-peers (into docs/experiments)"
 	@echo "make bench-quality  compare scores with CatBoost and the papers, into docs/benchmarks.md"
 	@echo "make bench-soft-trees  compare soft-tree, tree and ldt with their paper, into docs/experiments/soft-tree.md"
 	@echo "make bench-vart  compare vart with its paper, vst and sglb, into docs/experiments/vart.md"
@@ -77,8 +78,19 @@ lint-python: venv
 bench:
 	cargo bench -p softwood --features bench
 
-bench-peers: python $(PEERS)/ready
+bench-peers: bench-speed bench-regression-peers bench-bandit-peers bench-causal-peers
+
+bench-speed: python $(PEERS)/ready
 	$(BIN)/python -m benches.peers --fresh --peers $(PEERS)
+
+bench-regression-peers: python $(PEERS)/ready
+	$(BIN)/python -m benches.regression_peers --fresh --peers $(PEERS)
+
+bench-bandit-peers: python $(PEERS)/ready
+	$(BIN)/python -m benches.bandit_peers --fresh --peers $(PEERS)
+
+bench-causal-peers: python $(PEERS)/ready
+	$(BIN)/python -m benches.causal_peers --fresh --peers $(PEERS)
 
 bench-quality: python $(PEERS)/ready
 	$(BIN)/python -m benches.quality --peers $(PEERS)
