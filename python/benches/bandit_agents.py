@@ -174,7 +174,11 @@ def bart(contexts: Any, rewards: Array, seed: int) -> Sampler:
 
     model = BARTModel()
     model.sample(
-        X_train=contexts.to_numpy(float), y_train=rewards, general_params={"random_seed": seed, "num_threads": 1}
+        X_train=contexts.to_numpy(float),
+        y_train=rewards,
+        general_params={"random_seed": seed, "num_threads": 1},
+        # the default of five rows is refused for ten rows
+        mean_forest_params={"min_samples_leaf": min(5, (len(rewards) - 1) // 2)},
     )
 
     def sample(rows: Any, random: Random) -> Array:

@@ -23,7 +23,7 @@ LINES = report.SCRATCH / "bandit_peers.jsonl"
 PAGE = report.EXPERIMENTS / "bandits.md"
 OURS = ("linear", "tree", "sglb", "vst")
 AGENTS = (*OURS, *PEERS)
-N_STEPS, N_SEEDS = 500, 2
+N_STEPS, N_SEEDS = 1000, 2
 
 
 def jobs_of(args: argparse.Namespace) -> list[workers.Job]:
