@@ -123,15 +123,20 @@ fn the_list_of_tables_and_figures() {
                                          gal: power, protein, boston, naval, yacht, year, concrete, energy, kin8nm, wine
       -                  tables 4 and 5  sizes of the sets, ranges of hyperparameters: no results
       vst-figure-2       figure 2        predictive distributions where there are no rows
+                                         The rows are those of `softwood demo`: those of the paper are not known.
       vst-figure-3       figure 3        out-of-domain detection against the rank of the posterior covariance
                                          gal: boston, yacht, concrete, energy
                                          ood: year_head
       vst-figure-4       figure 4        scores of a variational soft tree against its depth
+                                         The content of this figure of the paper is not known to us: the sweep is our reading.
                                          gal: boston, yacht, concrete, energy
       vst-figure-5       figure 5        scores of boosted variational soft trees against the number of trees
+                                         The content of this figure of the paper is not known to us: the sweep is our reading.
                                          gal: boston, yacht, concrete, energy
       vst-figure-6       figure 6        cumulative regret of agents on the exploration problem
+                                         The content of the figure of the paper is not known to us: curves of regret are our reading.
       vst-figure-7       figure 7        scores of a variational soft tree against the sharpness of its gates
+                                         The content of this figure of the paper is not known to us: the sweep is our reading.
                                          gal: boston, yacht, concrete, energy
 
     Malinin, Prokhorenkova & Ustimenko 2021, Uncertainty in Gradient Boosting via Ensembles
@@ -156,6 +161,7 @@ fn the_list_of_tables_and_figures() {
       malinin-heart      figures 2 to 4  uncertainty of an sglb ensemble around a heart without rows
       malinin-spiral     figures 2 to 4  uncertainty of an sglb ensemble on three spirals
       malinin-virtual    figures 2 to 4  knowledge uncertainty of true and virtual ensembles on three spirals
+                                         The comparison with a virtual ensemble and a forest on these rows is our choice.
 
     Irsoy, Yildiz & Alpaydin 2012, Soft Decision Trees
       irsoy-1            table 1         mean squared error of the standardised target, and number of nodes
@@ -163,6 +169,7 @@ fn the_list_of_tables_and_figures() {
       irsoy-2            table 2         accuracy, and number of nodes
                                          irsoy: breast, german, magic, musk2, pima, polyadenylation, ringnorm, satellite47, spambase, twonorm
       irsoy-figure-3     figure 3        a soft tree grows on a sinusoid
+                                         Rows and sizes of the trees are ours, and the leaves are linear in x; those of the paper are constant.
 
     Salazar 2023, VaRT: Variational Regression Trees
       vart-1             table 1         average treatment effect on IHDP, truth 4
@@ -176,6 +183,7 @@ fn the_list_of_tables_and_figures() {
       vart-figure-5      figure 5        effect of a treatment when treated and control rows overlap little
       vart-figure-6      figure 6        effect of a treatment when treated and control rows overlap well
       vart-figure-a      figure A        posterior over the number of leaves of a variational regression tree
+                                         The tree that the rows come from is ours.
 
     Antoran, Yao, Pan, Hernandez-Lobato & Doshi-Velez 2020, Amortised Variational Inference for Hierarchical Mixture Models
       rnn-tree-1         table 1         error rate, and mean squared error of the standardised target
@@ -183,8 +191,11 @@ fn the_list_of_tables_and_figures() {
                                          gal: boston
       rnn-tree-figure-2  figure 2        a Gaussian process whose noise is a tree
       rnn-tree-figure-3  figure 3        trees of depth 3 on a pulse of eight levels
+                                         The levels of the pulse are ours.
       rnn-tree-figure-4  figure 4        error on the pulse of eight levels against depth
+                                         What the figure of the paper shows beside the pulse is not known to us: this sweep is our reading.
       rnn-tree-figure-5  figure 5        parity of eight bits: accuracy against noise
+                                         The noise levels and the number of rows are ours.
 
     Run tables with `softwood reproduce NAME... --data DIR`; `all` runs every table, --quick a part of each.
     Draw figures with `softwood reproduce NAME... -o DIR`; `figures` draws every figure.
