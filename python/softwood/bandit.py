@@ -47,10 +47,10 @@ class ThompsonSampler:
         Random choices per arm before models choose.
     refit_growth : float, default=1.3
         The model of an arm is fitted again when the arm has this many times as many rewards, or earlier if new rewards
-        are far from its predictions.
+        are far from its predictions. Linear models are fitted whenever the number of all rewards has grown by a tenth.
     warm_start : bool or None, default=None
         Whether models are trained further between fits from scratch, where the family supports that. None: where
-        training further takes a small part of the time of a fit (`vst`, `vsgbm`, `vart`).
+        training further takes a small part of the time of a fit (`vst`, `vsgbm`, `vart`, `soft-tree`).
     random_state : int, RandomState, Generator or None, default=0
         Seed of choices and fits.
     n_jobs : int or None, default=None

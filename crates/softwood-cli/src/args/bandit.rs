@@ -79,7 +79,7 @@ pub(crate) struct BanditArgs {
     #[arg(long, value_name = "FACTOR", default_value_t = 1.3)]
     pub(crate) refit_growth: f64,
     /// Whether models are trained further between fits from scratch [default: where that is short].
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) warm_start: Option<bool>,
     /// SVG file for the curves of cumulative regret.
     #[arg(long, value_name = "FILE")]

@@ -32,6 +32,10 @@ fn section(figure: &Figure, entry: &GalleryEntry) -> String {
         let _ = write!(out, " {reading}");
     }
     let quick = if entry.quick { " --quick" } else { "" };
+    let seed = match entry.seed {
+        0 => String::new(),
+        seed => format!(" --seed {seed}"),
+    };
     let data = if figure.data.is_some() {
         " --data DIR"
     } else {
@@ -40,7 +44,7 @@ fn section(figure: &Figure, entry: &GalleryEntry) -> String {
     let citation = paper_citation(figure.paper);
     let _ = write!(
         out,
-        "\n\n- {citation}, {}\n- `softwood reproduce {name}{quick}{data} -o DIR`\n",
+        "\n\n- {citation}, {}\n- `softwood reproduce {name}{quick}{seed}{data} -o DIR`\n",
         figure.place
     );
     let _ = writeln!(

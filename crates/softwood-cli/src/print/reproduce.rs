@@ -108,11 +108,14 @@ pub(crate) fn markdown(report: &ReproduceReport) -> String {
     let names: Vec<&str> = report.tables.iter().map(|table| &*table.name).collect();
     let quick = if report.quick { " --quick" } else { "" };
     let splits = report.splits.map(|n| format!(" --splits {n}"));
+    let seed = Some(report.seed).filter(|&seed| seed != 0);
+    let seed = seed.map(|seed| format!(" --seed {seed}"));
     let mut out = format!(
-        "# Published tables and ours\n\n{} Command: `softwood reproduce {}{quick}{} --data DIR`.\n",
+        "# Published tables and ours\n\n{} Command: `softwood reproduce {}{quick}{}{} --data DIR`.\n",
         heading(report),
         names.join(" "),
-        splits.unwrap_or_default()
+        splits.unwrap_or_default(),
+        seed.unwrap_or_default()
     );
     for table in &report.tables {
         let _ = writeln!(out, "\n## `{}`: {}\n", table.name, table.source);

@@ -282,7 +282,11 @@ impl BanditAgent {
         }
         self.record(contexts, outcomes)?;
         if self.n_observed() >= self.next_refit {
-            self.refit(pool, observer)?;
+            self.fit_models(&RefitRun {
+                is_forced: false,
+                pool,
+                observer,
+            })?;
         }
         Ok(())
     }
@@ -356,20 +360,32 @@ impl BanditAgent {
         Ok(())
     }
 
-    /// Fits the models to all rewards so far. [`BanditAgent::observe`] does this at growing intervals.
+    /// Fits the models to all rewards so far. [`BanditAgent::observe`] does this at growing intervals, for the
+    /// arms that need it.
     ///
     /// # Errors
     /// When a fit fails or the observer stops it; the earlier models stay.
     pub fn refit(&mut self, pool: &Pool, observer: &dyn Observer) -> Result<()> {
+        self.fit_models(&RefitRun {
+            is_forced: true,
+            pool,
+            observer,
+        })
+    }
+
+    fn fit_models(&mut self, run: &RefitRun<'_>) -> Result<()> {
         let Some(history) = &self.history else {
             return Ok(());
         };
         if self.settings.policy != BanditPolicy::Uniform {
             let (models, n_fitted) = match self.settings.pooling {
-                ArmPooling::PerArm => self.fit_arms(history, pool, observer)?,
-                ArmPooling::ArmColumn => self.fit_all(history, pool, observer)?,
+                ArmPooling::PerArm => self.fit_arms(history, run)?,
+                ArmPooling::ArmColumn => self.fit_all(history, run)?,
             };
-            let has_fitted = models.iter().any(Option::is_some);
+            let fitted = models.iter().zip(&n_fitted);
+            let has_fitted = fitted
+                .into_iter()
+                .any(|(model, &n)| model.is_some() && n > 0);
             self.n_refits = self.n_refits.saturating_add(usize::from(has_fitted));
             // models that are not due keep their place
             for (arm, model) in models.into_iter().enumerate() {
@@ -410,25 +426,25 @@ impl BanditAgent {
         Ok(linear.map(|linear| RewardModel::Linear(Box::new(linear))))
     }
 
-    /// Models of the arms whose rewards have grown, and the number of rows of every arm's model.
-    fn fit_arms(
-        &self,
-        history: &Dataset,
-        pool: &Pool,
-        observer: &dyn Observer,
-    ) -> Result<FittedArms> {
+    /// Models of the arms that need one, and the number of rows of every arm's model.
+    fn fit_arms(&self, history: &Dataset, run: &RefitRun<'_>) -> Result<FittedArms> {
+        let mut rows_of_arms = vec![Vec::new(); self.arms.len()];
+        for (row, &arm) in self.chosen.iter().enumerate() {
+            rows_of_arms[arm as usize].push(row);
+        }
+        let overall = overall(history);
         let mut models = Vec::with_capacity(self.arms.len());
         let mut n_fitted = Vec::with_capacity(self.arms.len());
-        for arm in 0..self.arms.len() {
-            let rows = self.rows_of(arm);
-            let fit = self.reward_fit(history, (arm, rows.len()), pool, observer);
-            if rows.is_empty() {
-                models.push(Some(RewardModel::Constant(fit.overall)));
-                n_fitted.push(0);
-                continue;
-            }
-            let data = history.take(&rows);
-            let (model, n_rows) = self.refitted(arm, &data, &fit)?;
+        for (arm, rows) in rows_of_arms.iter().enumerate() {
+            let n_before = self.n_fitted.get(arm).copied();
+            let fit = self.reward_fit(overall, (arm, rows.len()), run);
+            let (model, n_rows) = if rows.is_empty() {
+                (Some(RewardModel::Constant(fit.overall)), 0)
+            } else if let Some(n_before) = n_before.filter(|&n_before| n_before >= rows.len()) {
+                (None, n_before)
+            } else {
+                self.refitted(arm, &history.take(rows), &fit, run.is_forced)?
+            };
             models.push(model);
             n_fitted.push(n_rows);
         }
@@ -436,15 +452,18 @@ impl BanditAgent {
     }
 
     /// The model of all arms.
-    fn fit_all(
-        &self,
-        history: &Dataset,
-        pool: &Pool,
-        observer: &dyn Observer,
-    ) -> Result<FittedArms> {
+    fn fit_all(&self, history: &Dataset, run: &RefitRun<'_>) -> Result<FittedArms> {
+        let n_rows = history.n_rows();
+        if let Some(&n_before) = self
+            .n_fitted
+            .first()
+            .filter(|&&n_before| n_before >= n_rows)
+        {
+            return Ok((vec![None], vec![n_before]));
+        }
         let data = self.with_arms(history)?;
-        let fit = self.reward_fit(history, (0, data.n_rows()), pool, observer);
-        let (model, n_rows) = self.refitted(0, &data, &fit)?;
+        let fit = self.reward_fit(overall(history), (0, n_rows), run);
+        let (model, n_rows) = self.refitted(0, &data, &fit, run.is_forced)?;
         Ok((vec![model], vec![n_rows]))
     }
 
@@ -455,18 +474,16 @@ impl BanditAgent {
         at: usize,
         data: &Dataset,
         fit: &RewardFit<'_>,
+        is_forced: bool,
     ) -> Result<(Option<RewardModel>, usize)> {
         let n_rows = data.n_rows();
         let (Some(&n_before), Some(earlier)) = (self.n_fitted.get(at), self.models.get(at)) else {
             return Ok((Some(RewardModel::fit(data, fit)?), n_rows));
         };
-        if n_rows <= n_before {
-            return Ok((None, n_before));
-        }
         let new_rows: Vec<usize> = (n_before..n_rows).collect();
         let is_wrong = earlier.contradicts(&data.take(&new_rows), fit.overall, fit.pool)?;
         let has_grown = n_rows as f64 >= n_before as f64 * self.settings.refit_growth;
-        if !has_grown && !is_wrong {
+        if !has_grown && !is_wrong && !is_forced {
             return Ok((None, n_before));
         }
         let earlier = fit.earlier.filter(|_| !is_wrong);
@@ -498,25 +515,37 @@ impl BanditAgent {
 
     fn reward_fit<'a>(
         &'a self,
-        history: &Dataset,
+        overall: ConstantReward,
         (arm, n_rows): (usize, usize),
-        pool: &'a Pool,
-        observer: &'a dyn Observer,
+        run: &RefitRun<'a>,
     ) -> RewardFit<'a> {
         let key = self.fit_key(arm, n_rows);
-        let rewards = match history.target() {
-            Target::Numeric(rewards) => &rewards[..],
-            Target::Classes(_) => &[],
-        };
         RewardFit {
             settings: &self.settings,
-            overall: ConstantReward::overall(rewards, key),
+            overall: ConstantReward { key, ..overall },
             earlier: self.models.get(arm),
             key,
-            pool,
-            observer,
+            pool: run.pool,
+            observer: run.observer,
         }
     }
+}
+
+/// How models are fitted again.
+struct RefitRun<'a> {
+    /// Whether models with new rewards are fitted even if they need not be.
+    is_forced: bool,
+    pool: &'a Pool,
+    observer: &'a dyn Observer,
+}
+
+/// Mean and standard deviation of all rewards of a history.
+fn overall(history: &Dataset) -> ConstantReward {
+    let rewards = match history.target() {
+        Target::Numeric(rewards) => &rewards[..],
+        Target::Classes(_) => &[],
+    };
+    ConstantReward::overall(rewards, Key::from_seed(0))
 }
 
 /// New models, `None` where the earlier one stays, and the rows of every model.

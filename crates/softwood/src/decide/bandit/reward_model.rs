@@ -152,21 +152,27 @@ impl RewardModel {
     }
 
     fn fit_family(spec: &ModelSpec, data: &Dataset, fit: &RewardFit<'_>) -> Result<Self> {
-        let run = Run::new(fit.key, fit.pool).observer(fit.observer);
-        let n_rows = data.n_rows();
-        let (run, n_scratch_rows) = match fit.warm_start(data) {
-            Some((model, n_scratch_rows)) => (run.warm_start(model), n_scratch_rows),
-            None => (run, n_rows),
-        };
+        let run = || Run::new(fit.key, fit.pool).observer(fit.observer);
+        if let Some((earlier, n_scratch_rows)) = fit.warm_start(data) {
+            match spec.fit_with(data, &run().warm_start(earlier)) {
+                Err(Error::Diverged { .. }) => {}
+                model => {
+                    return Ok(Self::Fitted {
+                        model: model?,
+                        n_scratch_rows,
+                    });
+                }
+            }
+        }
         Ok(Self::Fitted {
-            model: spec.fit_with(data, &run)?,
-            n_scratch_rows,
+            model: spec.fit_with(data, &run())?,
+            n_scratch_rows: data.n_rows(),
         })
     }
 
     /// Whether rewards that the model was not fitted to are far from its predictions: one is less probable
-    /// than chance explains, and so far off that it could change a choice. Constant and linear rewards
-    /// cost little to fit, so every new reward counts for them.
+    /// than chance explains and, if it is a number, so far off that it could change a choice. Constant
+    /// and linear rewards cost little to fit, so every new reward counts for them.
     ///
     /// # Errors
     /// When the columns are not those of the fit.
@@ -177,16 +183,23 @@ impl RewardModel {
         pool: &Pool,
     ) -> Result<bool> {
         let model = match self {
-            Self::Linear(_) => return Ok(true),
-            Self::Constant(_) => return Ok(false),
+            Self::Constant(_) | Self::Linear(_) => return Ok(true),
             Self::Fitted { model, .. } => model,
         };
-        let (Target::Numeric(rewards), None) = (new.target(), model.schema().classes()) else {
+        let Target::Numeric(rewards) = new.target() else {
             return Ok(false);
         };
         let distribution = Distribution::new(model.as_ref(), new.features(), pool)?;
-        let (means, cdf) = (distribution.mean()?, distribution.cdf(rewards)?);
         let max_probability = MAX_SURPRISE / rewards.len() as f64;
+        if let Some(classes) = model.schema().classes() {
+            // the classes are rewards of 0 and 1, in this order
+            let probabilities = distribution.probabilities()?;
+            let rows = probabilities.chunks_exact(classes.len()).zip(rewards);
+            return Ok(rows
+                .into_iter()
+                .any(|(row, &reward)| row[usize::from(reward > 0.5)] < max_probability));
+        }
+        let (means, cdf) = (distribution.mean()?, distribution.cdf(rewards)?);
         let min_error = MIN_ERROR * overall.sd;
         Ok((0..rewards.len()).any(|row| {
             2.0 * cdf[row].min(1.0 - cdf[row]) < max_probability

@@ -67,7 +67,8 @@ pub struct AgentSettings {
     /// Number of random choices per arm before models choose.
     pub n_initial: usize,
     /// A model is fitted again when the number of its rewards has grown by this factor, or earlier if new
-    /// rewards are far from its predictions.
+    /// rewards are far from its predictions. Linear models take no time: they are fitted whenever
+    /// the number of all rewards has grown by a tenth.
     pub refit_growth: f64,
     /// Smallest number of observed rewards between two fits.
     pub min_refit_interval: usize,

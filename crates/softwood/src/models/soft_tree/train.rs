@@ -37,6 +37,7 @@ impl Fit for SoftTreeParams {
     type Fitted = SoftTree;
     const FAMILY: &'static str = "soft-tree";
     const SUPPORTS_WARM_START: bool = true;
+    const WARM_START_IS_SHORT: bool = true;
 
     fn extrapolates(&self) -> bool {
         self.extrapolation

@@ -9,7 +9,6 @@ use crate::fit::{Run, check_fixed_params, check_same_schema};
 use crate::model::{Model, Training};
 use crate::models::vst::fitted::Vst;
 use crate::models::vst::params::VstParams;
-use crate::rng::Key;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::ensemble::{FitPosterior, FittedEnsemble, check_n_members};
@@ -112,7 +111,7 @@ impl Continuation<'_> {
             member: Some(at),
             ..RunPlace::new("fitting", schedule.n_epochs)
         };
-        let key: Key = run.key.child(streams::FITS).child(at as u64);
+        let key = run.key.child(streams::FITS).child(at as u64);
         let snapshot = |trained: Trained| -> Box<dyn Model> {
             Box::new(self.model(vec![(split.encoder.clone(), trained)]))
         };
