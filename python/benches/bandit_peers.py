@@ -37,7 +37,7 @@ def jobs_of(args: argparse.Namespace) -> list[workers.Job]:
 
 
 def cell(lines: list[dict[str, Any]]) -> str:
-    """Return the share of the regret of random choices, of each seed and in the mean, and the mean time."""
+    """Return the share of the regret of random choices: the mean over the seeds, and that of each seed."""
     if not lines:
         return ""
     shares = [line["regret"] / line["uniform_regret"] for line in lines]
@@ -63,7 +63,7 @@ def table(*, of_seconds: bool) -> str:
     for agent in AGENTS:
         lines = [own_lines(problem, agent) for problem in PROBLEMS]
         if of_seconds:
-            cells = [f"{fmean(line['seconds'] for line in own):.0f}" if own else "" for own in lines]
+            cells = [f"{fmean(line['seconds'] for line in own):.1f}" if own else "" for own in lines]
         else:
             cells = [cell(own) for own in lines]
         if any(cells):
@@ -74,9 +74,11 @@ def table(*, of_seconds: bool) -> str:
 def render() -> None:
     """Write the tables into the page."""
     lines = report.read_lines(LINES)
+    known = sorted({line["seed"] for line in lines})
+    seeds = f"seed{'s' if len(known) > 1 else ''} {', '.join(map(str, known))}"
     text = f"""
-{report.versions(lines)}, one thread of {report.processor()}. {N_STEPS} steps; the regret as a share of that of random
-choices on the same contexts, as the mean over the seeds and (in brackets) seed by seed.
+{report.versions(lines)}, one thread of {report.processor()}. {N_STEPS} steps, {seeds}; the regret as a share of
+that of random choices on the same contexts. Means over seeds have the figure of each seed in brackets.
 
 {table(of_seconds=False)}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Any
 
 from benches import bandit_agents, bandit_problems, report, workers
@@ -21,14 +20,14 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     name, seed = job["agent"], job["seed"]
     problem = bandit_problems.draw(job["problem"], job["steps"], seed, report.data_folder())
     problem = bandit_agents.encoded(problem, name)
+    version = workers.imported(name if name in bandit_agents.PEERS else "softwood")
     agent = agent_of(name, problem.n_arms, seed)
     regret, seconds = timed(lambda: bandit_agents.regret_of(agent, problem))
-    library = name if name in bandit_agents.PEERS else "softwood"
     return {
         "regret": regret,
         "uniform_regret": float(problem.regrets().mean(axis=1).sum()),
         "seconds": seconds,
-        "version": f"{library} {version(library)}",
+        "version": version,
     }
 
 

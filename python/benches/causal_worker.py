@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -137,9 +136,10 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     """Estimate the effects of a job."""
     problem = Problem.read(file_of(job["surface"], job["draw"]))
     library, estimate = ESTIMATORS[job["model"]]
+    version = workers.imported(library)
     found, seconds = timed(lambda: estimate(problem, job["draw"]))
     results = {name: scores(effects, problem.true_cate) for name, effects in found.items()}
-    return {"results": results, "seconds": seconds, "version": f"{library} {version(library)}"}
+    return {"results": results, "seconds": seconds, "version": version}
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +78,12 @@ def run(jobs: Iterable[Job], lines: Path, module: str, python_of: Callable[[Job]
             found = workers[python].measure(job)
             report.add_line(lines, found)
             print(f"{' '.join(map(str, job.values()))}: {found['seconds']:.1f} s", file=sys.stderr)
+
+
+def imported(library: str) -> str:
+    """Import a library, so that its import is not timed; return its name and version."""
+    import_module(library)
+    return f"{library} {version(library)}"
 
 
 def serve(measure: Callable[[Job], Line]) -> None:
