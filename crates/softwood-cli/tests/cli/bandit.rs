@@ -33,6 +33,16 @@ fn agents_are_compared_on_a_public_problem() {
 }
 
 #[test]
+fn warm_starts_are_a_flag_with_an_optional_value() {
+    let folder = Folder::new();
+    for flag in ["--warm-start", "--warm-start=false"] {
+        let agent = ["--agent", "linear", "--steps", "100", "--seeds", "1"];
+        let ran = folder.run(&[&["bandit", flag, "exploration"], &agent[..]].concat());
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    }
+}
+
+#[test]
 fn a_table_of_rewards_is_a_problem() {
     let folder = Folder::new();
     let row = |row: i32| {

@@ -148,6 +148,53 @@ fn a_model_is_fitted_again_early_only_if_new_rewards_contradict_it() {
 }
 
 #[test]
+fn a_reward_that_differs_ends_the_constant_of_an_arm() {
+    let pool = Pool::new(1).unwrap();
+    let problem = crossing(4);
+    let mut agent = BanditAgent::new(tree(), problem.arms.clone(), Key::from_seed(0)).unwrap();
+    let mut observe = |rows: std::ops::Range<usize>, reward: f64| {
+        let rows: Vec<usize> = rows.collect();
+        let outcome = |row: &usize| ArmOutcome::new(row % 2, reward);
+        let outcomes: Vec<ArmOutcome> = rows.iter().map(outcome).collect();
+        agent
+            .observe(&problem.contexts.take(&rows), &outcomes, &pool, &NoObserver)
+            .unwrap();
+        let means = agent.choose(&problem.contexts.take(&[0]), &pool).unwrap();
+        means[0].means[0]
+    };
+    // a tenth more rewards: fewer than the growth of a refit
+    let before = observe(0..300, 0.0);
+    let after = observe(300..330, 1.0);
+    assert!(before.abs() < 0.05 && after > 0.05, "{before} {after}");
+}
+
+#[test]
+fn a_wanted_refit_fits_every_model_with_new_rewards() {
+    let pool = Pool::new(1).unwrap();
+    let problem = crossing(4);
+    for pooling in [ArmPooling::PerArm, ArmPooling::ArmColumn] {
+        let settings = changed(tree(), |settings| settings.pooling = pooling);
+        let arms = problem.arms.clone();
+        let mut agent = BanditAgent::new(settings, arms, Key::from_seed(0)).unwrap();
+        for rows in [0..200, 200..204] {
+            let rows: Vec<usize> = rows.collect();
+            let outcome =
+                |row: &usize| ArmOutcome::new(row % 2, problem.rewards[2 * row + row % 2]);
+            let outcomes: Vec<ArmOutcome> = rows.iter().map(outcome).collect();
+            agent
+                .observe(&problem.contexts.take(&rows), &outcomes, &pool, &NoObserver)
+                .unwrap();
+        }
+        assert_eq!(agent.n_refits(), 1);
+        agent.refit(&pool, &NoObserver).unwrap();
+        assert_eq!(agent.n_refits(), 2);
+        // nothing is new now
+        agent.refit(&pool, &NoObserver).unwrap();
+        assert_eq!(agent.n_refits(), 2);
+    }
+}
+
+#[test]
 fn runs_do_not_depend_on_the_number_of_threads() {
     let seeds = [3, 4, 5];
     let run = |threads: usize| {
