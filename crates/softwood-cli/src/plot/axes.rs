@@ -96,7 +96,7 @@ impl Axes {
         );
         scene.text(x_text.anchored(Anchor::Middle));
         let longest = ticks(&self.y).iter().map(|(_, label)| label.len()).max();
-        let extra = TICK_LETTER * longest.unwrap_or(0).saturating_sub(4) as f32;
+        let extra = TICK_LETTER * longest.unwrap_or(0).saturating_sub(3) as f32;
         let y_text = TextLabel::new(
             [left - 42.0 - extra, f32::midpoint(top, bottom)],
             y_name,
