@@ -148,7 +148,7 @@ def test_a_failed_resume_keeps_the_parameters(regression, regressor, family):
             model.resume(X, y, n_members=2)
         assert model.get_params() == before
         return
-    name = "n_estimators" if "n_estimators" in before else "n_epochs"
+    name = "n_epochs" if "n_epochs" in before else "n_estimators"
     model.resume(X, y, **{name: 7})
     assert model.get_params()[name] == 7
     with pytest.raises(ValueError, match="2 features"):
