@@ -503,6 +503,15 @@ fn figures_are_drawn_without_data_into_one_gallery() {
 }
 
 #[test]
+fn options_of_tables_are_refused_for_figures() {
+    let folder = Folder::new();
+    for option in [["--splits", "2"], ["--models", "vst"]] {
+        let args = ["reproduce", "irsoy-figure-3", "-o", "out"];
+        folder.assert_rejected(&[&args[..], &option].concat(), &["only figures are named"]);
+    }
+}
+
+#[test]
 fn a_figure_whose_data_are_missing_names_the_table() {
     let folder = folder();
     let args = ["reproduce", "vst-figure-4", "-o", "out", "--data", "data"];

@@ -338,7 +338,7 @@ fn a_new_category_among_the_contexts_is_taken() {
 }
 
 #[test]
-fn warm_starts_are_used_where_the_family_has_them() {
+fn an_agent_learns_with_warm_starts() {
     let pairs = [
         ("n_estimators", "20"),
         ("n_members", "2"),

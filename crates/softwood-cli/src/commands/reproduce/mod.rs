@@ -65,6 +65,10 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<()> {
         Some(path) => vec![catalogue::read(path)?],
         None => catalogue::named(&args.names),
     };
+    if tables.is_empty() && (args.splits.is_some() || !args.models.is_empty()) {
+        let problem = "--splits and --models are for tables, and only figures are named".to_owned();
+        return Err(Error::Parameters(vec![problem]).into());
+    }
     let report = reproduce(&tables, args, data)?;
     print::emit(args.json, false, &report, || {
         print::reproduce::text(&report)

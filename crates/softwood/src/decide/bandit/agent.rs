@@ -5,10 +5,8 @@ use crate::data::schema::{Schema, Task};
 use crate::data::table::Table;
 use crate::data::target::Target;
 use crate::decide::bandit::arm_draws::DrawPairs;
-use crate::decide::bandit::linear::LinearRewards;
-use crate::decide::bandit::reward_model::{
-    ConstantReward, N_DRAWS, RewardDraws, RewardFit, RewardModel, with_arm,
-};
+use crate::decide::bandit::refits::RefitRun;
+use crate::decide::bandit::reward_model::{RewardDraws, RewardModel, with_arm};
 use crate::decide::bandit::settings::{AgentSettings, ArmPooling, BanditPolicy};
 use crate::error::{Error, Result};
 use crate::observer::Observer;
@@ -17,19 +15,16 @@ use crate::rng::Key;
 
 /// Contexts that are predicted at a time.
 const BLOCK: usize = 512;
-/// Predictions are compared with new rewards when the number of rewards has grown by this factor.
-const CHECK_GROWTH: f64 = 1.1;
 /// Largest magnitude of a reward: squares and sums stay in range.
 const MAX_REWARD: f64 = 1e150;
 /// Names of the reward and of the arm in the tables of the reward models; underscores are added if a
 /// context has such a column.
 const REWARD: &str = "reward";
-const ARM: &str = "arm";
+pub(super) const ARM: &str = "arm";
 
 /// Random streams of an agent.
 mod streams {
     pub(super) const CHOICES: u64 = 0;
-    pub(super) const FITS: u64 = 1;
     pub(super) const PAIRS: u64 = 2;
 }
 
@@ -372,187 +367,10 @@ impl BanditAgent {
             observer,
         })
     }
-
-    fn fit_models(&mut self, run: &RefitRun<'_>) -> Result<()> {
-        let Some(history) = &self.history else {
-            return Ok(());
-        };
-        if self.settings.policy != BanditPolicy::Uniform {
-            let (models, n_fitted) = match self.settings.pooling {
-                ArmPooling::PerArm => self.fit_arms(history, run)?,
-                ArmPooling::ArmColumn => self.fit_all(history, run)?,
-            };
-            let fitted = models.iter().zip(&n_fitted);
-            let has_fitted = fitted
-                .into_iter()
-                .any(|(model, &n)| model.is_some() && n > 0);
-            self.n_refits = self.n_refits.saturating_add(usize::from(has_fitted));
-            // models that are not due keep their place
-            for (arm, model) in models.into_iter().enumerate() {
-                match model {
-                    Some(model) if arm < self.models.len() => self.models[arm] = model,
-                    Some(model) => self.models.push(model),
-                    None => {}
-                }
-            }
-            self.n_fitted = n_fitted;
-        }
-        let n = self.n_observed();
-        let growth = self.settings.refit_growth.min(CHECK_GROWTH);
-        let grown = (n as f64 * growth).ceil() as usize;
-        self.next_refit = grown.max(n.saturating_add(self.settings.min_refit_interval));
-        Ok(())
-    }
-
-    /// The linear model of an arm, or of all arms, as it was fitted; `None` if it has no such rows.
-    pub(super) fn linear_again(&self, at: usize) -> Result<Option<RewardModel>> {
-        let Some(history) = &self.history else {
-            return Ok(None);
-        };
-        let n_rows = self.n_fitted[at];
-        let rows = match self.settings.pooling {
-            ArmPooling::PerArm => self.rows_of(at),
-            ArmPooling::ArmColumn => (0..self.n_observed()).collect(),
-        };
-        let Some(rows) = rows.get(..n_rows).filter(|rows| !rows.is_empty()) else {
-            return Ok(None);
-        };
-        let data = match self.settings.pooling {
-            ArmPooling::PerArm => history.take(rows),
-            ArmPooling::ArmColumn => self.with_arms(history)?.take(rows),
-        };
-        let key = self.fit_key(at, n_rows);
-        let linear = LinearRewards::fit(&data, N_DRAWS, key);
-        Ok(linear.map(|linear| RewardModel::Linear(Box::new(linear))))
-    }
-
-    /// Models of the arms that need one, and the number of rows of every arm's model.
-    fn fit_arms(&self, history: &Dataset, run: &RefitRun<'_>) -> Result<FittedArms> {
-        let mut rows_of_arms = vec![Vec::new(); self.arms.len()];
-        for (row, &arm) in self.chosen.iter().enumerate() {
-            rows_of_arms[arm as usize].push(row);
-        }
-        let overall = overall(history);
-        let mut models = Vec::with_capacity(self.arms.len());
-        let mut n_fitted = Vec::with_capacity(self.arms.len());
-        for (arm, rows) in rows_of_arms.iter().enumerate() {
-            let n_before = self.n_fitted.get(arm).copied();
-            let fit = self.reward_fit(overall, (arm, rows.len()), run);
-            let (model, n_rows) = if rows.is_empty() {
-                (Some(RewardModel::Constant(fit.overall)), 0)
-            } else if let Some(n_before) = n_before.filter(|&n_before| n_before >= rows.len()) {
-                (None, n_before)
-            } else {
-                self.refitted(arm, &history.take(rows), &fit, run.is_forced)?
-            };
-            models.push(model);
-            n_fitted.push(n_rows);
-        }
-        Ok((models, n_fitted))
-    }
-
-    /// The model of all arms.
-    fn fit_all(&self, history: &Dataset, run: &RefitRun<'_>) -> Result<FittedArms> {
-        let n_rows = history.n_rows();
-        if let Some(&n_before) = self
-            .n_fitted
-            .first()
-            .filter(|&&n_before| n_before >= n_rows)
-        {
-            return Ok((vec![None], vec![n_before]));
-        }
-        let data = self.with_arms(history)?;
-        let fit = self.reward_fit(overall(history), (0, n_rows), run);
-        let (model, n_rows) = self.refitted(0, &data, &fit, run.is_forced)?;
-        Ok((vec![model], vec![n_rows]))
-    }
-
-    /// A new model of rows and rewards, and the number of rows of the model; `None` if the earlier model
-    /// is recent enough and its predictions of the new rewards were not wrong.
-    fn refitted(
-        &self,
-        at: usize,
-        data: &Dataset,
-        fit: &RewardFit<'_>,
-        is_forced: bool,
-    ) -> Result<(Option<RewardModel>, usize)> {
-        let n_rows = data.n_rows();
-        let (Some(&n_before), Some(earlier)) = (self.n_fitted.get(at), self.models.get(at)) else {
-            return Ok((Some(RewardModel::fit(data, fit)?), n_rows));
-        };
-        let new_rows: Vec<usize> = (n_before..n_rows).collect();
-        let is_wrong = earlier.contradicts(&data.take(&new_rows), fit.overall, fit.pool)?;
-        let has_grown = n_rows as f64 >= n_before as f64 * self.settings.refit_growth;
-        if !has_grown && !is_wrong && !is_forced {
-            return Ok((None, n_before));
-        }
-        let earlier = fit.earlier.filter(|_| !is_wrong);
-        let model = RewardModel::fit(data, &RewardFit { earlier, ..*fit })?;
-        Ok((Some(model), n_rows))
-    }
-
-    /// Rows of the history with this arm.
-    fn rows_of(&self, arm: usize) -> Vec<usize> {
-        (0..self.chosen.len())
-            .filter(|&row| self.chosen[row] as usize == arm)
-            .collect()
-    }
-
-    /// The history with the arm as a column.
-    fn with_arms(&self, history: &Dataset) -> Result<Dataset> {
-        let contexts = history.features();
-        let name = unused_name(contexts, ARM);
-        let features = with_arm(contexts, &name, &self.arms, &self.chosen)?;
-        let schema = Schema::of(&features, &history.schema().target, Task::Regression);
-        Dataset::new(schema, features, history.target().clone(), None)
-    }
-
-    /// Random stream of the fit of an arm to this many rows.
-    fn fit_key(&self, arm: usize, n_rows: usize) -> Key {
-        let key = self.key.child(streams::FITS).child(arm as u64);
-        key.child(n_rows as u64)
-    }
-
-    fn reward_fit<'a>(
-        &'a self,
-        overall: ConstantReward,
-        (arm, n_rows): (usize, usize),
-        run: &RefitRun<'a>,
-    ) -> RewardFit<'a> {
-        let key = self.fit_key(arm, n_rows);
-        RewardFit {
-            settings: &self.settings,
-            overall: ConstantReward { key, ..overall },
-            earlier: self.models.get(arm),
-            key,
-            pool: run.pool,
-            observer: run.observer,
-        }
-    }
 }
-
-/// How models are fitted again.
-struct RefitRun<'a> {
-    /// Whether models with new rewards are fitted even if they need not be.
-    is_forced: bool,
-    pool: &'a Pool,
-    observer: &'a dyn Observer,
-}
-
-/// Mean and standard deviation of all rewards of a history.
-fn overall(history: &Dataset) -> ConstantReward {
-    let rewards = match history.target() {
-        Target::Numeric(rewards) => &rewards[..],
-        Target::Classes(_) => &[],
-    };
-    ConstantReward::overall(rewards, Key::from_seed(0))
-}
-
-/// New models, `None` where the earlier one stays, and the rows of every model.
-type FittedArms = (Vec<Option<RewardModel>>, Vec<usize>);
 
 /// The name, with underscores until no column has it.
-fn unused_name(table: &Table, name: &str) -> String {
+pub(super) fn unused_name(table: &Table, name: &str) -> String {
     let mut name = name.to_owned();
     while table.names().any(|other| other == name) {
         name.push('_');

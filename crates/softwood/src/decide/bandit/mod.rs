@@ -31,6 +31,7 @@ mod arm_draws;
 mod linear;
 mod problem;
 mod public_problems;
+mod refits;
 mod replay;
 mod reward_model;
 mod settings;

@@ -320,3 +320,58 @@ pub(super) fn with_arm(
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::dataset::Roles;
+    use crate::models::Family;
+    use crate::observer::NoObserver;
+
+    fn rewards(n: usize) -> Dataset {
+        let x: Vec<f64> = (0..n).map(|row| (row % 17) as f64 / 17.0).collect();
+        let y = x.iter().map(|x| (4.0 * x).sin()).collect();
+        let columns = vec![Column::numeric("x", x), Column::numeric("reward", y)];
+        let roles = Roles {
+            target: "reward".to_owned(),
+            ..Roles::default()
+        };
+        Dataset::from_table(Table::new(columns).unwrap(), &roles).unwrap()
+    }
+
+    /// Rows of the last fit from scratch, after fits to 40 rows and to `n` rows.
+    fn n_scratch_rows(family: Family, warm_start: Option<bool>, n: usize) -> usize {
+        let pairs = match family {
+            Family::Vst => [("max_depth", "1"), ("n_epochs", "10")],
+            _ => [("max_depth", "1"), ("n_estimators", "5")],
+        };
+        let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let mut settings = AgentSettings::thompson(family.params(&pairs).unwrap());
+        settings.warm_start = warm_start;
+        let (key, pool) = (Key::from_seed(1), Pool::new(1).unwrap());
+        let fit = RewardFit {
+            settings: &settings,
+            overall: ConstantReward::overall(&[0.0, 1.0], key),
+            earlier: None,
+            key,
+            pool: &pool,
+            observer: &NoObserver,
+        };
+        let first = RewardModel::fit(&rewards(40), &fit).unwrap();
+        let earlier = Some(&first);
+        match RewardModel::fit(&rewards(n), &RewardFit { earlier, ..fit }).unwrap() {
+            RewardModel::Fitted { n_scratch_rows, .. } => n_scratch_rows,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn models_are_trained_further_where_that_is_short_or_wanted() {
+        assert_eq!(n_scratch_rows(Family::Vst, None, 55), 40);
+        assert_eq!(n_scratch_rows(Family::Vst, Some(false), 55), 55);
+        // more than one and a half times the rows of the first fit
+        assert_eq!(n_scratch_rows(Family::Vst, None, 65), 65);
+        assert_eq!(n_scratch_rows(Family::Sgb, None, 55), 55);
+        assert_eq!(n_scratch_rows(Family::Sgb, Some(true), 55), 40);
+    }
+}

@@ -57,22 +57,23 @@ impl ParameterSweep {
             runners[set].run(&spec, split, run.pool, run.observer)
         })?;
         let panels = self.scores.iter().map(|(score, name)| {
-            let means = |set: usize| -> Vec<f64> {
+            let means = |set: usize| -> Result<Vec<f64>> {
                 let own = cells[set * n_cells..][..n_cells].chunks_exact(n_splits);
                 own.map(|splits| mean_score(splits, score)).collect()
             };
             let places: Vec<f64> = (0..values.len()).map(|at| at as f64).collect();
-            let series: Vec<Series> = table
+            let series = table
                 .sets
                 .iter()
                 .enumerate()
                 .map(|(set, one)| {
                     let style = SeriesStyle::DottedLine;
                     let colour = PALETTE[set % PALETTE.len()];
-                    Series::new(&one.name, style, colour, &places, &means(set))
+                    let means = means(set)?;
+                    Ok(Series::new(&one.name, style, colour, &places, &means))
                 })
-                .collect();
-            ChartPanel {
+                .collect::<Result<Vec<Series>>>()?;
+            Ok(ChartPanel {
                 title: String::new(),
                 x_name: self.x_name.to_owned(),
                 y_name: (*name).to_owned(),
@@ -80,15 +81,16 @@ impl ParameterSweep {
                 y: padded_range(series.iter().flat_map(|one| one.ys.iter().copied()), 0.08),
                 x_labels: values.iter().map(|value| (*value).to_owned()).collect(),
                 series,
-            }
+            })
         });
+        let panels = panels.collect::<Result<Vec<ChartPanel>>>()?;
         let splits = if n_splits == 1 { "split" } else { "splits" };
         let chart = Chart {
             title: figure.heading(),
             subtitle: vec![format!("{}; mean of {n_splits} {splits}", self.subtitle)],
             n_columns: 2,
             extent: [410.0, 300.0],
-            panels: panels.collect(),
+            panels,
         };
         Ok(chart.scene())
     }
@@ -115,7 +117,12 @@ fn runners(table: &PublishedTable, run: &FigureRun<'_>) -> Result<Vec<Box<dyn Ce
     table.sets.iter().map(runner).collect()
 }
 
-fn mean_score(splits: &[BTreeMap<String, f64>], score: &str) -> f64 {
-    let values = splits.iter().filter_map(|values| values.get(score));
-    values.sum::<f64>() / splits.len() as f64
+/// The mean of a score over splits, which must all have it.
+fn mean_score(splits: &[BTreeMap<String, f64>], score: &str) -> Result<f64> {
+    let value = |values: &BTreeMap<String, f64>| {
+        let problem = || Error::Table(format!("a split has no score `{score}`"));
+        values.get(score).copied().ok_or_else(problem)
+    };
+    let sum = splits.iter().map(value).sum::<Result<f64>>()?;
+    Ok(sum / splits.len() as f64)
 }

@@ -54,10 +54,7 @@ fn draw(figure: &Figure, run: &FigureRun<'_>, toy: CausalToy) -> Result<Scene> {
     let fit = Run::new(run.key(FIT), run.pool).observer(run.observer);
     let model = estimate(&problem.table, &problem.roles(), &config, &fit)?;
     let found = model.conditional_effects(&grid(&grid_xs)?, LEVEL, run.pool)?;
-    let truth: Vec<f64> = grid_xs
-        .iter()
-        .map(|x| 18.0 + (0.06 * x).exp() - 3.0 * x.sqrt())
-        .collect();
+    let truth: Vec<f64> = grid_xs.iter().map(|&x| toy.effect(x)).collect();
     let effects = vec![
         Series::band(
             "80% band of the effect",

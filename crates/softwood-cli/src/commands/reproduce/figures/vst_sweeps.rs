@@ -5,8 +5,6 @@
 use super::sweep::ParameterSweep;
 use super::{Figure, FigureData};
 
-const READING: &str =
-    "The content of this figure of the paper is not known to us: the sweep is our reading.";
 const SETS: &[&str] = &["boston", "yacht", "concrete", "energy"];
 const SCORES: &[(&str, &str)] = &[
     ("log_likelihood_std", "log-likelihood per test row"),
@@ -105,13 +103,16 @@ pub(crate) const RANK: Figure = Figure {
     draw: |figure, run| RANK_SWEEP.draw(figure, run),
 };
 
-pub(crate) const DEPTH: Figure = Figure {
-    name: "vst-figure-4",
+/// What the sweeps of unknown figures share; each replaces the texts and the drawing.
+const OUR_READING: Figure = Figure {
+    name: "",
     paper: "vst",
-    place: "figure 4",
-    title: "scores of a variational soft tree against its depth",
-    caption: "Depth 0 is a single linear leaf; most of the gain comes with the first levels.",
-    reading: Some(READING),
+    place: "",
+    title: "",
+    caption: "",
+    reading: Some(
+        "The content of this figure of the paper is not known to us: the sweep is our reading.",
+    ),
     data: Some(FigureData {
         table: "vst-1",
         sets: SETS,
@@ -119,30 +120,29 @@ pub(crate) const DEPTH: Figure = Figure {
     draw: |figure, run| DEPTH_SWEEP.draw(figure, run),
 };
 
+pub(crate) const DEPTH: Figure = Figure {
+    name: "vst-figure-4",
+    place: "figure 4",
+    title: "scores of a variational soft tree against its depth",
+    caption: "Depth 0 is a single linear leaf; most of the gain comes with the first levels.",
+    draw: |figure, run| DEPTH_SWEEP.draw(figure, run),
+    ..OUR_READING
+};
+
 pub(crate) const TREES: Figure = Figure {
     name: "vst-figure-5",
-    paper: "vst",
     place: "figure 5",
     title: "scores of boosted variational soft trees against the number of trees",
     caption: "What further trees add to a first shallow tree.",
-    reading: Some(READING),
-    data: Some(FigureData {
-        table: "vst-1",
-        sets: SETS,
-    }),
     draw: |figure, run| TREE_SWEEP.draw(figure, run),
+    ..OUR_READING
 };
 
 pub(crate) const SHARPNESS: Figure = Figure {
     name: "vst-figure-7",
-    paper: "vst",
     place: "figure 7",
     title: "scores of a variational soft tree against the sharpness of its gates",
     caption: "With a small inverse temperature the splits are blurred, with a large one they are nearly hard.",
-    reading: Some(READING),
-    data: Some(FigureData {
-        table: "vst-1",
-        sets: SETS,
-    }),
     draw: |figure, run| SHARPNESS_SWEEP.draw(figure, run),
+    ..OUR_READING
 };
