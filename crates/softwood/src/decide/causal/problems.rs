@@ -98,7 +98,18 @@ pub enum CausalToy {
     GoodOverlap,
 }
 
+/// Expected outcomes of a toy problem at `x`: without and with treatment.
+fn toy_means(x: f64) -> [f64; 2] {
+    [72.0 + 3.0 * x.sqrt(), 90.0 + (0.06 * x).exp()]
+}
+
 impl CausalToy {
+    /// The true effect at `x`.
+    pub fn effect(self, x: f64) -> f64 {
+        let [control, treated] = toy_means(x);
+        treated - control
+    }
+
     /// A problem of `n` rows.
     ///
     /// # Errors
@@ -123,8 +134,8 @@ impl CausalToy {
         };
         let x: Vec<f64> = is_treated.iter().map(draw).collect();
         let means = Surfaces {
-            treated: x.iter().map(|x| 90.0 + (0.06 * x).exp()).collect(),
-            control: x.iter().map(|x| 72.0 + 3.0 * x.sqrt()).collect(),
+            treated: x.iter().map(|&x| toy_means(x)[1]).collect(),
+            control: x.iter().map(|&x| toy_means(x)[0]).collect(),
         };
         let covariates = Table::new(vec![Column::numeric("x", x)])?;
         CausalProblem::new(&covariates, &is_treated, &means, key)
