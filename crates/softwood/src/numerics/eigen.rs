@@ -1,5 +1,6 @@
 //! Eigenvalues and eigenvectors of small symmetric matrices, by Jacobi rotations.
 
+use crate::numerics::order::descending;
 use crate::stop::until_cancelled;
 
 /// Largest number of sweeps; the off-diagonal part of a small matrix vanishes earlier.
@@ -28,9 +29,9 @@ pub(crate) fn symmetric(a: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
             }
         }
     }
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|&i, &j| a[j * n + j].total_cmp(&a[i * n + i]));
-    let values = order.iter().map(|&i| a[i * n + i]).collect();
+    let diagonal: Vec<f64> = (0..n).map(|i| a[i * n + i]).collect();
+    let order = descending(&diagonal);
+    let values = order.iter().map(|&i| diagonal[i]).collect();
     let rows = order
         .iter()
         .flat_map(|&i| vectors[i * n..(i + 1) * n].to_vec())

@@ -12,6 +12,7 @@ pub(crate) mod lbfgs;
 pub(crate) mod logspace;
 pub(crate) mod mcmc_diagnostics;
 pub(crate) mod normal;
+pub(crate) mod order;
 pub(crate) mod prefetch;
 pub(crate) mod real;
 pub(crate) mod ridge;

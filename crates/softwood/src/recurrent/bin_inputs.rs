@@ -3,6 +3,7 @@
 //! with missing cells an indicator of these.
 
 use crate::data::binning::binned::{Binned, Cut, Cuts, MISSING_BIN};
+use crate::numerics::order::{descending, sort_descending};
 use crate::recurrent::node_splits::NodeSplit;
 use crate::stop::until_cancelled;
 use crate::trees::cart::CartTarget;
@@ -58,8 +59,7 @@ impl BinInputs {
             let gains = until_cancelled(inputs.iter()).map(|input| rows.gain(input));
             let mut gains: Vec<f64> = gains.collect();
             gains.resize(inputs.len(), 0.0);
-            let mut order: Vec<usize> = (0..inputs.len()).collect();
-            order.sort_by(|&a, &b| gains[b].total_cmp(&gains[a]).then(a.cmp(&b)));
+            let mut order = descending(&gains);
             order.truncate(max_inputs);
             order.sort_unstable();
             inputs = order.iter().map(|&at| inputs[at].clone()).collect();
@@ -195,7 +195,7 @@ fn push_inputs(
     let varies = |bin: usize| mass[bin] > 0.0 && mass[bin] < total;
     if cut.is_category() {
         let mut bins: Vec<usize> = (1..mass.len()).filter(|&bin| varies(bin)).collect();
-        bins.sort_by(|&a, &b| mass[b].total_cmp(&mass[a]).then(a.cmp(&b)));
+        sort_descending(&mut bins, mass);
         // of two categories one indicator tells all
         let n = if bins.len() == 2 && !varies(0) {
             1

@@ -1,10 +1,11 @@
 //! Area under the ROC curve, by ranks.
 
+use crate::numerics::order::ascending;
+
 /// Probability that a positive row scores above a negative one, ties counting one half; `None`
 /// without rows of both kinds.
 pub(crate) fn auroc(scores: &[f64], is_positive: impl Fn(usize) -> bool) -> Option<f64> {
-    let mut order: Vec<usize> = (0..scores.len()).collect();
-    order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]));
+    let order = ascending(scores);
     let (mut negative_below, mut wins, mut n_positive) = (0.0, 0.0, 0.0);
     for tied in order.chunk_by(|&a, &b| scores[a] >= scores[b]) {
         let positive = tied.iter().filter(|&&row| is_positive(row)).count() as f64;

@@ -5,6 +5,8 @@
 //! probabilities are scored by AUROC: one half plus half the difference between the shares of the
 //! two kinds below the threshold.
 
+use crate::numerics::order::ascending;
+
 /// The best threshold and its AUROC.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct OneSplit {
@@ -22,8 +24,7 @@ pub(crate) fn one_split(scores: &[f64], is_positive: impl Fn(usize) -> bool) -> 
     if n_positive == 0.0 || n_negative == 0.0 {
         return None;
     }
-    let mut order: Vec<usize> = (0..scores.len()).collect();
-    order.sort_by(|&a, &b| scores[a].total_cmp(&scores[b]));
+    let order = ascending(scores);
     let mut best = OneSplit {
         auroc: 0.5,
         threshold: None,

@@ -5,6 +5,8 @@
 //! which is the expectation over their order. Both forms follow the definitions of Malinin et al.
 //! 2021, as fractions (their tables multiply by 100).
 
+use crate::numerics::order::ascending;
+
 /// PRR of squared errors (regression); `None` if all errors are equal or there are too few rows.
 ///
 /// With the share `c_i` of the total error among the `i` most uncertain of `n` rows, `i = 0..n-1`,
@@ -80,8 +82,7 @@ fn ratio(numerator: f64, denominator: f64) -> Option<f64> {
 
 /// Errors in the order of increasing uncertainty; rows of equal uncertainty have their mean error.
 fn by_uncertainty(errors: &[f64], uncertainty: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..errors.len()).collect();
-    order.sort_by(|&a, &b| uncertainty[a].total_cmp(&uncertainty[b]));
+    let order = ascending(uncertainty);
     let mut sorted = Vec::with_capacity(order.len());
     for tied in order.chunk_by(|&a, &b| uncertainty[a] >= uncertainty[b]) {
         let mean = tied.iter().map(|&row| errors[row]).sum::<f64>() / tied.len() as f64;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::column::{MISSING, Values};
 use crate::data::table::Table;
+use crate::numerics::order::sort_descending;
 
 /// The inputs of a categorical column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,7 +38,7 @@ impl CategoricalColumn {
         let mut by_weight: Vec<usize> = (0..n_levels)
             .filter(|&level| weight_of_level[level] > 0.0)
             .collect();
-        by_weight.sort_by(|&a, &b| weight_of_level[b].total_cmp(&weight_of_level[a]));
+        sort_descending(&mut by_weight, &weight_of_level);
         let mut input_of_level = vec![None; n_levels];
         for (rank, &level) in by_weight.iter().enumerate() {
             // rarer categories share the input "other"

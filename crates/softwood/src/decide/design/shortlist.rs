@@ -4,6 +4,7 @@
 use crate::data::dedup::cell_hashes;
 use crate::data::table::Table;
 use crate::decide::design::streams;
+use crate::numerics::order::sort_descending;
 use crate::rng::{Key, shuffle};
 
 /// Candidates of a batch, unless the batch needs more: memory and time grow with candidates x
@@ -53,7 +54,7 @@ pub(super) fn n_candidates(n: usize) -> usize {
 /// all of one region.
 pub(super) fn shortlist(mut rows: Vec<usize>, scores: &[f64], n: usize, key: Key) -> Vec<usize> {
     // stable: rows of equal scores stay in their random order
-    rows.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+    sort_descending(&mut rows, scores);
     let limit = n_candidates(n);
     if rows.len() <= limit {
         return rows;
@@ -69,7 +70,7 @@ pub(super) fn shortlist(mut rows: Vec<usize>, scores: &[f64], n: usize, key: Key
     arrivals.sort_by(|a, b| a.0.total_cmp(&b.0));
     arrivals.truncate(limit - rows.len());
     rows.extend(arrivals.into_iter().map(|(_, row)| row));
-    rows.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+    sort_descending(&mut rows, scores);
     rows
 }
 

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use crate::explain::tree_export::{
     Condition, ExportSplit, LeafValue, LinearFunction, LinearTerm, TreeExport,
 };
+use crate::numerics::order::descending;
 
 /// Significant digits of a threshold.
 const THRESHOLD_DIGITS: usize = 6;
@@ -165,9 +166,7 @@ impl TreeExport {
 
 /// Classes by decreasing probability, the first of equals first.
 pub(super) fn by_probability(shares: &[f64]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..shares.len()).collect();
-    order.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]));
-    order
+    descending(shares)
 }
 
 fn percent(share: f64) -> String {

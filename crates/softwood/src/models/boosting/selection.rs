@@ -18,6 +18,7 @@ use crate::models::boosting::features::{CategoryPlan, FeaturePipeline, RowSubset
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::streams;
 use crate::models::boosting::training_data::{PreparedRows, TrainingData};
+use crate::numerics::order::sort_descending;
 use crate::observer::Event;
 use crate::par::Pool;
 use crate::trees::histogram::candidate::ColumnInfo;
@@ -205,7 +206,7 @@ fn better_half(candidates: &[Hyperparameters], scores: &[f64]) -> Vec<Hyperparam
     let mut order: Vec<usize> = (0..candidates.len())
         .filter(|&at| scores[at] > f64::NEG_INFINITY)
         .collect();
-    order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+    sort_descending(&mut order, scores);
     order.truncate(order.len().div_ceil(2));
     order.sort_unstable();
     order.iter().map(|&at| candidates[at]).collect()

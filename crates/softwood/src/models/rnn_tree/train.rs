@@ -20,6 +20,7 @@ use crate::models::rnn_tree::sparse_leaves::{LeafRoutes, SparseLeaves};
 use crate::models::rnn_tree::starts::StartKind;
 use crate::models::rnn_tree::streams;
 use crate::models::rnn_tree::training_run::{TrainedNetwork, TrainingSetup, member_key};
+use crate::numerics::order::sort_descending;
 use crate::params::Checked;
 use crate::recurrent::hard_tree::HardTree;
 use crate::recurrent::network::NetworkShape;
@@ -195,7 +196,8 @@ fn selected_trees(
         .filter(|&at| candidates[at].is_significant || !has_significant)
         .collect();
     // a stable sort: of equal gains the first restart is best
-    order.sort_by(|&a, &b| gain(b).mean.total_cmp(&gain(a).mean));
+    let gains: Vec<f64> = candidates.iter().map(|tree| tree.gain.mean).collect();
+    sort_descending(&mut order, &gains);
     let best = gain(order[0]);
     order.retain(|&at| !gain(at).is_far_below(&best));
     let n_trees = params.n_trees.unwrap_or(params.n_restarts);

@@ -3,6 +3,7 @@
 
 use crate::data::binning::binned::MISSING_BIN;
 use crate::likelihood::OutputTerms;
+use crate::numerics::order::ascending;
 use crate::trees::condition::RightBins;
 use crate::trees::histogram::candidate::SplitCandidate;
 use crate::trees::histogram::grower::GrowTask;
@@ -144,11 +145,9 @@ impl<const L: usize> ExactSearch<L> {
             .iter()
             .max_by(|a, b| score(a).total_cmp(&score(b)));
         if let Some(best) = best {
-            self.groups.sort_by(|a, b| {
-                step(best, a)
-                    .total_cmp(&step(best, b))
-                    .then(a.bin.cmp(&b.bin))
-            });
+            let steps: Vec<f64> = self.groups.iter().map(|group| step(best, group)).collect();
+            let order = ascending(&steps);
+            self.groups = order.iter().map(|&at| self.groups[at]).collect();
         }
     }
 

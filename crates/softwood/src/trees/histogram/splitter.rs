@@ -9,6 +9,7 @@ use multiversion::multiversion;
 
 use crate::likelihood::OutputTerms;
 use crate::likelihood::categorical::first_hessian;
+use crate::numerics::order::sort_bins;
 use crate::trees::histogram::chooser::SplitChooser;
 use crate::trees::histogram::histogram::{BINS, Bins};
 use crate::trees::histogram::output_lanes::{LaneScan, LaneTerms, ascending_bins};
@@ -99,11 +100,8 @@ impl ScaledGain {
                 .filter(|&bin| bins[bin][self.weight] > 0)
                 .map(|bin| bin as u8),
         );
-        out.sort_by(|&a, &b| {
-            step(best, a.into())
-                .total_cmp(&step(best, b.into()))
-                .then(a.cmp(&b))
-        });
+        let steps: Vec<f32> = (0..n_bins).map(|bin| step(best, bin)).collect();
+        sort_bins(out, &steps);
     }
 
     /// The entry that holds the weight of a row.
