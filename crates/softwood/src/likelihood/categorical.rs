@@ -29,6 +29,12 @@ fn d_logit<T: Real>(is_target: bool, p: T) -> T {
     (if is_target { T::ONE } else { T::ZERO }) - p
 }
 
+/// Derivative of a weighted sum of log-likelihoods with respect to the logit of a class, from the
+/// weight of the rows of this class and of all rows.
+pub(crate) fn d_logit_of_sums(of_class: f64, total: f64, p: f64) -> f64 {
+    of_class - total * p
+}
+
 /// Writes `e^{z_k - max z}` for the logits `z`; returns `max z` and the sum of the exponentials.
 #[inline(always)]
 pub(crate) fn exponentials<T: Real>(

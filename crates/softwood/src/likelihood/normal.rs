@@ -41,6 +41,24 @@ pub(crate) fn log_density_of_square(square: f64, variance: f64) -> f64 {
     -0.5 * ((std::f64::consts::TAU * variance).ln() + square / variance)
 }
 
+/// The log density as a sum of products: factors of 1, `y` and `y^2`.
+pub(crate) fn log_density_factors(mean: f64, log_scale: f64) -> [f64; 3] {
+    let half_precision = 0.5 * (-2.0 * log_scale).exp();
+    [
+        -half_precision * mean * mean - log_scale - HALF_LN_TAU,
+        2.0 * half_precision * mean,
+        -half_precision,
+    ]
+}
+
+/// Gradient of a weighted sum of log densities with respect to the mean and the log scale, from the
+/// weighted sums of 1, `y` and `y^2`.
+pub(crate) fn gradient_of_sums(mean: f64, log_scale: f64, [s0, s1, s2]: [f64; 3]) -> [f64; 2] {
+    let precision = (-2.0 * log_scale).exp();
+    let squares = s2 - 2.0 * mean * s1 + mean * mean * s0;
+    [precision * (s1 - mean * s0), precision * squares - s0]
+}
+
 /// Derivative of the log density with respect to the mean.
 #[inline(always)]
 fn d_mean<T: Real>(z: T, inverse_scale: T) -> T {

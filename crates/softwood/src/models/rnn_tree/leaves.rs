@@ -2,6 +2,8 @@
 //! together with the network.
 
 use crate::inference::radam::RectifiedAdam;
+use crate::likelihood::categorical::d_logit_of_sums;
+use crate::likelihood::normal;
 use crate::models::rnn_tree::params::LeafScale;
 use crate::numerics::logspace::log_sum_exp;
 use crate::numerics::real::{LANES, Lanes};
@@ -11,8 +13,6 @@ use crate::trees::cart::CartTarget;
 /// Smallest and largest logarithm of the standard deviation of a leaf, in units of the standardised
 /// target.
 const LOG_SCALE_RANGE: [f32; 2] = [-7.0, 3.0];
-/// `ln(2 pi) / 2`.
-const HALF_LN_TWO_PI: f32 = 0.918_938_5;
 /// Largest number of classes whose scores are sums of products; for more it is faster to look up the
 /// class of each row.
 const MAX_TERMS: usize = 16;
@@ -85,13 +85,8 @@ impl LeafConstants {
         match self.kind {
             CartTarget::Number => {
                 let of_leaf = |leaf: usize| {
-                    let (mean, log_scale) = (self.values[leaf], self.values[n + leaf]);
-                    let half_precision = 0.5 * (-2.0 * log_scale).exp();
-                    [
-                        -half_precision * mean * mean - log_scale - HALF_LN_TWO_PI,
-                        2.0 * half_precision * mean,
-                        -half_precision,
-                    ]
+                    let [mean, log_scale] = self.normal(leaf);
+                    normal::log_density_factors(mean, log_scale).map(|factor| factor as f32)
                 };
                 let squares = target.iter().map(|y| y * y);
                 BatchTerms {
@@ -118,6 +113,11 @@ impl LeafConstants {
                 }
             }
         }
+    }
+
+    /// Mean and log standard deviation of a leaf.
+    fn normal(&self, leaf: usize) -> [f64; 2] {
+        [leaf, self.n_leaves + leaf].map(|at| f64::from(self.values[at]))
     }
 
     /// The sums of a batch, from those of its terms.
@@ -169,12 +169,11 @@ impl LeafConstants {
         match self.kind {
             CartTarget::Number => {
                 for leaf in 0..n {
-                    let (mean, log_scale) = (f64::from(self.values[leaf]), self.values[n + leaf]);
-                    let precision = (-2.0 * f64::from(log_scale)).exp();
-                    let [s0, s1, s2] = [0, 1, 2].map(|sum| sums.0[sum * n + leaf]);
-                    gradient[leaf] = (precision * (s1 - mean * s0) / total) as f32;
-                    let square = s2 - 2.0 * mean * s1 + mean * mean * s0;
-                    gradient[n + leaf] = ((precision * square - s0) / total) as f32;
+                    let [mean, log_scale] = self.normal(leaf);
+                    let of_leaf = [0, 1, 2].map(|sum| sums.0[sum * n + leaf]);
+                    let [d_mean, d_log_scale] = normal::gradient_of_sums(mean, log_scale, of_leaf);
+                    gradient[leaf] = (d_mean / total) as f32;
+                    gradient[n + leaf] = (d_log_scale / total) as f32;
                 }
                 let scales = &mut gradient[n..];
                 match self.scale {
@@ -191,8 +190,8 @@ impl LeafConstants {
                 for leaf in 0..n {
                     let weight: f64 = (0..classes).map(|class| sums.0[class * n + leaf]).sum();
                     for at in (0..classes).map(|class| class * n + leaf) {
-                        let expected = weight * f64::from(log_p[at]).exp();
-                        gradient[at] = ((sums.0[at] - expected) / total) as f32;
+                        let p = f64::from(log_p[at]).exp();
+                        gradient[at] = (d_logit_of_sums(sums.0[at], weight, p) / total) as f32;
                     }
                 }
             }
