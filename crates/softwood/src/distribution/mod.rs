@@ -22,7 +22,9 @@ use crate::stop;
 
 pub use crate::extrapolation::Extrapolation;
 pub use crate::model::JointNormal;
-pub use crate::predictive::block::{AddedVariance, Block, Head, LANES};
+pub use crate::predictive::block::{
+    AddedVariance, Block, ComponentParameters, Head, LANES, NormalParameters,
+};
 pub use crate::predictive::moments::{Moments, Uncertainty};
 pub use contrast::Contrast;
 pub use predictions::{ClassSummary, RegressionSummary};

@@ -6,10 +6,12 @@ use crate::gaussian_process::points::Points;
 use crate::gaussian_process::posterior::{GpPosterior, Latent};
 use crate::numerics::dense_cholesky::DenseCholesky;
 use crate::numerics::gemm::{Matrix, product, transposed_product};
+use crate::predictive::block::LANES;
 
 /// Number of new points that are evaluated at once. Blocks always have this size, so that the bits of
-/// a prediction do not depend on the points around it.
-const BLOCK: usize = 64;
+/// a prediction do not depend on the points around it. It is the smallest number of rows of a block of
+/// predictions: with more, models of many members would evaluate points that nobody asked for.
+const BLOCK: usize = LANES;
 /// Number of rows of `F'` whose products are computed at once; `F` is triangular, so they skip the
 /// points before their own.
 const PANEL: usize = 32;
@@ -118,7 +120,8 @@ impl Process {
                 transposed_product(&mut products, part, below);
                 for row in products.chunks_exact(BLOCK).take(width) {
                     for (sum, value) in explained.iter_mut().zip(row) {
-                        *sum = value.mul_add(*value, *sum);
+                        // not fused: without a processor feature that is a function call
+                        *sum += value * value;
                     }
                 }
             }

@@ -88,8 +88,9 @@ impl Extrapolation {
         let n_components = block.n_components();
         for (member, tail) in shares.tails.iter().enumerate() {
             for component in 0..n_components {
-                let sd = &mut block.sd[(member * n_components + component) * block.stride + row];
-                *sd = sd.mul_add(*sd, added * tail).sqrt();
+                let at = block.at(member, component) + row;
+                let sd = &mut block.normal_mut().sd[at];
+                *sd = (*sd * *sd + added * tail).sqrt();
             }
         }
         if self.shifts_members {
@@ -130,12 +131,13 @@ impl Extrapolation {
 
 /// The means of all members on a row.
 fn member_means(block: &Block, row: usize) -> Vec<f64> {
+    let normal = block.normal();
     let mean = |member: usize| {
         let components = 0..block.n_components();
         components
             .map(|component| {
                 let at = block.at(member, component) + row;
-                block.weight[at] * block.mean[at]
+                block.weight[at] * normal.mean[at]
             })
             .sum()
     };

@@ -15,6 +15,9 @@ const MAX_SCORE: f64 = 40.0;
 /// Standard deviations of a prediction are above this one: squares of its inverse are finite.
 const MIN_SD: f64 = 1e-100;
 
+/// Message of a request for Normal parameters that a block does not have.
+const NOT_NORMAL: &str = "the components of this block are not Normal";
+
 /// The shape of one member's conditional distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -44,9 +47,9 @@ impl Head {
 /// The distribution of every member on a block of rows.
 ///
 /// Component `c` of member `m` on row `r` is at index `(m * n_components + c) * stride + r` of each
-/// array. Normal heads: `weight` sums to one over components; `mean` and `sd` are in units of the
-/// standardised target `z`, with `y = shift + scale * z`. Categorical heads: `weight` holds the
-/// class probabilities; `mean` and `sd` are empty.
+/// array. Normal heads: `weight` sums to one over components; means and standard deviations are in
+/// units of the standardised target `z`, with `y = shift + scale * z`. Categorical heads: `weight`
+/// holds the class probabilities.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Block {
@@ -60,17 +63,55 @@ pub struct Block {
     pub stride: usize,
     /// Component weights or class probabilities.
     pub weight: Vec<f64>,
-    /// Component means, in standardised units.
-    pub mean: Vec<f64>,
-    /// Component standard deviations, in standardised units, positive.
-    pub sd: Vec<f64>,
+    /// Parameters of the components.
+    pub parameters: ComponentParameters,
     /// Target value at standardised value 0.
     pub shift: f64,
     /// Target units per standardised unit, positive.
     pub scale: f64,
-    /// Knowledge variance that `sd` contains because rows are away from the training rows; `None` if
+    /// Knowledge variance that the components contain because rows are away from the training rows; `None` if
     /// there is none.
     pub added: Option<AddedVariance>,
+}
+
+/// The parameters of the components of a block besides their weights, by kind of distribution.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ComponentParameters {
+    /// Normal components.
+    Normal(NormalParameters),
+    /// Classes have probabilities only.
+    Categorical,
+}
+
+/// Means and standard deviations of the components of a block, in standardised units.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct NormalParameters {
+    /// Means.
+    pub mean: Vec<f64>,
+    /// Standard deviations, positive.
+    pub sd: Vec<f64>,
+}
+
+impl ComponentParameters {
+    /// Zeros for this many components and rows.
+    fn new(head: Head, len: usize) -> Self {
+        match head {
+            Head::Normal { .. } => Self::Normal(NormalParameters {
+                mean: vec![0.0; len],
+                sd: vec![0.0; len],
+            }),
+            Head::Categorical { .. } => Self::Categorical,
+        }
+    }
+
+    fn arrays_mut(&mut self) -> Vec<&mut Vec<f64>> {
+        match self {
+            Self::Normal(NormalParameters { mean, sd }) => vec![mean, sd],
+            Self::Categorical => Vec::new(),
+        }
+    }
 }
 
 /// Knowledge variance that was added to the components of a block, in standardised units.
@@ -91,19 +132,13 @@ impl Block {
     pub fn new(head: Head, n_members: usize, n_rows: usize) -> Self {
         let stride = n_rows.next_multiple_of(LANES);
         let len = n_members * head.n_components() * stride;
-        let moments = if matches!(head, Head::Normal { .. }) {
-            len
-        } else {
-            0
-        };
         Self {
             head,
             n_members,
             n_rows,
             stride,
             weight: vec![0.0; len],
-            mean: vec![0.0; moments],
-            sd: vec![0.0; moments],
+            parameters: ComponentParameters::new(head, len),
             shift: 0.0,
             scale: 1.0,
             added: None,
@@ -113,6 +148,28 @@ impl Block {
     /// Number of components or classes per member.
     pub fn n_components(&self) -> usize {
         self.head.n_components()
+    }
+
+    /// Parameters of Normal components.
+    ///
+    /// # Panics
+    /// If the head is not Normal.
+    pub fn normal(&self) -> &NormalParameters {
+        match &self.parameters {
+            ComponentParameters::Normal(parameters) => parameters,
+            ComponentParameters::Categorical => panic!("{NOT_NORMAL}"),
+        }
+    }
+
+    /// As [`Self::normal`], to be written.
+    ///
+    /// # Panics
+    /// If the head is not Normal.
+    pub fn normal_mut(&mut self) -> &mut NormalParameters {
+        match &mut self.parameters {
+            ComponentParameters::Normal(parameters) => parameters,
+            ComponentParameters::Categorical => panic!("{NOT_NORMAL}"),
+        }
     }
 
     /// Index of the first row of a component in each array.
@@ -126,11 +183,14 @@ impl Block {
     pub(crate) fn check(&self) -> Result<()> {
         // a quarter of the largest number each, so that their sum and the shift are finite too
         let scale = 4.0 * self.scale;
-        let is_valid = are_finite(&self.weight, 1.0)
-            && are_finite(&self.mean, scale)
-            && self
-                .rows_of(&self.sd)
-                .all(|sd| are_valid_sds(sd, scale * MAX_SCORE));
+        let are_valid = match &self.parameters {
+            ComponentParameters::Normal(NormalParameters { mean, sd }) => {
+                let mut sds = self.rows_of(sd);
+                are_finite(mean, scale) && sds.all(|sd| are_valid_sds(sd, scale * MAX_SCORE))
+            }
+            ComponentParameters::Categorical => true,
+        };
+        let is_valid = are_finite(&self.weight, 1.0) && are_valid;
         if is_valid {
             Ok(())
         } else {
@@ -157,7 +217,9 @@ impl Block {
         if n_rows == stride || n_rows == 0 {
             return;
         }
-        for array in [&mut self.weight, &mut self.mean, &mut self.sd] {
+        let mut arrays = self.parameters.arrays_mut();
+        arrays.push(&mut self.weight);
+        for array in arrays {
             for rows in array.chunks_exact_mut(stride) {
                 let last = rows[n_rows - 1];
                 rows[n_rows..].fill(last);
@@ -221,10 +283,10 @@ mod tests {
             let filled = |scale: f64| {
                 let mut block = Block::new(Head::Normal { components: 3 }, 2, n_rows);
                 block.weight.fill(1.0 / 3.0);
-                block.mean.fill(-1.0);
+                block.normal_mut().mean.fill(-1.0);
                 block.scale = scale;
                 let stride = block.stride;
-                for sd in block.sd.chunks_exact_mut(stride) {
+                for sd in block.normal_mut().sd.chunks_exact_mut(stride) {
                     sd[..n_rows].fill(0.5);
                 }
                 block
@@ -236,13 +298,14 @@ mod tests {
                 for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
                     let mut blocks = [0, 1, 2].map(|_| filled(1.0));
                     blocks[0].weight[at] = value;
-                    blocks[1].mean[at] = value;
-                    blocks[2].sd[at] = value;
+                    blocks[1].normal_mut().mean[at] = value;
+                    blocks[2].normal_mut().sd[at] = value;
                     assert!(blocks.iter().all(|block| block.check().is_err()));
                 }
                 for (mean, sd) in [(1e303, 0.5), (0.0, 1e302), (0.0, 0.0), (0.0, -1.0)] {
                     let mut block = filled(1e6);
-                    (block.mean[at], block.sd[at]) = (mean, sd);
+                    let normal = block.normal_mut();
+                    (normal.mean[at], normal.sd[at]) = (mean, sd);
                     assert!(block.check().is_err(), "mean {mean}, sd {sd}");
                 }
             }

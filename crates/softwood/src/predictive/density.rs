@@ -10,7 +10,7 @@ use multiversion::multiversion;
 use crate::numerics::logspace::log_sum_exp;
 use crate::numerics::normal::{HALF_LN_TAU, cdf_and_kernel, mean_distance};
 use crate::numerics::special::exp;
-use crate::predictive::block::Block;
+use crate::predictive::block::{Block, NormalParameters};
 
 /// Largest standardised target value, in absolute terms. Quotients by the standard deviation of a
 /// component stay finite, and every cdf is 0 or 1 long before.
@@ -36,16 +36,10 @@ pub(crate) fn standardise(block: &Block, y: &[f64]) -> Vec<f64> {
 pub(crate) fn log_density(block: &Block, target: &[f64], out: &mut [f64]) {
     let y = standardise(block, target);
     let mut largest = vec![f64::NEG_INFINITY; block.stride];
-    update_largest(&block.weight, &block.mean, &block.sd, &y, &mut largest);
+    let NormalParameters { mean, sd } = block.normal();
+    update_largest(&block.weight, mean, sd, &y, &mut largest);
     let mut sum = vec![0.0; block.stride];
-    add_relative(
-        &block.weight,
-        &block.mean,
-        &block.sd,
-        &y,
-        &largest,
-        &mut sum,
-    );
+    add_relative(&block.weight, mean, sd, &y, &largest, &mut sum);
     let constant = HALF_LN_TAU + block.scale.ln() + (block.n_members as f64).ln();
     for (row, out) in out.iter_mut().enumerate() {
         // a component of weight zero may be the largest one, and all others zero beside it
@@ -64,13 +58,14 @@ pub(crate) fn log_density(block: &Block, target: &[f64], out: &mut [f64]) {
 
 /// `ln Σ_s Σ_c (w/σ) e^{-z²/2}` of one row, from the logarithms of its terms.
 fn log_sum_of_tails(block: &Block, row: usize, target: f64) -> f64 {
+    let normal = block.normal();
     let y = (target - block.shift) / block.scale;
     let with_weight = (row..block.weight.len())
         .step_by(block.stride)
         .filter(|&at| block.weight[at] > 0.0);
     log_sum_exp(with_weight.map(|at| {
-        let z = (y - block.mean[at]) / block.sd[at];
-        let term = block.weight[at].ln() - block.sd[at].ln() - 0.5 * z * z;
+        let z = (y - normal.mean[at]) / normal.sd[at];
+        let term = block.weight[at].ln() - normal.sd[at].ln() - 0.5 * z * z;
         term.max(f64::MIN)
     }))
 }
@@ -79,7 +74,8 @@ fn log_sum_of_tails(block: &Block, row: usize, target: f64) -> f64 {
 pub(crate) fn cdf(block: &Block, target: &[f64], out: &mut [f64]) {
     let y = standardise(block, target);
     let mut sum = vec![0.0; block.stride];
-    add_cdf(&block.weight, &block.mean, &block.sd, &y, &mut sum);
+    let NormalParameters { mean, sd } = block.normal();
+    add_cdf(&block.weight, mean, sd, &y, &mut sum);
     for ((out, sum), &z) in out.iter_mut().zip(sum).zip(&y) {
         // weights sum to one only up to rounding errors
         let probability = (sum / block.n_members as f64).min(1.0);
@@ -97,7 +93,8 @@ pub(crate) fn cdf(block: &Block, target: &[f64], out: &mut [f64]) {
 pub(crate) fn distance(block: &Block, y: &[f64], out: &mut [f64]) {
     let y = standardise(block, y);
     let mut sum = vec![0.0; block.stride];
-    add_distance(&block.weight, &block.mean, &block.sd, &y, &mut sum);
+    let NormalParameters { mean, sd } = block.normal();
+    add_distance(&block.weight, mean, sd, &y, &mut sum);
     for (out, sum) in out.iter_mut().zip(sum) {
         *out = sum / block.n_members as f64;
     }

@@ -158,7 +158,8 @@ impl MomentSums {
         for component in 0..block.n_components() {
             let at = block.at(0, component);
             let range = at..at + block.stride;
-            let rows = block.weight[range.clone()].iter().zip(&block.mean[range]);
+            let means = &block.normal().mean[range.clone()];
+            let rows = block.weight[range].iter().zip(means);
             for (centre, (weight, mean)) in centre.iter_mut().zip(rows) {
                 *centre += weight * mean;
             }
@@ -176,11 +177,12 @@ impl MomentSums {
     fn add_member(&mut self, block: &Block, member: usize) {
         self.member_mean.fill(0.0);
         self.member_square.fill(0.0);
+        let normal = block.normal();
         let member = block.at(member, 0)..block.at(member + 1, 0);
         add_components(
             &block.weight[member.clone()],
-            &block.mean[member.clone()],
-            &block.sd[member],
+            &normal.mean[member.clone()],
+            &normal.sd[member],
             &self.centre,
             &mut self.member_mean,
             &mut self.member_square,
@@ -252,11 +254,13 @@ mod tests {
     fn block(members: &[&[[f64; 3]]]) -> Block {
         let components = members[0].len();
         let mut block = Block::new(Head::Normal { components }, members.len(), 1);
-        block.sd.fill(1.0);
+        block.normal_mut().sd.fill(1.0);
         for (member, parts) in members.iter().enumerate() {
             for (component, &[weight, mean, sd]) in parts.iter().enumerate() {
                 let at = block.at(member, component);
-                (block.weight[at], block.mean[at], block.sd[at]) = (weight, mean, sd);
+                block.weight[at] = weight;
+                let normal = block.normal_mut();
+                (normal.mean[at], normal.sd[at]) = (mean, sd);
             }
         }
         block

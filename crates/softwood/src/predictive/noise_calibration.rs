@@ -11,6 +11,7 @@
 
 use std::ops::RangeInclusive;
 
+use multiversion::multiversion;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -133,10 +134,9 @@ impl NoiseCalibration {
         }
         let factors = self.member_factors(out.n_members);
         let len = out.n_components() * out.stride;
-        for (sds, factor) in out.sd.chunks_exact_mut(len.max(1)).zip(factors) {
-            for sd in sds {
-                *sd = (factor * *sd).max(self.floor.min(*sd));
-            }
+        let members = out.normal_mut().sd.chunks_exact_mut(len.max(1));
+        for (sds, factor) in members.zip(factors) {
+            scale_above_floor(sds, factor, self.floor);
         }
     }
 
@@ -186,13 +186,14 @@ impl TargetDeviations {
         if block.n_rows == 0 || !matches!(block.head, Head::Normal { .. }) {
             return None;
         }
+        let normal = block.normal();
         let components = |row: usize| {
             let indices = (0..block.n_members * block.n_components())
                 .map(move |component| (component, component * block.stride + row));
             let used = indices.filter(|&(_, at)| block.weight[at] > 0.0);
             let deviation = |(component, at): (usize, usize)| {
-                let sd = block.sd[at];
-                let distance = (held_out.target[row] - block.mean[at]) / sd;
+                let sd = normal.sd[at];
+                let distance = (held_out.target[row] - normal.mean[at]) / sd;
                 TargetDeviation {
                     member: component / block.n_components(),
                     log_height: (block.weight[at] / sd).ln(),
@@ -233,6 +234,16 @@ impl TargetDeviations {
     }
 }
 
+/// Multiplies standard deviations; those above the floor stay above it, the others do not shrink.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
+fn scale_above_floor(sds: &mut [f64], factor: f64, floor: f64) {
+    for sd in sds {
+        let bound = if *sd < floor { *sd } else { floor };
+        let scaled = factor * *sd;
+        *sd = if scaled > bound { scaled } else { bound };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,7 +256,7 @@ mod tests {
     fn held_out(n_rows: usize, noise: impl Fn(f64, f64) -> f64) -> HeldOutBlock {
         let mut block = Block::new(Head::Normal { components: 1 }, N_MEMBERS, n_rows);
         block.weight.fill(1.0);
-        block.sd.fill(1.0);
+        block.normal_mut().sd.fill(1.0);
         let mut draws = vec![0.0; 2 * n_rows];
         Gaussian::new(Key::from_seed(5)).fill(&mut draws);
         let pairs = draws.chunks_exact(2);
@@ -334,16 +345,16 @@ mod tests {
     fn no_standard_deviation_falls_below_the_floor() {
         let mut block = held_out(3, |z, _| z).block;
         let at = block.at(1, 0);
-        block.sd[at] = 0.1;
+        block.normal_mut().sd[at] = 0.1;
         let calibration = NoiseCalibration {
             scale: 0.3,
             tail: 0.0,
             floor: 0.5,
         };
         calibration.apply(&mut block);
-        assert_eq!(block.sd[0].to_bits(), 0.5_f64.to_bits());
+        assert_eq!(block.normal().sd[0].to_bits(), 0.5_f64.to_bits());
         // one that was below the floor stays
-        assert_eq!(block.sd[at].to_bits(), 0.1_f64.to_bits());
+        assert_eq!(block.normal().sd[at].to_bits(), 0.1_f64.to_bits());
     }
 
     #[test]

@@ -119,6 +119,7 @@ fn summarise(weight: &[f64], mean: &[f64], sd: &mut [f64]) -> RowSummary {
 ///
 /// Drops components of small weight; together, the dropped ones have weight below `negligible`.
 pub(crate) fn each_row(block: &Block, negligible: f64, mut visit: impl FnMut(usize, &RowMixture)) {
+    let normal = block.normal();
     let n_components = block.n_members * block.n_components();
     let share = 1.0 / block.n_members as f64;
     let threshold = negligible / n_components as f64;
@@ -133,8 +134,8 @@ pub(crate) fn each_row(block: &Block, negligible: f64, mut visit: impl FnMut(usi
             let rows = start..start + ROWS;
             let values = block.weight[rows.clone()]
                 .iter()
-                .zip(&block.mean[rows.clone()])
-                .zip(&block.sd[rows]);
+                .zip(&normal.mean[rows.clone()])
+                .zip(&normal.sd[rows]);
             for (mixture, ((weight, &mean), &sd)) in mixtures.iter_mut().zip(values) {
                 let weight = weight * share;
                 mixture.push_if(weight > threshold, weight, mean, sd);

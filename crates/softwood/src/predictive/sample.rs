@@ -4,7 +4,7 @@
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::error::Result;
-use crate::predictive::block::{Block, Head};
+use crate::predictive::block::{Block, ComponentParameters};
 use crate::reserve::reserve;
 use crate::rng::{Key, below, shuffle, uniform};
 
@@ -44,12 +44,12 @@ pub(crate) fn draws(rows: DrawnRows<'_>, n: usize, out: &mut [f64], is_stopped: 
 fn draw(block: &Block, row: usize, rng: &mut impl rand::Rng) -> f64 {
     let member = below(rng, block.n_members);
     let component = component(block, member, row, uniform(rng));
-    match block.head {
-        Head::Categorical { .. } => component as f64,
-        Head::Normal { .. } => {
+    match &block.parameters {
+        ComponentParameters::Categorical => component as f64,
+        ComponentParameters::Normal(normal) => {
             let at = block.at(member, component) + row;
             let z: f64 = StandardNormal.sample(rng);
-            let standardised = block.mean[at] + z * block.sd[at];
+            let standardised = normal.mean[at] + z * normal.sd[at];
             block.shift + block.scale * standardised
         }
     }

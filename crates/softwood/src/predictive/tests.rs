@@ -21,10 +21,12 @@ fn block(parts: &[[f64; 3]]) -> Block {
     };
     let mut block = Block::new(head, 1, 1);
     let total: f64 = parts.iter().map(|part| part[0]).sum();
-    block.sd.fill(1.0);
+    block.normal_mut().sd.fill(1.0);
     for (component, &[weight, mean, sd]) in parts.iter().enumerate() {
         let at = block.at(0, component);
-        (block.weight[at], block.mean[at], block.sd[at]) = (weight / total, mean, sd);
+        block.weight[at] = weight / total;
+        let normal = block.normal_mut();
+        (normal.mean[at], normal.sd[at]) = (mean, sd);
     }
     (block.shift, block.scale) = (10.0, 3.0);
     block
@@ -273,7 +275,7 @@ fn a_near_component_without_weight_does_not_hide_a_far_one() {
     let mut block = block(&[[1.0, 0.0, 1.0], [1.0, 0.0, 1.0]]);
     for (component, weight, mean) in [(0, 1.0, 0.0), (1, 0.0, 600.0)] {
         let at = block.at(0, component);
-        (block.weight[at], block.mean[at]) = (weight, mean);
+        (block.weight[at], block.normal_mut().mean[at]) = (weight, mean);
     }
     let expected = -0.5 * 600.0 * 600.0 + (INV_SQRT_TAU / 3.0).ln();
     close(

@@ -329,8 +329,9 @@ impl LeafDraws {
             CartTarget::Number => {
                 let at = out.at(member, 0) + row;
                 out.weight[at] = 1.0;
-                out.mean[at] = self.draws[leaf * self.n_members + draw];
-                out.sd[at] = self.sd[leaf];
+                let normal = out.normal_mut();
+                normal.mean[at] = self.draws[leaf * self.n_members + draw];
+                normal.sd[at] = self.sd[leaf];
             }
             CartTarget::Classes(n) => {
                 let from = (leaf * self.n_members + draw) * n;

@@ -12,7 +12,7 @@ use crate::data::unseen::{UnseenCell, UnseenSubstitutes};
 use crate::error::{Error, Result};
 use crate::inference::lowrank_gaussian::{LowRank, draw_block};
 use crate::likelihood::soft::SoftLikelihood;
-use crate::predictive::block::{Block, LANES};
+use crate::predictive::block::{Block, ComponentParameters, LANES};
 use crate::reserve::reserve;
 use crate::rng::Key;
 use crate::soft::additive::AdditiveLayout;
@@ -325,15 +325,17 @@ impl<L: StoredLayout> FittedHeader<L> {
 /// The part of a block that holds the components of one member.
 fn components_of(out: &mut Block, member: usize) -> Components<'_> {
     let range = out.at(member, 0)..out.at(member + 1, 0);
-    let moments = if out.mean.is_empty() {
-        0..0
-    } else {
-        range.clone()
+    let (mean, sd): (&mut [f64], &mut [f64]) = match &mut out.parameters {
+        ComponentParameters::Normal(normal) => (
+            &mut normal.mean[range.clone()],
+            &mut normal.sd[range.clone()],
+        ),
+        ComponentParameters::Categorical => (&mut [], &mut []),
     };
     Components {
         weight: &mut out.weight[range],
-        mean: &mut out.mean[moments.clone()],
-        sd: &mut out.sd[moments],
+        mean,
+        sd,
         stride: out.stride,
     }
 }

@@ -92,7 +92,8 @@ pub(crate) fn apply<L: StoredLayout>(fits: &[FittedTrees<L>], factor: f64, out: 
     let mut first = 0;
     for fit in fits {
         let range = out.at(first, 0)..out.at(first + fit.n_draws(), 0);
-        for sds in out.sd[range].chunks_exact_mut(out.stride) {
+        let stride = out.stride;
+        for sds in out.normal_mut().sd[range].chunks_exact_mut(stride) {
             for (sd, &factor) in sds.iter_mut().zip(&factors) {
                 *sd = scaled(*sd, factor, fit.spec.likelihood);
             }
@@ -150,14 +151,12 @@ fn variance_factor(noise: f64, between: f64) -> f64 {
 /// Predictive mean and variance of a member on every row.
 fn moments(block: &Block, member: usize) -> (Vec<f64>, Vec<f64>) {
     let (mut mean, mut square) = (vec![0.0; block.stride], vec![0.0; block.stride]);
+    let normal = block.normal();
     for component in 0..block.n_components() {
         let start = block.at(member, component);
         for row in 0..block.stride {
-            let (weight, m, sd) = (
-                block.weight[start + row],
-                block.mean[start + row],
-                block.sd[start + row],
-            );
+            let at = start + row;
+            let (weight, m, sd) = (block.weight[at], normal.mean[at], normal.sd[at]);
             if weight > 0.0 {
                 mean[row] += weight * m;
                 square[row] += weight * (sd * sd + m * m);
@@ -212,14 +211,15 @@ impl FitPredictions {
 
     fn deviations(&self, row: usize, target: f64) -> Deviations {
         let block = &self.block;
+        let normal = block.normal();
         let indices = (0..block.n_members * block.n_components()).map(|at| at * block.stride + row);
         let used = indices.filter(|&at| block.weight[at] > 0.0);
         Deviations {
             components: used
                 .map(|at| ComponentDeviation {
                     log_weight: (block.weight[at] / block.n_members as f64).ln(),
-                    square: (target - block.mean[at]).powi(2),
-                    sd: block.sd[at],
+                    square: (target - normal.mean[at]).powi(2),
+                    sd: normal.sd[at],
                 })
                 .collect(),
             likelihood: self.likelihood,
@@ -272,7 +272,9 @@ mod tests {
         let mut block = Block::new(Head::Normal { components: 2 }, 1, 1);
         for (component, mean) in [-1.0, 1.0].into_iter().enumerate() {
             let at = block.at(0, component);
-            (block.weight[at], block.mean[at], block.sd[at]) = (0.5, mean, 0.1);
+            block.weight[at] = 0.5;
+            let normal = block.normal_mut();
+            (normal.mean[at], normal.sd[at]) = (mean, 0.1);
         }
         let (mean, variance) = moments(&block, 0);
         assert!(mean[0].abs() < 1e-12 && (variance[0] - 1.01).abs() < 1e-12);

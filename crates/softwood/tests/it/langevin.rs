@@ -22,7 +22,8 @@ fn member_means(model: &dyn Model, rows: &Table) -> Vec<Vec<f64>> {
         .ask(n, |block, rows, out| {
             for (at, out) in out.chunks_exact_mut(n).enumerate().take(rows.len()) {
                 for (member, out) in out.iter_mut().enumerate() {
-                    *out = block.shift + block.scale * block.mean[block.at(member, 0) + at];
+                    *out =
+                        block.shift + block.scale * block.normal().mean[block.at(member, 0) + at];
                 }
             }
         })

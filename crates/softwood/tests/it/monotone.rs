@@ -61,7 +61,7 @@ fn members(model: &dyn Model, table: &Table) -> Vec<Vec<f64>> {
     let mut block = Block::new(model.head(), model.n_members(), n_rows);
     model.members(&aligned.rows(0..n_rows), &mut block).unwrap();
     let values = |member: usize| match model.head() {
-        Head::Normal { .. } => block.mean[block.at(member, 0)..][..n_rows].to_vec(),
+        Head::Normal { .. } => block.normal().mean[block.at(member, 0)..][..n_rows].to_vec(),
         Head::Categorical { .. } => block.weight[block.at(member, 1)..][..n_rows].to_vec(),
         head => panic!("unexpected head {head:?}"),
     };

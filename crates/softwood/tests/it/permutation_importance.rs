@@ -67,8 +67,10 @@ impl Model for Known {
                     out.weight[at] = 1.0 - out.weight[yes];
                     continue;
                 }
-                (out.weight[at], out.sd[at]) = (1.0, 1.0);
-                out.mean[at] = 3.0 * cell(0, row) + sign * cell(1, row);
+                out.weight[at] = 1.0;
+                let normal = out.normal_mut();
+                normal.sd[at] = 1.0;
+                normal.mean[at] = 3.0 * cell(0, row) + sign * cell(1, row);
             }
         }
         Ok(())

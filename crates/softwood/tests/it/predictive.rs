@@ -72,8 +72,9 @@ impl Model for KnownMembers {
                     let at = out.at(member, component) + row;
                     out.weight[at] = *weight;
                     if is_normal {
-                        out.mean[at] = mean + slope * x;
-                        out.sd[at] = *sd;
+                        let normal = out.normal_mut();
+                        normal.mean[at] = mean + slope * x;
+                        normal.sd[at] = *sd;
                     }
                 }
             }

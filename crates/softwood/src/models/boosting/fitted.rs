@@ -167,14 +167,14 @@ impl Boosted {
         match self.likelihood {
             BoostingLikelihood::Normal { floor } if output == 1 => {
                 let at = out.at(member, 0) + first;
-                Normal { floor }.scales(values, &mut out.sd[at..at + values.len()]);
+                Normal { floor }.scales(values, &mut out.normal_mut().sd[at..at + values.len()]);
             }
             BoostingLikelihood::Normal { .. } | BoostingLikelihood::Squared { .. } => {
                 let at = out.at(member, 0) + first;
-                out.mean[at..at + values.len()].copy_from_slice(values);
+                out.normal_mut().mean[at..at + values.len()].copy_from_slice(values);
                 out.weight[at..at + values.len()].fill(1.0);
                 if let BoostingLikelihood::Squared { sd } = self.likelihood {
-                    out.sd[at..at + values.len()].fill(sd);
+                    out.normal_mut().sd[at..at + values.len()].fill(sd);
                 }
             }
             BoostingLikelihood::Binary => {

@@ -108,8 +108,9 @@ impl Forest {
             let components = self.noise.components(variances / n, between);
             for (start, (weight, sd)) in starts.into_iter().zip(components) {
                 out.weight[start + row] = weight;
-                out.mean[start + row] = sum / n;
-                out.sd[start + row] = sd;
+                let normal = out.normal_mut();
+                normal.mean[start + row] = sum / n;
+                normal.sd[start + row] = sd;
             }
         }
     }

@@ -211,7 +211,7 @@ impl Gp {
             self.each_row(&points, |functions| {
                 let member = functions.row;
                 let at = out.at(member, 0) + row;
-                out.mean[at] = functions.member(member);
+                out.normal_mut().mean[at] = functions.member(member);
             });
         }
     }
@@ -315,7 +315,7 @@ impl Model for Gp {
         self.each_row(&points, |functions| {
             for member in 0..*n_members {
                 let at = out.at(member, 0) + functions.row;
-                out.mean[at] = functions.member(member);
+                out.normal_mut().mean[at] = functions.member(member);
             }
         });
         self.replace_unseen(rows, &encoded, out);

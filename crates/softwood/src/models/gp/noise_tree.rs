@@ -54,7 +54,7 @@ impl GpNoise {
     /// Writes the standard deviations of all members on a block of rows.
     pub(super) fn fill(&self, rows: &Rows<'_>, substitutes: UnseenSubstitutes, out: &mut Block) {
         match self {
-            Self::Constant(sd) => out.sd.fill(*sd),
+            Self::Constant(sd) => out.normal_mut().sd.fill(*sd),
             Self::Tree(tree) => tree.fill(rows, substitutes, out),
         }
     }
@@ -138,7 +138,7 @@ impl NoiseTree {
             let leaf = self.structure.leaf(|column| binned.bin(row, column));
             for member in 0..n_members {
                 let at = out.at(member, 0) + row;
-                out.sd[at] = self.leaves[leaf].sd;
+                out.normal_mut().sd[at] = self.leaves[leaf].sd;
             }
         }
         // each member replaces an unseen category by a known one of its own
@@ -151,7 +151,7 @@ impl NoiseTree {
             for cell in &unseen {
                 let leaf = self.structure.leaf(|column| binned.bin(cell.row, column));
                 let at = out.at(member, 0) + cell.row;
-                out.sd[at] = self.leaves[leaf].sd;
+                out.normal_mut().sd[at] = self.leaves[leaf].sd;
             }
         }
     }

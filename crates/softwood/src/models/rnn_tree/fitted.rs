@@ -152,8 +152,8 @@ impl RnnTree {
             // a tree with fewer leaves has components of weight zero
             let (mean, sd) = draws.normal(component.min(weights.len() - 1), draw);
             out.weight[at] = weights.get(component).copied().unwrap_or(0.0);
-            out.mean[at] = mean;
-            out.sd[at] = sd;
+            let normal = out.normal_mut();
+            (normal.mean[at], normal.sd[at]) = (mean, sd);
         }
     }
 

@@ -118,7 +118,7 @@ impl Model for Vsgbm {
         }
         for (member, &sd) in self.noise.iter().enumerate() {
             let range = out.at(member, 0)..out.at(member + 1, 0);
-            out.sd[range].fill(sd);
+            out.normal_mut().sd[range].fill(sd);
         }
         Ok(())
     }
