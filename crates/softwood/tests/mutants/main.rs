@@ -8,6 +8,7 @@
 // a failed unwrap fails the test, in helper functions too
 #![allow(clippy::unwrap_used)]
 
+mod agents;
 mod allocator;
 mod corpus;
 mod engine;

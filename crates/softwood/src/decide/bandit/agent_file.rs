@@ -162,6 +162,14 @@ impl BanditAgent {
     /// # Errors
     /// When the bytes are not an agent.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::from_container(bytes).map_err(|error| match error {
+            Error::Format(_) | Error::Memory { .. } | Error::Cancelled => error,
+            // settings, names or cells that an agent cannot have
+            other => damaged(&other.to_string()),
+        })
+    }
+
+    fn from_container(bytes: &[u8]) -> Result<Self> {
         let record = container::from_bytes(bytes)?;
         if record.family != KIND {
             return Err(damaged(&format!(
