@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing
 
 from softwood import _frame, _native, _random
 from softwood._arguments import AgentOptions, ObservedArms, ReplayLog, RewardTable, Table
 from softwood._base import Classifier, Estimator, Regressor
 from softwood._threads import n_threads
 
-__all__ = ["Choice", "ThompsonSampler", "replay", "simulate"]
+__all__ = ["Choice", "Outcomes", "ThompsonSampler", "replay", "simulate"]
 
 
 class Choice(NamedTuple):
@@ -27,6 +28,17 @@ class Choice(NamedTuple):
     """Probability with which this arm was chosen; log it beside the reward."""
     means: dict[str, float]
     """Predicted mean reward of each arm; empty before the first fit."""
+
+
+class Outcomes(NamedTuple):
+    """Outcomes of the rows that `ThompsonSampler.play` went through."""
+
+    arms: list[str]
+    """Chosen arm of each row."""
+    rewards: NDArray[np.float64]
+    """Reward of the chosen arm."""
+    propensities: NDArray[np.float64]
+    """Probability with which the arm was chosen."""
 
 
 class ThompsonSampler:
@@ -155,6 +167,50 @@ class ThompsonSampler:
             propensities=unknown if propensities is None else _vector(propensities, "propensities"),
         )
         self._agent.observe(outcomes, n_threads(self.n_jobs))
+
+    def play(self, contexts: Any, reward: Callable[[int, str], float]) -> Outcomes:
+        """Choose an arm for each row of a table, in order, and learn from the rewards that a function returns.
+
+        The arms of the rows up to the next fit are chosen at once, before their rewards are asked for. If `reward`
+        raises an exception, the rewards up to the last fit are recorded.
+
+        Parameters
+        ----------
+        contexts : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
+            One row per step.
+        reward : callable
+            `reward(row, arm)` returns the reward of the arm for the row with this index.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from softwood.bandit import ThompsonSampler
+        >>> x = np.random.default_rng(0).uniform(-1, 1, size=(200, 1))
+        >>> sampler = ThompsonSampler("linear", arms=["stay", "go"])
+        >>> outcomes = sampler.play(x, lambda row, arm: x[row, 0] if arm == "go" else 0.0)
+        >>> bool(outcomes.rewards.sum() > 30)
+        True
+        """
+        if isinstance(contexts, dict):
+            raise ValueError("contexts is a dict: expected a table; choose takes one context")
+        table = contexts if _frame.is_frame(contexts) else np.asarray(_frame.plain_array(contexts))
+        n_rows = table.shape[0]
+        arms: list[str] = []
+        rewards: list[float] = []
+        propensities: list[float] = []
+        while len(arms) < n_rows:
+            first = len(arms)
+            rows = list(range(first, min(n_rows, first + self._agent.counts()[2])))
+            part = _safe_indexing(table, rows)
+            choices = self.choose_many(part)
+            given = [float(reward(row, choice.arm)) for row, choice in zip(rows, choices, strict=True)]
+            chosen = [choice.arm for choice in choices]
+            probabilities = [choice.propensity for choice in choices]
+            self.observe_many(part, chosen, given, propensities=probabilities)
+            arms += chosen
+            rewards += given
+            propensities += probabilities
+        return Outcomes(arms, np.array(rewards), np.array(propensities))
 
     def refit(self) -> None:
         """Fit the models to all rewards now."""

@@ -94,6 +94,35 @@ def test_invalid_settings_are_named() -> None:
         ThompsonSampler(model=object(), arms=["a", "b"])  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_rewards_may_come_from_a_function(as_frame: bool) -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
+    contexts = pd.DataFrame(x, columns=["a", "b"]) if as_frame else x
+    asked: list[int] = []
+
+    def reward(row: int, arm: str) -> float:
+        asked.append(row)
+        return x[row, 0] if arm == "go" else 0.0
+
+    sampler = ThompsonSampler("linear", arms=["stay", "go"], random_state=0)
+    outcomes = sampler.play(contexts, reward)
+    assert asked == list(range(200))
+    assert sampler.n_observed == 200
+    assert sampler.log[0] == outcomes.arms
+    np.testing.assert_array_equal(sampler.log[1], outcomes.propensities)
+    # the best possible mean is 0.25, that of random choices 0
+    assert outcomes.rewards[100:].mean() > 0.15
+
+    def fails(row: int, arm: str) -> float:
+        raise KeyError(arm)
+
+    with pytest.raises(KeyError):
+        sampler.play(contexts, fails)
+    assert sampler.n_observed == 200
+    with pytest.raises(ValueError, match="expected a table"):
+        sampler.play({"a": 1.0, "b": 2.0}, reward)
+
+
 def test_a_simulation_reports_regret() -> None:
     x = np.random.default_rng(0).uniform(-1, 1, size=(200, 1))
     rewards = np.hstack([0 * x, x])

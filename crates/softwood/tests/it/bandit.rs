@@ -2,11 +2,11 @@
 
 use crate::problems::normals;
 use softwood::decide::bandit::{
-    AgentSettings, ArmOutcome, ArmPooling, BanditAgent, BanditProblem, PublicProblem, simulate,
-    simulate_seeds,
+    AgentSettings, ArmOutcome, ArmPooling, BanditAgent, BanditProblem, PublicProblem, play,
+    simulate, simulate_seeds,
 };
 use softwood::observer::NoObserver;
-use softwood::{Column, Family, Key, Pool, Table};
+use softwood::{Column, Error, Family, Key, Pool, Table};
 
 const N_STEPS: usize = 400;
 
@@ -354,6 +354,33 @@ fn an_agent_learns_with_warm_starts() {
     let pool = Pool::new(1).unwrap();
     let run = simulate(&problem, &settings, Key::from_seed(0), &pool, &NoObserver).unwrap();
     assert!(run.total() < run.uniform_regret);
+}
+
+#[test]
+fn rewards_may_come_from_a_function() {
+    let problem = crossing(5);
+    let (key, pool) = (Key::from_seed(2), Pool::new(1).unwrap());
+    let arms = problem.arms.clone();
+    let mut agent = BanditAgent::new(tree(), arms.clone(), key).unwrap();
+    let reward = |row: usize, arm: usize| Ok(problem.rewards[2 * row + arm]);
+    let played = play(&mut agent, &problem.contexts, reward, &pool, &NoObserver).unwrap();
+    assert_eq!(agent.n_observed(), N_STEPS);
+    // the same choices as in a simulation
+    let simulated = simulate(&problem, &tree(), key, &pool, &NoObserver).unwrap();
+    let sum: f64 = played.iter().map(|outcome| outcome.reward).sum();
+    assert!((sum - simulated.reward).abs() < 1e-9, "{sum}");
+    let n_left = played.iter().filter(|outcome| outcome.arm == 0).count();
+    assert_eq!(n_left, simulated.n_chosen[0]);
+
+    // what was learned before a failure stays
+    let mut agent = BanditAgent::new(tree(), arms, key).unwrap();
+    let reward = |row: usize, arm: usize| match row {
+        100 => Err(Error::Table("no reward".to_owned())),
+        _ => Ok(problem.rewards[2 * row + arm]),
+    };
+    let failed = play(&mut agent, &problem.contexts, reward, &pool, &NoObserver);
+    assert!(matches!(failed, Err(Error::Table(_))));
+    assert!((1..=100).contains(&agent.n_observed()));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! logged choices.
 //!
 //! A [`BanditAgent`] serves a user's own loop: [`BanditAgent::choose`] an arm, act,
-//! [`BanditAgent::observe`] the reward. [`simulate`] runs an agent on a [`BanditProblem`], whose
+//! [`BanditAgent::observe`] the reward; [`play`] is such a loop with rewards from a function. [`simulate`] runs an agent on a [`BanditProblem`], whose
 //! rewards are known for every arm, and sums the regret.
 //!
 //! ```
@@ -29,6 +29,7 @@ mod agent;
 mod agent_file;
 mod arm_draws;
 mod linear;
+mod play;
 mod problem;
 mod public_problems;
 mod refits;
@@ -38,6 +39,7 @@ mod settings;
 mod simulate;
 
 pub use agent::{ArmChoice, ArmOutcome, BanditAgent};
+pub use play::play;
 pub use problem::BanditProblem;
 pub use public_problems::PublicProblem;
 pub use replay::{LoggedChoices, PolicyValue, PolicyValues, cross_fitted_rewards, replay};

@@ -4,11 +4,12 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::decide::bandit::agent::{ArmOutcome, BanditAgent};
+use crate::decide::bandit::agent::BanditAgent;
+use crate::decide::bandit::play::PlayedSteps;
 use crate::decide::bandit::problem::BanditProblem;
 use crate::decide::bandit::settings::AgentSettings;
 use crate::error::{Error, Result};
-use crate::observer::{Event, Observer};
+use crate::observer::Observer;
 use crate::par::Pool;
 use crate::rng::Key;
 
@@ -178,33 +179,19 @@ pub fn simulate(
         seconds: 0.0,
     };
     let mut regret = 0.0;
-    let mut step = 0;
-    while step < n_steps {
-        if observer
-            .on_event(&Event::new("steps", step, n_steps))
-            .is_break()
-        {
-            return Err(Error::Cancelled);
-        }
-        // the policy is fixed until the next refit, so these steps are one question
-        let rows: Vec<usize> = (step..n_steps.min(step + agent.n_until_refit())).collect();
-        let contexts = problem.contexts.take(&rows);
-        let choices = agent.choose(&contexts, pool)?;
-        let mut outcomes = Vec::with_capacity(choices.len());
-        for (row, choice) in rows.iter().zip(&choices) {
-            let reward = problem.rewards[row * n_arms + choice.arm];
-            regret += problem.regret(*row, choice.arm);
-            run.cumulative.push(regret);
-            run.reward += reward;
-            run.n_chosen[choice.arm] += 1;
-            let outcome = ArmOutcome::new(choice.arm, reward);
-            outcomes.push(outcome.with_propensity(choice.propensity));
-        }
-        step += rows.len();
-        if step < n_steps {
-            agent.observe(&contexts, &outcomes, pool, observer)?;
-        }
-    }
+    let steps = PlayedSteps {
+        contexts: &problem.contexts,
+        observes_last: false,
+    };
+    let reward = |step: usize, arm: usize| {
+        let reward = problem.rewards[step * n_arms + arm];
+        regret += problem.regret(step, arm);
+        run.cumulative.push(regret);
+        run.reward += reward;
+        run.n_chosen[arm] += 1;
+        Ok(reward)
+    };
+    steps.run(&mut agent, reward, pool, observer)?;
     run.n_refits = agent.n_refits();
     run.seconds = start.elapsed().as_secs_f64();
     Ok(run)
