@@ -135,6 +135,18 @@ def renamed(table: Table, names: Sequence[str]) -> Table:
     return [column._replace(name=name) for name, column in zip(names, table, strict=True)]
 
 
+def n_rows(table: Table) -> int:
+    """Return the number of rows of a table."""
+    return len(first_values(table))
+
+
+def rows(table: Table, part: slice) -> Table:
+    """Return a part of the rows, with the types and levels of the whole table."""
+    if isinstance(table, ArrayTable):
+        return ArrayTable(table.names, table.values[part])
+    return [column._replace(values=column.values[part]) for column in table]
+
+
 def names_of(table: Table) -> list[str]:
     """Return the column names."""
     return table.names if isinstance(table, ArrayTable) else [column.name for column in table]

@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing
 
 from softwood import _frame, _native, _random
 from softwood._arguments import AgentOptions, ObservedArms, ReplayLog, RewardTable, Table
 from softwood._base import Classifier, Estimator, Regressor
 from softwood._threads import n_threads
 
-__all__ = ["Choice", "Outcomes", "ThompsonSampler", "replay", "simulate"]
+__all__ = ["Choice", "PlayedOutcomes", "ThompsonSampler", "replay", "simulate"]
 
 
 class Choice(NamedTuple):
@@ -30,7 +29,7 @@ class Choice(NamedTuple):
     """Predicted mean reward of each arm; empty before the first fit."""
 
 
-class Outcomes(NamedTuple):
+class PlayedOutcomes(NamedTuple):
     """Outcomes of the rows that `ThompsonSampler.play` went through."""
 
     arms: list[str]
@@ -168,18 +167,23 @@ class ThompsonSampler:
         )
         self._agent.observe(outcomes, n_threads(self.n_jobs))
 
-    def play(self, contexts: Any, reward: Callable[[int, str], float]) -> Outcomes:
+    def play(self, contexts: Any, reward: Callable[[int, str], float]) -> PlayedOutcomes:
         """Choose an arm for each row of a table, in order, and learn from the rewards that a function returns.
 
-        The arms of the rows up to the next fit are chosen at once, before their rewards are asked for. If `reward`
-        raises an exception, the rewards up to the last fit are recorded.
+        The policy is fixed between two fits: the arms of the rows up to the next fit are chosen at once, before their
+        rewards are asked for. If `reward` raises an exception, the rewards before it are recorded.
 
         Parameters
         ----------
         contexts : array-like, pandas, polars or pyarrow table of shape (n_samples, n_features)
             One row per step.
         reward : callable
-            `reward(row, arm)` returns the reward of the arm for the row with this index.
+            `reward(row, arm)` returns the reward of the arm for the row with this index, counted from 0.
+
+        Returns
+        -------
+        PlayedOutcomes
+            Arm, reward and propensity of each row.
 
         Examples
         --------
@@ -193,24 +197,53 @@ class ThompsonSampler:
         """
         if isinstance(contexts, dict):
             raise ValueError("contexts is a dict: expected a table; choose takes one context")
-        table = contexts if _frame.is_frame(contexts) else np.asarray(_frame.plain_array(contexts))
-        n_rows = table.shape[0]
-        arms: list[str] = []
-        rewards: list[float] = []
-        propensities: list[float] = []
-        while len(arms) < n_rows:
-            first = len(arms)
-            rows = list(range(first, min(n_rows, first + self._agent.counts()[2])))
-            part = _safe_indexing(table, rows)
-            choices = self.choose_many(part)
-            given = [float(reward(row, choice.arm)) for row, choice in zip(rows, choices, strict=True)]
-            chosen = [choice.arm for choice in choices]
-            probabilities = [choice.propensity for choice in choices]
-            self.observe_many(part, chosen, given, propensities=probabilities)
-            arms += chosen
-            rewards += given
-            propensities += probabilities
-        return Outcomes(arms, np.array(rewards), np.array(propensities))
+        table = _table(contexts)
+        n_rows = _frame.n_rows(table)
+        names = self.arms
+        arms = np.zeros(n_rows, dtype=np.uint32)
+        rewards = np.zeros(n_rows)
+        propensities = np.zeros(n_rows)
+        first = 0
+        while first < n_rows:
+            last = min(n_rows, first + self._agent.counts()[2])
+            part = slice(first, last)
+            chosen, probabilities, _ = self._agent.choose(_frame.rows(table, part), n_threads(self.n_jobs))
+            arms[part] = chosen
+            propensities[part] = probabilities
+            row = first
+            try:
+                for row in range(first, last):
+                    rewards[row] = self._checked_reward(row, reward(row, names[arms[row]]))
+            except BaseException:
+                self._observe_rows(table, slice(first, row), arms, rewards, propensities)
+                raise
+            self._observe_rows(table, part, arms, rewards, propensities)
+            first = last
+        return PlayedOutcomes([names[arm] for arm in arms], rewards, propensities)
+
+    @staticmethod
+    def _checked_reward(row: int, reward: Any) -> float:
+        value = float(reward)
+        if not np.isfinite(value):
+            raise ValueError(f"row {row}: the reward {value} is not a finite number")
+        return value
+
+    def _observe_rows(
+        self,
+        table: Table,
+        part: slice,
+        arms: NDArray[np.uint32],
+        rewards: NDArray[np.float64],
+        propensities: NDArray[np.float64],
+    ) -> None:
+        """Record the rewards of a part of the rows."""
+        outcomes = ObservedArms(
+            contexts=_frame.rows(table, part),
+            arms=arms[part],
+            rewards=rewards[part],
+            propensities=propensities[part],
+        )
+        self._agent.observe(outcomes, n_threads(self.n_jobs))
 
     def refit(self) -> None:
         """Fit the models to all rewards now."""

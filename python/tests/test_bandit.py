@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from softwood import TreeClassifier, TreeRegressor
@@ -94,10 +96,25 @@ def test_invalid_settings_are_named() -> None:
         ThompsonSampler(model=object(), arms=["a", "b"])  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("as_frame", [False, True])
-def test_rewards_may_come_from_a_function(as_frame: bool) -> None:
+def _tables(x: np.ndarray) -> dict[str, object]:
+    columns = {"a": x[:, 0], "b": x[:, 1]}
+    # a text column whose first cells look like numbers or are missing
+    texts = np.array([None] * 10 + ["1"] * 10 + ["a", "b"] * (len(x) // 2 - 10), dtype=object)
+    return {
+        "array": x,
+        "list": x.tolist(),
+        "pandas": pd.DataFrame(columns),
+        "texts": pd.DataFrame({**columns, "c": texts}),
+        "polars": pl.DataFrame(columns),
+        "lazy": pl.DataFrame(columns).lazy(),
+        "arrow": pa.table(columns),
+    }
+
+
+@pytest.mark.parametrize("kind", ["array", "list", "pandas", "texts", "polars", "lazy", "arrow"])
+def test_rewards_may_come_from_a_function(kind: str) -> None:
     x = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
-    contexts = pd.DataFrame(x, columns=["a", "b"]) if as_frame else x
+    contexts = _tables(x)[kind]
     asked: list[int] = []
 
     def reward(row: int, arm: str) -> float:
@@ -114,11 +131,16 @@ def test_rewards_may_come_from_a_function(as_frame: bool) -> None:
     assert outcomes.rewards[100:].mean() > 0.15
 
     def fails(row: int, arm: str) -> float:
-        raise KeyError(arm)
+        if row == 3:
+            raise KeyError(arm)
+        return 0.0
 
     with pytest.raises(KeyError):
         sampler.play(contexts, fails)
-    assert sampler.n_observed == 200
+    assert sampler.n_observed == 203
+    with pytest.raises(ValueError, match="row 1: the reward nan"):
+        sampler.play(contexts, lambda row, arm: float("nan") if row == 1 else 0.0)
+    assert sampler.n_observed == 204
     with pytest.raises(ValueError, match="expected a table"):
         sampler.play({"a": 1.0, "b": 2.0}, reward)
 

@@ -297,8 +297,8 @@ impl<'a> Distribution<'a> {
     fn rows_per_block(&self) -> usize {
         let values_per_row = self.n_members() * self.head().n_components();
         (BLOCK_VALUES / values_per_row.max(1))
-            .next_multiple_of(16)
-            .clamp(16, 256)
+            .next_multiple_of(LANES)
+            .clamp(LANES, 256)
     }
 
     /// Computes the blocks of a range of rows one after the other in the same memory.

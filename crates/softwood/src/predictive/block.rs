@@ -69,8 +69,8 @@ pub struct Block {
     pub shift: f64,
     /// Target units per standardised unit, positive.
     pub scale: f64,
-    /// Knowledge variance that the components contain because rows are away from the training rows; `None` if
-    /// there is none.
+    /// Knowledge variance that the components contain because rows are away from the training rows;
+    /// `None` if there is none.
     pub added: Option<AddedVariance>,
 }
 
@@ -95,7 +95,7 @@ pub struct NormalParameters {
 }
 
 impl ComponentParameters {
-    /// Zeros for this many components and rows.
+    /// Zeros; `len` is the length of an array.
     fn new(head: Head, len: usize) -> Self {
         match head {
             Head::Normal { .. } => Self::Normal(NormalParameters {

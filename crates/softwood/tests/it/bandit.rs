@@ -2,8 +2,8 @@
 
 use crate::problems::normals;
 use softwood::decide::bandit::{
-    AgentSettings, ArmOutcome, ArmPooling, BanditAgent, BanditProblem, PublicProblem, play,
-    simulate, simulate_seeds,
+    AgentSettings, ArmOutcome, ArmPooling, BanditAgent, BanditProblem, PublicProblem, simulate,
+    simulate_seeds,
 };
 use softwood::observer::NoObserver;
 use softwood::{Column, Error, Family, Key, Pool, Table};
@@ -362,8 +362,9 @@ fn rewards_may_come_from_a_function() {
     let (key, pool) = (Key::from_seed(2), Pool::new(1).unwrap());
     let arms = problem.arms.clone();
     let mut agent = BanditAgent::new(tree(), arms.clone(), key).unwrap();
-    let reward = |row: usize, arm: usize| Ok(problem.rewards[2 * row + arm]);
-    let played = play(&mut agent, &problem.contexts, reward, &pool, &NoObserver).unwrap();
+    let mut reward = |row: usize, arm: usize| Ok(problem.rewards[2 * row + arm]);
+    let played = agent.play(&problem.contexts, &mut reward, &pool, &NoObserver);
+    let played = played.unwrap();
     assert_eq!(agent.n_observed(), N_STEPS);
     // the same choices as in a simulation
     let simulated = simulate(&problem, &tree(), key, &pool, &NoObserver).unwrap();
@@ -372,15 +373,22 @@ fn rewards_may_come_from_a_function() {
     let n_left = played.iter().filter(|outcome| outcome.arm == 0).count();
     assert_eq!(n_left, simulated.n_chosen[0]);
 
-    // what was learned before a failure stays
+    // rewards before a failure are recorded
     let mut agent = BanditAgent::new(tree(), arms, key).unwrap();
-    let reward = |row: usize, arm: usize| match row {
+    let mut reward = |row: usize, arm: usize| match row {
         100 => Err(Error::Table("no reward".to_owned())),
         _ => Ok(problem.rewards[2 * row + arm]),
     };
-    let failed = play(&mut agent, &problem.contexts, reward, &pool, &NoObserver);
+    let failed = agent.play(&problem.contexts, &mut reward, &pool, &NoObserver);
     assert!(matches!(failed, Err(Error::Table(_))));
-    assert!((1..=100).contains(&agent.n_observed()));
+    assert_eq!(agent.n_observed(), 100);
+    let mut reward = |row: usize, _: usize| Ok(if row == 50 { f64::NAN } else { 0.0 });
+    let failed = agent.play(&problem.contexts, &mut reward, &pool, &NoObserver);
+    assert!(
+        matches!(failed, Err(Error::Cell { row: 51, .. })),
+        "{failed:?}"
+    );
+    assert_eq!(agent.n_observed(), 150);
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn agents(pool: &Pool) -> Vec<ModelParts> {
     settings.into_iter().map(fitted).collect()
 }
 
-/// Loads the mutant of a seed and asks it for choices; `Ok(true)` if it could be loaded.
+/// Loads a mutant, asks it for choices and gives it a reward; `Ok(true)` if it could be loaded.
 fn try_agent(bytes: &[u8], pool: &Pool) -> Result<bool, String> {
     let mut agent = match BanditAgent::from_bytes(bytes) {
         Err(Error::Format(_) | Error::Memory { .. }) => return Ok(false),
@@ -64,21 +64,31 @@ fn try_agent(bytes: &[u8], pool: &Pool) -> Result<bool, String> {
     let contexts = contexts(5);
     if let Ok(probabilities) = agent.probabilities(&contexts, pool) {
         let mut rows = probabilities.chunks_exact(n_arms);
-        if !rows.all(|row| (row.iter().sum::<f64>() - 1.0).abs() < 1e-9) {
+        let are_probabilities = |row: &[f64]| {
+            let in_range = row.iter().all(|p| (0.0..=1.0 + 1e-9).contains(p));
+            in_range && (row.iter().sum::<f64>() - 1.0).abs() < 1e-9
+        };
+        if !rows.all(are_probabilities) {
             return Err(format!("probabilities {probabilities:?}"));
         }
     }
     if let Ok(choices) = agent.choose(&contexts, pool) {
         for choice in choices {
-            if choice.arm >= n_arms || !choice.means.iter().all(|mean| mean.is_finite()) {
+            let is_valid = choice.arm < n_arms
+                && choice.propensity > 0.0
+                && choice.means.iter().all(|mean| mean.is_finite());
+            if !is_valid {
                 return Err(format!("{choice:?}"));
             }
         }
     }
-    match BanditAgent::from_bytes(&agent.to_bytes()) {
-        Ok(_) => Ok(true),
-        Err(error) => Err(format!("cannot be read back: {error}")),
+    if let Err(error) = BanditAgent::from_bytes(&agent.to_bytes()) {
+        return Err(format!("cannot be read back: {error}"));
     }
+    // the fit may fail, since its parameters may be unusual
+    let outcomes = [ArmOutcome::new(0, 1.0)];
+    let _ = agent.observe(&contexts.take(&[0]), &outcomes, pool, &NoObserver);
+    Ok(true)
 }
 
 #[test]
@@ -93,7 +103,10 @@ fn mutated_agents_are_refused_or_choose() {
         match catch_unwind(AssertUnwindSafe(|| try_agent(&bytes, &pool))) {
             Ok(Ok(is_loaded)) => n_loaded += u64::from(is_loaded),
             Ok(Err(problem)) => failures.push(format!("seed {seed}, agent {agent}: {problem}")),
-            Err(_) => failures.push(format!("seed {seed}, agent {agent}: panic")),
+            Err(panic) => {
+                let message = panic.downcast_ref::<String>().cloned().unwrap_or_default();
+                failures.push(format!("seed {seed}, agent {agent}: panic {message}"));
+            }
         }
     }
     assert!(failures.is_empty(), "{}", crate::shown(&failures));

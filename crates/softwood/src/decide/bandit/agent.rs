@@ -16,15 +16,16 @@ use crate::rng::Key;
 /// Contexts that are predicted at a time.
 const BLOCK: usize = 512;
 /// Largest magnitude of a reward: squares and sums stay in range.
-const MAX_REWARD: f64 = 1e150;
+pub(super) const MAX_REWARD: f64 = 1e150;
 /// Names of the reward and of the arm in the tables of the reward models; underscores are added if a
 /// context has such a column.
-const REWARD: &str = "reward";
+pub(super) const REWARD: &str = "reward";
 pub(super) const ARM: &str = "arm";
 
 /// Random streams of an agent.
-mod streams {
+pub(super) mod streams {
     pub(super) const CHOICES: u64 = 0;
+    pub(in crate::decide::bandit) const FITS: u64 = 1;
     pub(super) const PAIRS: u64 = 2;
 }
 
@@ -320,7 +321,7 @@ impl BanditAgent {
     }
 
     /// Why a reward cannot be used.
-    fn reward_problem(&self, reward: f64) -> Option<String> {
+    pub(super) fn reward_problem(&self, reward: f64) -> Option<String> {
         let is_zero_or_one = reward.abs() <= 0.0 || (reward - 1.0).abs() <= 0.0;
         if !reward.is_finite() {
             Some(format!("{reward} is not a finite number"))

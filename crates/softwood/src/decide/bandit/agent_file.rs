@@ -11,7 +11,7 @@ use crate::data::dataset::Dataset;
 use crate::data::schema::{Schema, Task};
 use crate::data::table::Table;
 use crate::data::target::Target;
-use crate::decide::bandit::agent::BanditAgent;
+use crate::decide::bandit::agent::{BanditAgent, MAX_REWARD};
 use crate::decide::bandit::reward_model::{ConstantReward, RewardModel};
 use crate::decide::bandit::settings::{AgentSettings, ArmPooling, BanditPolicy, RewardFamily};
 use crate::error::{Error, Result};
@@ -207,6 +207,7 @@ impl BanditAgent {
         if n_stored != agent.n_fitted.len() || (n_stored != 0 && n_stored != n_models) {
             return Err(damaged("there is not one model for each arm"));
         }
+        agent.check_rewards()?;
         for (at, stored) in state.models.iter().enumerate() {
             let model = agent.restored(&record, at, stored)?;
             agent.models.push(model);
@@ -214,13 +215,29 @@ impl BanditAgent {
         Ok(agent)
     }
 
+    /// Rewards of a file must be such as an agent observes.
+    fn check_rewards(&self) -> Result<()> {
+        let rewards = match self.history.as_ref().map(Dataset::target) {
+            Some(Target::Numeric(rewards)) => &rewards[..],
+            _ => &[],
+        };
+        match rewards
+            .iter()
+            .find_map(|&reward| self.reward_problem(reward))
+        {
+            Some(problem) => Err(damaged(&format!("reward {problem}"))),
+            None => Ok(()),
+        }
+    }
+
     /// The reward model at a place.
     fn restored(&self, record: &Record, at: usize, stored: &StoredReward) -> Result<RewardModel> {
         match stored {
             StoredReward::Constant(constant) => {
-                let is_valid = constant.mean.is_finite() && (0.0..=f64::MAX).contains(&constant.sd);
+                let is_valid = constant.mean.abs() <= MAX_REWARD
+                    && (0.0..=2.0 * MAX_REWARD).contains(&constant.sd);
                 if !is_valid {
-                    return Err(damaged("a constant reward is not finite"));
+                    return Err(damaged("a constant reward is out of range"));
                 }
                 Ok(RewardModel::Constant(*constant))
             }
@@ -275,9 +292,6 @@ fn history_of(record: &Record, n: usize) -> Result<Option<Dataset>> {
     let columns = stored.into_iter().enumerate().map(column);
     let features = Table::new(columns.collect::<Result<Vec<_>>>()?)?;
     let rewards = record.f64s("rewards", n)?.to_vec();
-    if !rewards.iter().all(|reward| reward.is_finite()) {
-        return Err(damaged("a reward is not finite"));
-    }
     let schema = Schema::of(&features, reward, Task::Regression);
     Dataset::new(schema, features, Target::Numeric(rewards), None).map(Some)
 }
@@ -335,5 +349,5 @@ fn words_of(bytes: &[u8]) -> Vec<u32> {
 }
 
 fn damaged(problem: &str) -> Error {
-    Error::Format(format!("not a readable bandit agent: {problem}"))
+    Error::Format(format!("the bandit agent is damaged: {problem}"))
 }

@@ -3,8 +3,9 @@
 //! logged choices.
 //!
 //! A [`BanditAgent`] serves a user's own loop: [`BanditAgent::choose`] an arm, act,
-//! [`BanditAgent::observe`] the reward; [`play`] is such a loop with rewards from a function. [`simulate`] runs an agent on a [`BanditProblem`], whose
-//! rewards are known for every arm, and sums the regret.
+//! [`BanditAgent::observe`] the reward; [`BanditAgent::play`] is such a loop with rewards from a
+//! function. [`simulate`] runs an agent on a [`BanditProblem`], whose rewards are known for every arm,
+//! and sums the regret.
 //!
 //! ```
 //! use softwood::decide::bandit::{AgentSettings, BanditProblem, simulate};
@@ -39,7 +40,6 @@ mod settings;
 mod simulate;
 
 pub use agent::{ArmChoice, ArmOutcome, BanditAgent};
-pub use play::play;
 pub use problem::BanditProblem;
 pub use public_problems::PublicProblem;
 pub use replay::{LoggedChoices, PolicyValue, PolicyValues, cross_fitted_rewards, replay};

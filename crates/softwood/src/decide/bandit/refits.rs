@@ -1,10 +1,10 @@
-//! When and how an agent fits its models again: whenever the rewards have grown by a tenth it looks at
-//! its arms, and fits those whose own rewards have grown enough or contradict their model.
+//! When and how an agent fits its models again: it checks its arms whenever the number of rewards has
+//! grown enough, and fits those whose own rewards have grown more or contradict their model.
 
 use crate::data::dataset::Dataset;
 use crate::data::schema::{Schema, Task};
 use crate::data::target::Target;
-use crate::decide::bandit::agent::{ARM, BanditAgent, unused_name};
+use crate::decide::bandit::agent::{ARM, BanditAgent, streams, unused_name};
 use crate::decide::bandit::linear::LinearRewards;
 use crate::decide::bandit::reward_model::{
     ConstantReward, N_DRAWS, RewardFit, RewardModel, with_arm,
@@ -17,8 +17,6 @@ use crate::rng::Key;
 
 /// Predictions are compared with new rewards when the number of rewards has grown by this factor.
 const CHECK_GROWTH: f64 = 1.1;
-/// Random stream of the fits of an agent, beside those of its choices.
-const FITS: u64 = 1;
 
 /// How models are fitted again.
 pub(super) struct RefitRun<'a> {
@@ -41,7 +39,7 @@ fn overall(history: &Dataset) -> ConstantReward {
 type FittedArms = (Vec<Option<RewardModel>>, Vec<usize>);
 
 impl BanditAgent {
-    /// Fits the models that need it, or all with new rewards, and sets the time of the next look.
+    /// Fits the models that need it, or all with new rewards, and sets the number of rewards of the next check.
     pub(super) fn fit_models(&mut self, run: &RefitRun<'_>) -> Result<()> {
         let Some(history) = &self.history else {
             return Ok(());
@@ -176,7 +174,7 @@ impl BanditAgent {
 
     /// Random stream of the fit of an arm to this many rows.
     fn fit_key(&self, arm: usize, n_rows: usize) -> Key {
-        let key = self.key.child(FITS).child(arm as u64);
+        let key = self.key.child(streams::FITS).child(arm as u64);
         key.child(n_rows as u64)
     }
 

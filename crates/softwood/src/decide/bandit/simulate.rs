@@ -5,7 +5,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 use crate::decide::bandit::agent::BanditAgent;
-use crate::decide::bandit::play::PlayedSteps;
+use crate::decide::bandit::play::PlayRun;
 use crate::decide::bandit::problem::BanditProblem;
 use crate::decide::bandit::settings::AgentSettings;
 use crate::error::{Error, Result};
@@ -179,11 +179,7 @@ pub fn simulate(
         seconds: 0.0,
     };
     let mut regret = 0.0;
-    let steps = PlayedSteps {
-        contexts: &problem.contexts,
-        observes_last: false,
-    };
-    let reward = |step: usize, arm: usize| {
+    let mut reward = |step: usize, arm: usize| {
         let reward = problem.rewards[step * n_arms + arm];
         regret += problem.regret(step, arm);
         run.cumulative.push(regret);
@@ -191,7 +187,23 @@ pub fn simulate(
         run.n_chosen[arm] += 1;
         Ok(reward)
     };
-    steps.run(&mut agent, reward, pool, observer)?;
+    let play = PlayRun {
+        contexts: &problem.contexts,
+        pool,
+        observer,
+    };
+    let mut step = 0;
+    while step < n_steps {
+        let rows = play.rows_until_refit(&mut agent, step, &mut reward)?;
+        step += rows.outcomes.len();
+        if let Some(failure) = rows.failure {
+            return Err(failure);
+        }
+        // no model is fitted after the last choice
+        if step < n_steps {
+            agent.observe(&rows.contexts, &rows.outcomes, pool, observer)?;
+        }
+    }
     run.n_refits = agent.n_refits();
     run.seconds = start.elapsed().as_secs_f64();
     Ok(run)
