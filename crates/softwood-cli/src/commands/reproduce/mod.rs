@@ -66,8 +66,9 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<()> {
         None => catalogue::named(&args.names),
     };
     if tables.is_empty() && (args.splits.is_some() || !args.models.is_empty()) {
-        let problem = "--splits and --models are for tables, and only figures are named; omit them, or name a table".to_owned();
-        return Err(Error::Parameters(vec![problem]).into());
+        let problem = "--splits and --models are for tables, and only figures are named; \
+                       omit them, or name a table";
+        return Err(Error::Parameters(vec![problem.to_owned()]).into());
     }
     let report = reproduce(&tables, args, data)?;
     print::emit(args.json, false, &report, || {

@@ -351,3 +351,35 @@ fn words_of(bytes: &[u8]) -> Vec<u32> {
 fn damaged(problem: &str) -> Error {
     Error::Format(format!("the bandit agent is damaged: {problem}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decide::bandit::agent::ArmOutcome;
+    use crate::observer::NoObserver;
+    use crate::par::Pool;
+
+    #[test]
+    fn rewards_that_no_agent_observes_are_refused() {
+        let arms = vec!["left".to_owned(), "right".to_owned()];
+        let mut agent = BanditAgent::new(AgentSettings::linear(), arms, Key::from_seed(1)).unwrap();
+        let contexts = Table::new(vec![Column::numeric("x", vec![0.0, 1.0])]).unwrap();
+        let outcomes = [ArmOutcome::new(0, 0.5), ArmOutcome::new(1, 1.0)];
+        let pool = Pool::new(1).unwrap();
+        let observed = agent.observe(&contexts, &outcomes, &pool, &NoObserver);
+        observed.unwrap();
+        let read = |reward: f64| {
+            let mut record = container::from_bytes(&agent.to_bytes()).unwrap();
+            for (name, array) in &mut record.arrays {
+                if name == "rewards" {
+                    *array = Array::F64(vec![0.5, reward]);
+                }
+            }
+            BanditAgent::from_bytes(&container::to_bytes(&record))
+        };
+        assert!(read(2.0).is_ok());
+        for reward in [1e308, f64::INFINITY, f64::NAN] {
+            assert!(matches!(read(reward), Err(Error::Format(_))), "{reward}");
+        }
+    }
+}
