@@ -914,9 +914,10 @@ class SGBRegressor(Regressor):
     min_child_weight : float, default=0.001
         Minimum weight of a leaf: the total weight of its rows, for classification the sum of their hessians.
         Increase it against overfitting. From 0 to 1e+12.
-    subsample : float, default=0.5
+    subsample : float or None, default=None
         Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf values use all
-        rows. The members of `sgb` differ only if this or `colsample_bytree` is below 1. From 0.01 to 1.
+        rows. The members of `sgb` differ only if this or `colsample_bytree` is below 1; None: 0.5, with `sglb` 1
+        except for classification with fewer than 5000 rows. From 0.01 to 1.
     colsample_bytree : float, default=1.0
         Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it if there are many
         columns. From 0.01 to 1.
@@ -939,6 +940,9 @@ class SGBRegressor(Regressor):
     validation_fraction : float, default=0.2
         Fraction of the training rows held out as the validation set, if one is needed and none is given. From 0.01
         to 0.5.
+    calibrate_noise : bool, default=True
+        Whether each chain leaves out a few rows, on which the scale and the tails of the noise are corrected after
+        training (regression with at least four chains).
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
@@ -1006,7 +1010,7 @@ class SGBRegressor(Regressor):
         max_leaf_nodes: int = 31,
         l2_regularization: float = 3.0,
         min_child_weight: float = 0.001,
-        subsample: float = 0.5,
+        subsample: float | None = None,
         colsample_bytree: float = 1.0,
         max_bins: int = 255,
         category_crosses: bool | None = None,
@@ -1015,6 +1019,7 @@ class SGBRegressor(Regressor):
         n_members: int = 10,
         early_stopping_rounds: int | None = None,
         validation_fraction: float = 0.2,
+        calibrate_noise: bool = True,
         min_scale: float | None = None,
         extrapolation: bool = True,
         random_state: Any = None,
@@ -1037,6 +1042,7 @@ class SGBRegressor(Regressor):
         self.n_members = n_members
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
+        self.calibrate_noise = calibrate_noise
         self.min_scale = min_scale
         self.extrapolation = extrapolation
         self.random_state = random_state
@@ -1074,9 +1080,10 @@ class SGBClassifier(Classifier):
     min_child_weight : float, default=0.001
         Minimum weight of a leaf: the total weight of its rows, for classification the sum of their hessians.
         Increase it against overfitting. From 0 to 1e+12.
-    subsample : float, default=0.5
+    subsample : float or None, default=None
         Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf values use all
-        rows. The members of `sgb` differ only if this or `colsample_bytree` is below 1. From 0.01 to 1.
+        rows. The members of `sgb` differ only if this or `colsample_bytree` is below 1; None: 0.5, with `sglb` 1
+        except for classification with fewer than 5000 rows. From 0.01 to 1.
     colsample_bytree : float, default=1.0
         Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it if there are many
         columns. From 0.01 to 1.
@@ -1102,6 +1109,9 @@ class SGBClassifier(Classifier):
     validation_fraction : float, default=0.2
         Fraction of the training rows held out as the validation set, if one is needed and none is given. From 0.01
         to 0.5.
+    calibrate_noise : bool, default=True
+        Whether each chain leaves out a few rows, on which the scale and the tails of the noise are corrected after
+        training (regression with at least four chains).
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
@@ -1171,7 +1181,7 @@ class SGBClassifier(Classifier):
         max_leaf_nodes: int = 31,
         l2_regularization: float = 3.0,
         min_child_weight: float = 0.001,
-        subsample: float = 0.5,
+        subsample: float | None = None,
         colsample_bytree: float = 1.0,
         max_bins: int = 255,
         category_crosses: bool | None = None,
@@ -1181,6 +1191,7 @@ class SGBClassifier(Classifier):
         n_members: int = 10,
         early_stopping_rounds: int | None = None,
         validation_fraction: float = 0.2,
+        calibrate_noise: bool = True,
         min_scale: float | None = None,
         extrapolation: bool = True,
         random_state: Any = None,
@@ -1204,6 +1215,7 @@ class SGBClassifier(Classifier):
         self.n_members = n_members
         self.early_stopping_rounds = early_stopping_rounds
         self.validation_fraction = validation_fraction
+        self.calibrate_noise = calibrate_noise
         self.min_scale = min_scale
         self.extrapolation = extrapolation
         self.random_state = random_state
@@ -1241,9 +1253,10 @@ class SGLBRegressor(Regressor):
     min_child_weight : float, default=0.001
         Minimum weight of a leaf: the total weight of its rows, for classification the sum of their hessians.
         Increase it against overfitting. From 0 to 1e+12.
-    subsample : float, default=1.0
+    subsample : float or None, default=None
         Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf values use all
-        rows. The members of `sgb` differ only if this or `colsample_bytree` is below 1. From 0.01 to 1.
+        rows. The members of `sgb` differ only if this or `colsample_bytree` is below 1; None: 0.5, with `sglb` 1
+        except for classification with fewer than 5000 rows. From 0.01 to 1.
     colsample_bytree : float, default=1.0
         Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it if there are many
         columns. From 0.01 to 1.
@@ -1262,6 +1275,9 @@ class SGLBRegressor(Regressor):
         samples (use this for knowledge uncertainty), `malinin` adds that of equation 11 of the paper, which is much
         smaller (to reproduce the paper), `split-noise` adds it to the scores of splits only (to compare with
         CatBoost).
+    langevin_temperature : float or None, default=None
+        Factor of the variance of the Langevin noise on leaf values: below 1 the members agree more than posterior
+        samples; None: 1, for classification 0.1. From 0 to 10.
     model_shrink_rate : float or None, default=None
         Before each tree the model is multiplied by 1 - `learning_rate` * `model_shrink_rate`, which acts as a
         prior: larger values draw the members towards a constant; None: 1/(2 N) for N rows, for classification at
@@ -1281,6 +1297,9 @@ class SGLBRegressor(Regressor):
     validation_fraction : float, default=0.2
         Fraction of the training rows held out as the validation set, if one is needed and none is given. From 0.01
         to 0.5.
+    calibrate_noise : bool, default=True
+        Whether each chain leaves out a few rows, on which the scale and the tails of the noise are corrected after
+        training (regression with at least four chains).
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
@@ -1351,19 +1370,21 @@ class SGLBRegressor(Regressor):
         max_leaf_nodes: int = 31,
         l2_regularization: float = 3.0,
         min_child_weight: float = 0.001,
-        subsample: float = 1.0,
+        subsample: float | None = None,
         colsample_bytree: float = 1.0,
         max_bins: int = 255,
         category_crosses: bool | None = None,
         noise: Literal["varying", "constant"] = "varying",
         monotonic_cst: dict[str, int] | None = None,
         langevin_noise: Literal["posterior", "malinin", "split-noise"] = "posterior",
+        langevin_temperature: float | None = None,
         model_shrink_rate: float | None = None,
         n_members: int = 10,
         virtual_ensemble: bool = False,
         n_chains: int | None = None,
         burn_in: float = 0.5,
         validation_fraction: float = 0.2,
+        calibrate_noise: bool = True,
         min_scale: float | None = None,
         extrapolation: bool = True,
         random_state: Any = None,
@@ -1384,12 +1405,14 @@ class SGLBRegressor(Regressor):
         self.noise = noise
         self.monotonic_cst = monotonic_cst
         self.langevin_noise = langevin_noise
+        self.langevin_temperature = langevin_temperature
         self.model_shrink_rate = model_shrink_rate
         self.n_members = n_members
         self.virtual_ensemble = virtual_ensemble
         self.n_chains = n_chains
         self.burn_in = burn_in
         self.validation_fraction = validation_fraction
+        self.calibrate_noise = calibrate_noise
         self.min_scale = min_scale
         self.extrapolation = extrapolation
         self.random_state = random_state
@@ -1427,9 +1450,10 @@ class SGLBClassifier(Classifier):
     min_child_weight : float, default=0.001
         Minimum weight of a leaf: the total weight of its rows, for classification the sum of their hessians.
         Increase it against overfitting. From 0 to 1e+12.
-    subsample : float, default=1.0
+    subsample : float or None, default=None
         Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf values use all
-        rows. The members of `sgb` differ only if this or `colsample_bytree` is below 1. From 0.01 to 1.
+        rows. The members of `sgb` differ only if this or `colsample_bytree` is below 1; None: 0.5, with `sglb` 1
+        except for classification with fewer than 5000 rows. From 0.01 to 1.
     colsample_bytree : float, default=1.0
         Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it if there are many
         columns. From 0.01 to 1.
@@ -1451,6 +1475,9 @@ class SGLBClassifier(Classifier):
         samples (use this for knowledge uncertainty), `malinin` adds that of equation 11 of the paper, which is much
         smaller (to reproduce the paper), `split-noise` adds it to the scores of splits only (to compare with
         CatBoost).
+    langevin_temperature : float or None, default=None
+        Factor of the variance of the Langevin noise on leaf values: below 1 the members agree more than posterior
+        samples; None: 1, for classification 0.1. From 0 to 10.
     model_shrink_rate : float or None, default=None
         Before each tree the model is multiplied by 1 - `learning_rate` * `model_shrink_rate`, which acts as a
         prior: larger values draw the members towards a constant; None: 1/(2 N) for N rows, for classification at
@@ -1470,6 +1497,9 @@ class SGLBClassifier(Classifier):
     validation_fraction : float, default=0.2
         Fraction of the training rows held out as the validation set, if one is needed and none is given. From 0.01
         to 0.5.
+    calibrate_noise : bool, default=True
+        Whether each chain leaves out a few rows, on which the scale and the tails of the noise are corrected after
+        training (regression with at least four chains).
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
@@ -1542,7 +1572,7 @@ class SGLBClassifier(Classifier):
         max_leaf_nodes: int = 31,
         l2_regularization: float = 3.0,
         min_child_weight: float = 0.001,
-        subsample: float = 1.0,
+        subsample: float | None = None,
         colsample_bytree: float = 1.0,
         max_bins: int = 255,
         category_crosses: bool | None = None,
@@ -1550,12 +1580,14 @@ class SGLBClassifier(Classifier):
         monotonic_cst: dict[str, int] | None = None,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         langevin_noise: Literal["posterior", "malinin", "split-noise"] = "posterior",
+        langevin_temperature: float | None = None,
         model_shrink_rate: float | None = None,
         n_members: int = 10,
         virtual_ensemble: bool = False,
         n_chains: int | None = None,
         burn_in: float = 0.5,
         validation_fraction: float = 0.2,
+        calibrate_noise: bool = True,
         min_scale: float | None = None,
         extrapolation: bool = True,
         random_state: Any = None,
@@ -1577,12 +1609,14 @@ class SGLBClassifier(Classifier):
         self.monotonic_cst = monotonic_cst
         self.class_weight = class_weight
         self.langevin_noise = langevin_noise
+        self.langevin_temperature = langevin_temperature
         self.model_shrink_rate = model_shrink_rate
         self.n_members = n_members
         self.virtual_ensemble = virtual_ensemble
         self.n_chains = n_chains
         self.burn_in = burn_in
         self.validation_fraction = validation_fraction
+        self.calibrate_noise = calibrate_noise
         self.min_scale = min_scale
         self.extrapolation = extrapolation
         self.random_state = random_state

@@ -19,6 +19,8 @@ pub(crate) struct BoostingSettings {
     /// Fraction of the columns that each tree may split on.
     pub(crate) colsample: f64,
     pub(crate) sampling: Sampling,
+    /// Factor of the variance of Langevin noise on leaf values.
+    pub(crate) temperature: f64,
     /// The raw outputs are multiplied by `1 - shrink_rate learning_rate` before each tree.
     pub(crate) shrink_rate: f64,
     /// When training stops before its last round, if it may.
@@ -52,4 +54,6 @@ pub(crate) struct BoostingData<'a> {
     /// Training rows of further chains, one element per chain. These chains are trained alongside
     /// the first one to score their mixture on the validation set, and are then discarded.
     pub(crate) parallel_chains: &'a [BinnedSample<'a>],
+    /// Number of leading training rows whose raw outputs are kept with the trained chain.
+    pub(crate) n_kept_rows: usize,
 }

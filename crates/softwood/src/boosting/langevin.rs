@@ -30,6 +30,8 @@ impl Sampling {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LangevinNoise {
     pub(super) sampling: Sampling,
+    /// Factor of the variance of the noise on leaf values.
+    pub(super) temperature: f64,
     pub(super) learning_rate: f64,
     pub(super) l2: f64,
     /// Total weight `N` of the training rows.
@@ -105,15 +107,15 @@ pub(super) struct LeafNoise {
 }
 
 impl LeafNoise {
-    /// Standard deviation of the noise on a value with posterior variance `v`, dispersion `d`:
-    /// `sqrt(2 e d v / N)` for [`Sampling::Malinin`], else `sqrt(e (2 - e) d v)`.
+    /// Standard deviation of the noise on a value with posterior variance `v`, dispersion `d` and
+    /// temperature `T`: `sqrt(2 e T d v / N)` for [`Sampling::Malinin`], else `sqrt(e (2 - e) T d v)`.
     pub(super) fn sd(&self, variance: f64) -> f64 {
         let rate = self.formula.learning_rate;
         let factor = match self.formula.sampling {
             Sampling::Malinin => 2.0 * rate / self.formula.total_weight,
             _ => rate * (2.0 - rate),
         };
-        (factor * self.dispersion * variance).sqrt()
+        (factor * self.formula.temperature * self.dispersion * variance).sqrt()
     }
 
     /// The standard normal number of one value.

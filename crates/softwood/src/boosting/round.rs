@@ -67,6 +67,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
             settings: *settings,
             langevin: LangevinNoise {
                 sampling: settings.sampling,
+                temperature: settings.temperature,
                 learning_rate: settings.learning_rate,
                 l2: settings.l2,
                 total_weight: train.weight.iter().map(|&weight| f64::from(weight)).sum(),
@@ -190,12 +191,13 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
         };
         let mut values = Vec::with_capacity(tree.leaves.len() * outputs.len());
         for (leaf, rows) in tree.leaves.iter().enumerate() {
-            let rows = self.grower.partition.rows(rows);
-            let first = if rows.is_empty() {
+            let sums = self.quantized.sums(self.grower.partition.rows(rows));
+            // rows without weight have no gradients either
+            let first = if sums.iter().all(|&sum| sum == 0.0) {
                 estimator.push_empty_leaf(leaf, &mut values);
                 LeafStep::EMPTY
             } else {
-                estimator.push_leaf(leaf, &self.quantized.sums(rows), &mut values)
+                estimator.push_leaf(leaf, &sums, &mut values)
             };
             if let Some(monotone) = &mut monotone {
                 monotone.push(first);
@@ -252,6 +254,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
             chain,
             curve: Vec::new(),
             dispersion: self.dispersion(),
+            kept_raw: self.raw[..self.data.n_kept_rows * self.chain.n_outputs()].to_vec(),
             is_stopped: false,
             is_complete: false,
         }

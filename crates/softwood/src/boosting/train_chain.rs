@@ -27,6 +27,8 @@ pub(crate) struct TrainedChain {
     pub(crate) curve: Vec<ValidationPoint>,
     /// Residual variance of the training rows under a likelihood without a scale of its own.
     pub(crate) dispersion: f64,
+    /// Raw outputs of the leading training rows (rows x outputs), as many rows as the data ask for.
+    pub(crate) kept_raw: Vec<f32>,
     /// Whether the observer stopped training.
     pub(crate) is_stopped: bool,
     /// Whether training reached its end.

@@ -210,6 +210,12 @@ impl<L: StoredLayout> FittedEnsemble<L> {
 
     /// Writes the predictive distributions of all members.
     pub(crate) fn members(&self, rows: &Rows<'_>, out: &mut Block) {
+        self.uncalibrated_members(rows, out);
+        self.calibration.apply(out);
+    }
+
+    /// As [`Self::members`], without the calibration of the noise.
+    pub(crate) fn uncalibrated_members(&self, rows: &Rows<'_>, out: &mut Block) {
         out.shift = self.standard.shift;
         out.scale = self.standard.scale;
         let mut first = 0;
@@ -217,7 +223,6 @@ impl<L: StoredLayout> FittedEnsemble<L> {
             fit.fill(rows, first, out);
             first += fit.n_draws();
         }
-        self.calibration.apply(out);
     }
 
     /// Calibrates a learned noise on rows that no fit was trained on.
@@ -232,13 +237,13 @@ impl<L: StoredLayout> FittedEnsemble<L> {
         let n_rows = rows.n_rows();
         let n_members = self.fits.iter().map(FittedTrees::n_draws).sum();
         let mut block = Block::new(self.head(), n_members, n_rows);
-        self.calibration = NoiseCalibration::IDENTITY;
-        self.members(&rows.features().rows(0..n_rows), &mut block);
+        self.uncalibrated_members(&rows.features().rows(0..n_rows), &mut block);
         let held_out = HeldOutBlock {
             block,
             target: target.iter().map(|&y| self.standard.apply(y)).collect(),
             weight: rows.weights().map_or(vec![1.0; n_rows], <[f64]>::to_vec),
         };
-        self.calibration = NoiseCalibration::learn(&[held_out], floor);
+        let held_out = [held_out];
+        self.calibration = NoiseCalibration::learn(&held_out, floor).with_coverage_of(&held_out);
     }
 }

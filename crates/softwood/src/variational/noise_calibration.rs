@@ -6,6 +6,8 @@
 //! the mixture of their distributions has a variance larger by `B` than that of each fit. The
 //! excess `2 B` is subtracted from the noise variance `S` of the row, which becomes
 //! `S^2 / (S + 2 B)`: this is `S - 2 B` to first order and never negative.
+//!
+//! A scale and a tail for the average of all fits follow ([`ensemble_calibration`]).
 
 use crate::data::dataset::Dataset;
 use crate::data::target::{Target, TargetUnits};
@@ -13,6 +15,9 @@ use crate::likelihood::soft::SoftLikelihood;
 use crate::numerics::golden_section::maximize;
 use crate::numerics::logspace::log_sum_exp;
 use crate::predictive::block::{Block, Head};
+use crate::predictive::noise_calibration::{
+    HeldOutBlock, NoiseCalibration, ensemble_residual_factor,
+};
 use crate::rng::Key;
 use crate::soft::layout::StoredLayout;
 use crate::variational::fitted::FittedTrees;
@@ -28,6 +33,9 @@ const N_STEPS: usize = 12;
 /// Floor of the factor `S / (S + 2 B)`: a disagreement of the fits that exceeds their noise cannot
 /// have been fitted as noise.
 const MIN_VARIANCE_FACTOR: f64 = 0.5;
+
+/// Why the predictions of soft trees do not fail.
+pub(crate) const ALWAYS_DEFINED: &str = "members of soft trees are always defined";
 
 /// Rows by which the noise of an ensemble is calibrated.
 pub(crate) struct CalibrationRows<'a> {
@@ -80,6 +88,100 @@ pub(crate) fn noise_factor<L: StoredLayout>(
         scores.sum::<f64>() - log_factor_precision * log_factor * log_factor
     });
     best.at.exp()
+}
+
+/// Scale and tail of the noise of the average of all fits, learned on the validation rows of single fits.
+/// `predict` writes the predictions of all members in the order of the fits.
+///
+/// Mixtures keep their noise: their modes may be values that occur often, and are not where a mean is
+/// moved. The other fits were trained on these rows. So the mean of all fits is moved to where its residual is
+/// that of the fit that left the row out, made smaller as averaging does.
+pub(crate) fn ensemble_calibration<L: StoredLayout>(
+    fits: &[FittedTrees<L>],
+    rows: &CalibrationRows<'_>,
+    head: Head,
+    predict: impl Fn(&Dataset, &mut Block),
+) -> NoiseCalibration {
+    let SoftLikelihood::Normal { floor } = fits[0].spec.likelihood else {
+        return NoiseCalibration::IDENTITY;
+    };
+    if head.n_components() > 1 {
+        return NoiseCalibration::IDENTITY;
+    }
+    let n_members = fits.iter().map(FittedTrees::n_draws).sum();
+    let blocks = rows.validation.iter().enumerate().filter_map(|(at, own)| {
+        let own = subsample(own.as_ref()?);
+        let Target::Numeric(target) = own.target() else {
+            return None;
+        };
+        let mut block = Block::new(head, n_members, own.n_rows());
+        predict(&own, &mut block);
+        let target: Vec<f64> = target.iter().map(|&y| rows.standard.apply(y)).collect();
+        move_means(fits, at, &target, &mut block);
+        let weight = |row: usize| own.weights().map_or(1.0, |weights| weights[row]);
+        Some(HeldOutBlock {
+            block,
+            weight: (0..own.n_rows())
+                .map(|row| rows.row_weight * weight(row))
+                .collect(),
+            target,
+        })
+    });
+    let blocks: Vec<HeldOutBlock> = blocks.collect();
+    NoiseCalibration::learn(&blocks, floor).with_coverage_of(&blocks)
+}
+
+/// Moves the means of all members so that the mean of all fits has the residual of fit `left_out`, times
+/// the factor of averaging.
+fn move_means<L: StoredLayout>(
+    fits: &[FittedTrees<L>],
+    left_out: usize,
+    target: &[f64],
+    block: &mut Block,
+) {
+    let n_fits = fits.len();
+    let mut first = 0;
+    let mut fit_means = vec![vec![0.0; block.stride]; n_fits];
+    let mut noise = vec![0.0; block.stride];
+    for (at, fit) in fits.iter().enumerate() {
+        let member_weight = 1.0 / fit.n_draws() as f64;
+        for member in first..first + fit.n_draws() {
+            let (mean, variance) = moments(block, member);
+            for row in 0..block.stride {
+                fit_means[at][row] += member_weight * mean[row];
+                if at == left_out {
+                    noise[row] += member_weight * variance[row];
+                }
+            }
+        }
+        first += fit.n_draws();
+    }
+    let shift_of = |(row, &y): (usize, &f64)| {
+        let mean = fit_means.iter().map(|means| means[row]).sum::<f64>() / n_fits as f64;
+        let others = (0..n_fits)
+            .filter(|&at| at != left_out)
+            .map(|at| fit_means[at][row]);
+        let between = variance_of(others);
+        let residual = y - fit_means[left_out][row];
+        y - mean - residual * ensemble_residual_factor(noise[row], between, n_fits)
+    };
+    let shifts: Vec<f64> = target.iter().enumerate().map(shift_of).collect();
+    let stride = block.stride;
+    for means in block.normal_mut().mean.chunks_exact_mut(stride) {
+        for (mean, shift) in means.iter_mut().zip(&shifts) {
+            *mean += shift;
+        }
+    }
+}
+
+/// Sample variance; zero for fewer than two numbers.
+fn variance_of(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let n = values.clone().count() as f64;
+    if n < 2.0 {
+        return 0.0;
+    }
+    let mean = values.clone().sum::<f64>() / n;
+    values.map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)
 }
 
 /// Multiplies the standard deviations of all members by the calibration factor and by the

@@ -7,7 +7,7 @@
 //! for exponential noise).
 
 use crate::problems::{fit, normals, numbers, uniforms};
-use serde_json::json;
+use serde_json::{Value, json};
 use softwood::{Column, Dataset, Distribution, Family, Key, Pool, Roles, Table};
 
 const N_TRAIN: usize = 2000;
@@ -47,16 +47,26 @@ fn table(function: TargetFunction, key: Key, n: usize) -> Table {
 
 /// Fraction of new rows inside their 90% intervals, over all seeds.
 fn coverage(family: Family, function: TargetFunction) -> f64 {
+    coverage_with(family, &json!({}), seeds(family), function)
+}
+
+/// As [`coverage`], with these parameters and seeds.
+fn coverage_with(
+    family: Family,
+    params: &Value,
+    seeds: std::ops::RangeInclusive<u64>,
+    function: TargetFunction,
+) -> f64 {
     let pool = Pool::new(2).unwrap();
     let roles = Roles {
         target: "y".to_owned(),
         ..Roles::default()
     };
     let mut inside = 0;
-    for seed in seeds(family) {
+    for seed in seeds.clone() {
         let key = Key::from_seed(seed);
         let train = Dataset::from_table(table(function, key.child(1), N_TRAIN), &roles).unwrap();
-        let model = fit(family, &json!({}), &train, seed);
+        let model = fit(family, params, &train, seed);
         let test = table(function, key.child(2), N_TEST);
         let dist = Distribution::new(&*model, &test, &pool).unwrap();
         let intervals = dist.interval(0.9).unwrap();
@@ -69,7 +79,7 @@ fn coverage(family: Family, function: TargetFunction) -> f64 {
             .count();
         inside += hits;
     }
-    inside as f64 / (seeds(family).count() * N_TEST) as f64
+    inside as f64 / (seeds.count() * N_TEST) as f64
 }
 
 /// The families with long fits, which have a slow test of their own.
@@ -118,6 +128,22 @@ fn intervals_cover_the_friedman_function() {
 #[test]
 fn intervals_cover_a_step_with_heavy_tails() {
     assert_all_nominal(HEAVY_TAILS);
+}
+
+/// Chains that are trained far too long predict their training rows almost exactly. The rows that single
+/// chains left out show how wrong they are about new rows.
+#[test]
+fn calibration_covers_what_chains_that_overfit_do_not() {
+    let with = |is_calibrated: bool| {
+        let params = json!({
+            "n_estimators": 300, "learning_rate": 0.3, "max_depth": 6,
+            "calibrate_noise": is_calibrated,
+        });
+        coverage_with(Family::Sgb, &params, 1..=2, FRIEDMAN)
+    };
+    let (uncalibrated, calibrated) = (with(false), with(true));
+    assert!(uncalibrated < 0.75, "{uncalibrated}");
+    assert!((calibrated - 0.9).abs() < 0.03, "{calibrated}");
 }
 
 #[test]

@@ -115,7 +115,7 @@ fn members_that_are_too_similar_give_a_warning() {
     let found = report(Family::Sgb, "y", &params_with(&json!({"subsample": 1})));
     let warning = found.warning.unwrap();
     assert!(
-        warning.contains("rounding errors only")
+        warning.contains("rounding errors")
             && warning.contains("`subsample` or `colsample_bytree` below 1"),
         "{warning}"
     );
@@ -129,6 +129,24 @@ fn members_that_are_too_similar_give_a_warning() {
     let malinin = json!({"langevin_noise": "malinin", "subsample": 1, "max_depth": 0});
     let found = report(Family::Sglb, "y", &params_with(&malinin));
     assert!(found.warning.unwrap().contains("too similar"));
+    let cold = json!({"langevin_temperature": 0, "subsample": 1});
+    let found = report(Family::Sglb, "y", &params_with(&cold));
+    assert!(found.warning.unwrap().contains("rounding errors"));
+}
+
+/// A colder chain is meant to vary less.
+#[test]
+fn members_agree_more_at_a_lower_temperature() {
+    for target in ["y", "two"] {
+        let spread = |temperature: f64| {
+            let params = json!({"langevin_temperature": temperature, "subsample": 1});
+            let found = report(Family::Sglb, target, &params_with(&params));
+            assert!(found.warning.is_none(), "{found:?}");
+            found.outputs[0].variance
+        };
+        let (cold, warm) = (spread(0.1), spread(1.0));
+        assert!(cold < 0.6 * warm, "{target}: {cold} {warm}");
+    }
 }
 
 #[test]

@@ -21,6 +21,12 @@ const LANGEVIN_PATIENCE: Patience = Patience {
 
 /// Patience of a candidate for three classes or more, in rounds times the learning rate.
 const MULTICLASS_PATIENCE: f64 = 4.0;
+/// Default fraction of the rows that the splits of a tree are chosen on.
+const SUBSAMPLE: f64 = 0.5;
+/// Total weight below which the trees of a Langevin classifier are grown on a part of the rows too.
+const SUBSAMPLED_WEIGHT: f64 = 5000.0;
+/// Default temperature of the Langevin noise for classification.
+const CLASS_TEMPERATURE: f64 = 0.1;
 
 /// Number of ensemble members, and the chains that they are taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -69,7 +75,8 @@ pub(super) struct BoostingConfig {
     pub(super) max_leaf_nodes: usize,
     pub(super) l2_regularization: f64,
     pub(super) min_child_weight: f64,
-    pub(super) subsample: f64,
+    /// Fraction of the rows that splits are chosen on; `None`: [`Self::subsample_of`].
+    pub(super) subsample: Option<f64>,
     pub(super) colsample_bytree: f64,
     pub(super) max_bins: usize,
     pub(super) category_crosses: Option<bool>,
@@ -77,12 +84,16 @@ pub(super) struct BoostingConfig {
     pub(super) monotonic_cst: Option<Directions>,
     pub(super) class_weight: Option<ClassWeight>,
     pub(super) sampling: Sampling,
+    /// Temperature of the Langevin noise; `None`: [`Self::temperature_of`].
+    pub(super) temperature: Option<f64>,
     /// Model shrink rate; `None`: [`BoostingLikelihood::shrink_rate`].
     pub(super) shrink_rate: Option<f64>,
     pub(super) members: Members,
     /// Trees without a better validation score after which to stop.
     pub(super) patience: Option<usize>,
     pub(super) validation_fraction: f64,
+    /// Whether chains leave out rows by which the noise of a regression is calibrated.
+    pub(super) calibrate_noise: bool,
     /// Floor of the standard deviation in standard units; `None`: by the resolution of the target.
     pub(super) min_scale: Option<f64>,
 }
@@ -92,6 +103,7 @@ impl From<&SgbParams> for BoostingConfig {
         with_groups!(params, [boosted_trees, boosted_validation, hard_min_scale] => BoostingConfig {
             family: "sgb",
             sampling: Sampling::Off,
+            temperature: Some(1.0),
             shrink_rate: Some(0.0),
             members: Members {
                 total: params.n_members,
@@ -113,6 +125,7 @@ impl From<&SglbParams> for BoostingConfig {
         with_groups!(params, [boosted_trees, boosted_validation, hard_min_scale] => BoostingConfig {
             family: "sglb",
             sampling: params.langevin_noise.into(),
+            temperature: params.langevin_temperature,
             shrink_rate: params.model_shrink_rate,
             members: Members {
                 total: params.n_members,
@@ -131,8 +144,36 @@ impl BoostingConfig {
     }
 
     /// Whether trees are grown on random subsets of the rows or columns.
-    pub(super) fn has_subsampling(&self) -> bool {
-        self.subsample < 1.0 || self.colsample_bytree < 1.0
+    pub(super) fn has_subsampling(
+        &self,
+        likelihood: BoostingLikelihood,
+        total_weight: f64,
+    ) -> bool {
+        self.subsample_of(likelihood, total_weight) < 1.0 || self.colsample_bytree < 1.0
+    }
+
+    /// Fraction of the rows that the splits of a tree are chosen on. The noise of a Langevin chain
+    /// makes members differ, and all rows give better splits; but with few rows and the small noise of
+    /// classification, members that choose splits on different rows have a better mean.
+    fn subsample_of(&self, likelihood: BoostingLikelihood, total_weight: f64) -> f64 {
+        let is_small = likelihood.is_classification() && total_weight < SUBSAMPLED_WEIGHT;
+        self.subsample
+            .unwrap_or(if self.sampling == Sampling::Off || is_small {
+                SUBSAMPLE
+            } else {
+                1.0
+            })
+    }
+
+    /// Temperature of the Langevin noise. At temperature 1 the logits of nearly separable classes are
+    /// almost without bounds, and the mean over a few members is far from that over many.
+    pub(super) fn temperature_of(&self, likelihood: BoostingLikelihood) -> f64 {
+        let is_classification = likelihood.is_classification();
+        (self.temperature).unwrap_or(if is_classification {
+            CLASS_TEMPERATURE
+        } else {
+            1.0
+        })
     }
 
     /// When the training of a candidate stops. Without Langevin noise only many classes, whose
@@ -179,9 +220,10 @@ impl BoostingConfig {
                     usize::MAX
                 },
             },
-            subsample: self.subsample,
+            subsample: self.subsample_of(likelihood, total_weight),
             colsample: self.colsample_bytree,
             sampling: self.sampling,
+            temperature: self.temperature_of(likelihood),
             shrink_rate: self
                 .shrink_rate
                 .unwrap_or(likelihood.shrink_rate(total_weight)),

@@ -23,6 +23,7 @@ use crate::models::boosting::serialize::{decode, encode};
 use crate::numerics::logspace::softmax;
 use crate::params;
 use crate::predictive::block::{Block, Head};
+use crate::predictive::noise_calibration::NoiseCalibration;
 use crate::rng::Key;
 use crate::store::record::Record;
 use crate::trees::column_gains::as_shares;
@@ -45,6 +46,8 @@ pub struct Boosted {
     pub(super) training: Training,
     pub(super) target_units: TargetUnits,
     pub(super) likelihood: BoostingLikelihood,
+    /// Calibration of the noise of a regression.
+    pub(super) calibration: NoiseCalibration,
     pub(super) pipeline: FeaturePipeline,
     pub(super) hyperparameters: Hyperparameters,
     pub(super) members: Members,
@@ -132,6 +135,7 @@ impl Boosted {
             training: record.part("training")?,
             target_units,
             likelihood,
+            calibration: NoiseCalibration::from_record(record)?,
             pipeline,
             hyperparameters,
             members,
@@ -231,6 +235,7 @@ impl Model for Boosted {
             member += snapshots.len();
         }
         out.pad();
+        self.calibration.apply(out);
         if let BoostingLikelihood::Multiclass { classes } = self.likelihood {
             let stride = out.stride;
             for member in out.weight.chunks_exact_mut(classes * stride) {
@@ -272,13 +277,15 @@ impl Model for Boosted {
         for (at, chain) in self.chains.iter().enumerate() {
             arrays.extend(encode(chain, at));
         }
-        let record = Record {
-            family: self.family.to_owned(),
-            meta: json!({
+        let mut meta = json!({
                 "schema": self.schema, "params": self.params, "training": self.training, "standard": self.target_units,
                 "law": self.likelihood, "cuts": self.pipeline.cuts, "statistics": encoder, "members": self.members,
                 "settings": self.hyperparameters, "unseen": self.substitutes.stored(), "thresholds": self.threshold_key,
-            }),
+        });
+        self.calibration.write(&mut meta);
+        let record = Record {
+            family: self.family.to_owned(),
+            meta,
             arrays,
         };
         Extrapolation::write(self.extrapolation(), record)

@@ -45,6 +45,10 @@ impl BoostingLikelihood {
         }
     }
 
+    pub(super) fn is_classification(self) -> bool {
+        matches!(self, Self::Binary | Self::Multiclass { .. })
+    }
+
     pub(super) fn n_outputs(self) -> usize {
         let n_classes = match self {
             Self::Multiclass { classes } => classes,

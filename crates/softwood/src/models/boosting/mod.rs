@@ -7,6 +7,7 @@ mod features;
 mod fitted;
 mod likelihood;
 mod member_diagnostics;
+mod noise_calibration;
 mod params;
 mod selection;
 mod serialize;

@@ -52,7 +52,7 @@ impl From<LangevinNoise> for Sampling {
 }
 
 param_group! {
-    /// Trees, features and target of both boosted families. `sglb` has another `subsample`.
+    /// Trees, features and target of both boosted families.
     boosted_trees {
         /// Number of boosting rounds: each adds a tree to every chain. It is the maximum if the
         /// number is selected on the validation set.
@@ -78,8 +78,8 @@ param_group! {
         min_child_weight: f64 = 1e-3, [0.0, 1e12];
         /// Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf
         /// values use all rows. The members of `sgb` differ only if this or `colsample_bytree` is
-        /// below 1.
-        subsample: f64 = 0.5, [0.01, 1.0];
+        /// below 1; auto: 0.5, with `sglb` 1 except for classification with fewer than 5000 rows.
+        subsample: Option<f64> = None, [0.01, 1.0];
         /// Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it
         /// if there are many columns.
         colsample_bytree ("colsample"): f64 = 1.0, [0.01, 1.0];
@@ -105,6 +105,9 @@ param_group! {
         /// Fraction of the training rows held out as the validation set, if one is needed and none
         /// is given.
         validation_fraction: f64 = 0.2, [0.01, 0.5];
+        /// Whether each chain leaves out a few rows, on which the scale and the tails of the noise
+        /// are corrected after training (regression with at least four chains).
+        calibrate_noise: bool = true;
     }
 }
 
@@ -139,12 +142,15 @@ params! {
             )
         })
     }, {
-        use boosted_trees { subsample = 1.0 };
+        use boosted_trees;
         /// Where the Langevin noise is added: `posterior` adds it to the leaf values so that the
         /// members are posterior samples (use this for knowledge uncertainty), `malinin` adds that
         /// of equation 11 of the paper, which is much smaller (to reproduce the paper),
         /// `split-noise` adds it to the scores of splits only (to compare with CatBoost).
         langevin_noise ("sampling"): LangevinNoise = LangevinNoise::Posterior;
+        /// Factor of the variance of the Langevin noise on leaf values: below 1 the members agree
+        /// more than posterior samples; auto: 1, for classification 0.1.
+        langevin_temperature: Option<f64> = None, [0.0, 10.0];
         /// Before each tree the model is multiplied by 1 - `learning_rate` * `model_shrink_rate`,
         /// which acts as a prior: larger values draw the members towards a constant; auto: 1/(2 N)
         /// for N rows, for classification at least 0.01 (less with more than 31 classes).

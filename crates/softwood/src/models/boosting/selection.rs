@@ -402,6 +402,7 @@ impl Comparison<'_> {
             // several candidates are trained in parallel, with one thread each
             pool: if n > 1 { &single_thread } else { self.run.pool },
             parallel_chains: &parallel_chains,
+            n_kept_rows: 0,
         };
         let is_stopped = AtomicBool::new(false);
         let runs = self.run.pool.map(n, |at| {

@@ -25,6 +25,7 @@ use crate::models::boosting::features::{EncodingTargets, FeaturePipeline, RowSub
 use crate::models::boosting::fitted::Boosted;
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::models::boosting::member_diagnostics::MemberDiagnostics;
+use crate::models::boosting::noise_calibration::{CalibrationFolds, ChainOutputs};
 use crate::models::boosting::params::{SgbParams, SglbParams};
 use crate::models::boosting::selection::{ChosenSettings, WarmStart, choose};
 use crate::models::boosting::streams;
@@ -32,6 +33,7 @@ use crate::models::boosting::training_data::{FittedUnits, PreparedRows, Training
 use crate::observer::Event;
 use crate::par::Pool;
 use crate::params::Checked;
+use crate::predictive::noise_calibration::NoiseCalibration;
 use crate::rng::Key;
 use crate::store::record::Record;
 use crate::trees::histogram::candidate::ColumnInfo;
@@ -153,6 +155,7 @@ fn fit(config: &BoostingConfig, params: &Value, data: &Dataset, run: &Run<'_>) -
             dedup: pipeline.has_target_encoding().then_some(dedup),
             targets: encoding_targets,
         },
+        folds: calibration_folds(config, likelihood, train.n_rows(), warm_start),
         run,
     };
     let trained = if chosen.is_stopped {
@@ -216,6 +219,7 @@ impl ModelParts<'_> {
             mut chains,
             dispersion,
             is_complete,
+            calibration,
             ..
         } = trained;
         // a stopped warm start leaves chains of different lengths
@@ -231,7 +235,8 @@ impl ModelParts<'_> {
             ..training
         };
         // the corrections are those of complete chains
-        if self.config.sampling == Sampling::Off && self.warm_start.is_none() && is_complete {
+        let is_corrected = calibration.is_some() || self.warm_start.is_some() || !is_complete;
+        if self.config.sampling == Sampling::Off && !is_corrected {
             // without Langevin noise nothing else accounts for overfitting
             for chain in &mut chains {
                 chain.shift(&self.chosen.scale_correction);
@@ -245,11 +250,13 @@ impl ModelParts<'_> {
             params: self.params.clone(),
             training,
             target_units: self.units,
-            likelihood: with_dispersion(
-                self.likelihood,
-                self.chosen.held_out.filter(|_| is_complete),
-                dispersion,
-            ),
+            likelihood: self.likelihood_of(dispersion, is_complete),
+            calibration: match (calibration, self.warm_start) {
+                (Some(calibration), _) => calibration,
+                // the rows that the fitted chains left out are not known
+                (None, Some(model)) => model.calibration,
+                (None, None) => NoiseCalibration::IDENTITY,
+            },
             pipeline: self.pipeline.clone(),
             hyperparameters: self.chosen.hyperparameters,
             members: if chains.len() == members.chains {
@@ -265,6 +272,12 @@ impl ModelParts<'_> {
             extrapolation: self.extrapolation(),
         };
         model.with_snapshots()
+    }
+
+    /// The likelihood of chains with this residual variance.
+    fn likelihood_of(&self, dispersion: f64, is_complete: bool) -> BoostingLikelihood {
+        let held_out = self.chosen.held_out.filter(|_| is_complete);
+        with_dispersion(self.likelihood, held_out, dispersion)
     }
 
     /// What widens the predictions. Constraints hold in every member, so members keep their functions.
@@ -330,6 +343,20 @@ fn with_dispersion(
     }
 }
 
+/// The rows that chains leave out to calibrate the noise; `None` for classification and for a warm
+/// start, whose chains may have been trained on any row.
+fn calibration_folds(
+    config: &BoostingConfig,
+    likelihood: BoostingLikelihood,
+    n_rows: usize,
+    warm_start: Option<&Boosted>,
+) -> Option<CalibrationFolds> {
+    if !config.calibrate_noise || likelihood.is_classification() || warm_start.is_some() {
+        return None;
+    }
+    CalibrationFolds::new(n_rows, config.members.chains)
+}
+
 /// The fitted model that a warm start continues, if there is one.
 ///
 /// # Errors
@@ -393,6 +420,8 @@ struct Ensemble<'a> {
     columns: &'a ColumnInfo,
     train: &'a PreparedRows,
     encoding_order: EncodingOrder<'a>,
+    /// The rows that chains leave out, if the noise is calibrated.
+    folds: Option<CalibrationFolds>,
     run: &'a Run<'a>,
 }
 
@@ -405,6 +434,8 @@ struct TrainedEnsemble {
     is_stopped: bool,
     /// Whether every chain reached its end.
     is_complete: bool,
+    /// Calibration of the noise on rows that single chains left out.
+    calibration: Option<NoiseCalibration>,
 }
 
 impl TrainedEnsemble {
@@ -415,6 +446,7 @@ impl TrainedEnsemble {
             dispersion: 0.0,
             is_stopped: true,
             is_complete: false,
+            calibration: None,
         }
     }
 
@@ -425,6 +457,7 @@ impl TrainedEnsemble {
             dispersion: trained.dispersion,
             is_stopped: true,
             is_complete: trained.is_complete,
+            calibration: None,
         }
     }
 }
@@ -451,6 +484,8 @@ impl Ensemble<'_> {
             let reordered = self.encoding_order.binned(&self.train.binned, at, order);
             let mut train = self.train.sample();
             train.binned = reordered.as_ref().unwrap_or(train.binned);
+            let own_weights = self.folds.map(|folds| folds.weights(train.weight, at));
+            train.weight = own_weights.as_deref().unwrap_or(train.weight);
             let data = BoostingData {
                 train,
                 held_out: None,
@@ -458,6 +493,7 @@ impl Ensemble<'_> {
                 // several chains are trained in parallel, with one thread each
                 pool: if n > 1 { &single_thread } else { run.pool },
                 parallel_chains: &[],
+                n_kept_rows: self.folds.map_or(0, CalibrationFolds::n_rows),
             };
             let warm_start = parts.warm_start.map(|model| &model.chains[at]);
             let mut on_round = |round: &RoundReport<'_>| {
@@ -498,6 +534,12 @@ impl Ensemble<'_> {
             trained.iter().all(is_complete),
             trained.iter().any(is_complete),
         );
+        let kept_raw: Vec<Vec<f32>> = match all_complete {
+            true => (trained.iter().flatten())
+                .map(|chain| chain.kept_raw.clone())
+                .collect(),
+            false => Vec::new(),
+        };
         let mut dispersions = Vec::new();
         let mut chains = Vec::new();
         for (at, trained) in trained.into_iter().enumerate() {
@@ -520,9 +562,22 @@ impl Ensemble<'_> {
                 _ => {}
             }
         }
+        let dispersion = dispersions.iter().sum::<f64>() / dispersions.len().max(1) as f64;
+        let calibration = self.folds.filter(|_| all_complete).map(|folds| {
+            let sample = self.train.sample();
+            let outputs = ChainOutputs {
+                folds,
+                likelihood: self.parts.likelihood_of(dispersion, true),
+                raw: &kept_raw,
+                target: sample.target,
+                weight: sample.weight,
+            };
+            outputs.calibration()
+        });
         TrainedEnsemble {
             chains,
-            dispersion: dispersions.iter().sum::<f64>() / dispersions.len().max(1) as f64,
+            dispersion,
+            calibration,
             is_stopped,
             is_complete: if self.parts.warm_start.is_some() {
                 all_complete

@@ -26,6 +26,7 @@ use crate::models::vart::structure::MostProbableTree;
 use crate::numerics::real::sigmoid;
 use crate::params;
 use crate::predictive::block::{Block, Head};
+use crate::predictive::noise_calibration::NoiseCalibration;
 use crate::reserve::reserve;
 use crate::rng::{Key, uniform};
 use crate::soft::general_layout::GeneralLayout;
@@ -59,6 +60,8 @@ pub struct Vart {
     pub(super) trees: Vec<FittedTrees<GeneralLayout>>,
     /// Calibration factor of the standard deviations of the noise; stored as `spread`.
     pub(super) noise_factor: f64,
+    /// Calibration of the noise of the average of all fits.
+    pub(super) calibration: NoiseCalibration,
     /// Training rows in the most probable tree of the first fit; `None` for a sum of trees.
     pub(super) summary: Option<TreeSummary>,
     pub(super) extrapolation: Option<Arc<Extrapolation>>,
@@ -123,6 +126,7 @@ impl Vart {
             posteriors: Vec::with_capacity(n_fits),
             trees: Vec::with_capacity(n_fits),
             noise_factor: 1.0,
+            calibration: NoiseCalibration::IDENTITY,
             summary: None,
             extrapolation: None,
             params,
@@ -205,6 +209,7 @@ impl Vart {
         Ok(Self {
             extrapolation: Extrapolation::read(record, &model.schema)?,
             noise_factor,
+            calibration: NoiseCalibration::from_record(record)?,
             summary,
             ..model
         })
@@ -322,6 +327,7 @@ impl Model for Vart {
         }
         if self.is_calibrated() {
             noise_calibration::apply(&self.trees, self.noise_factor, out);
+            self.calibration.apply(out);
         }
         Ok(())
     }
@@ -362,13 +368,15 @@ impl Model for Vart {
             arrays.push((format!("fit{at}"), Array::F32(values)));
             arrays.push((format!("splits{at}"), Array::F32(posterior.logits.clone())));
         }
-        let record = Record {
-            family: "vart".to_owned(),
-            meta: json!({
+        let mut meta = json!({
                 "schema": self.schema, "params": self.params, "training": self.training,
                 "standard": self.standard, "key": self.key, "fits": headers,
                 "spread": self.noise_factor, "summary": self.summary,
-            }),
+        });
+        self.calibration.write(&mut meta);
+        let record = Record {
+            family: "vart".to_owned(),
+            meta,
             arrays,
         };
         Extrapolation::write(self.extrapolation(), record)

@@ -22,7 +22,9 @@ use crate::store::record::Record;
 use crate::variational::encoded_rows::EncodedSplit;
 use crate::variational::encoding_cache::EncodingCache;
 use crate::variational::fit_rows::FitRows;
-use crate::variational::noise_calibration::{CalibrationRows, noise_factor};
+use crate::variational::noise_calibration::{
+    ALWAYS_DEFINED, CalibrationRows, ensemble_calibration, noise_factor,
+};
 use crate::variational::selection::{RankedCandidate, Selection, SelectionContext, select_by};
 use crate::variational::streams::run as streams;
 use crate::variational::train::{FitResult, RunPlace, converged, kept};
@@ -239,7 +241,14 @@ fn calibrate(model: &mut Vart, validation: &[Option<Dataset>], run: &Run<'_>) {
         draw_trees(encoder, &model.posteriors[at], n_draws, key)
     };
     let key = run.key.child(streams::NOISE_CALIBRATION);
-    model.noise_factor = noise_factor(&model.trees, &rows, redraw, key);
+    let noise_factor = noise_factor(&model.trees, &rows, redraw, key);
+    model.noise_factor = noise_factor;
+    let calibration = ensemble_calibration(&model.trees, &rows, model.head(), |rows, out| {
+        // the calibration of the model is still that of no change
+        let rows = rows.features().rows(0..rows.n_rows());
+        model.members(&rows, out).expect(ALWAYS_DEFINED);
+    });
+    model.calibration = calibration;
 }
 
 /// The parts of a model besides its fits.

@@ -89,6 +89,7 @@ fn assemble(params: &VartParams, fitted: &Vart, fits: Vec<ContinuedFit>, run: &R
         summary,
         extrapolation: run.extrapolation.cloned(),
         noise_factor: fitted.noise_factor,
+        calibration: fitted.calibration,
         ..model
     }
 }

@@ -112,9 +112,10 @@ impl Model for Vsgbm {
     }
 
     fn members(&self, rows: &Rows<'_>, out: &mut Block) -> Result<()> {
-        self.ensemble.members(rows, out);
+        self.ensemble.uncalibrated_members(rows, out);
         if self.is_calibrated() {
             noise_calibration::apply(&self.ensemble.fits, self.noise_factor, out);
+            self.ensemble.calibration.apply(out);
         }
         for (member, &sd) in self.noise.iter().enumerate() {
             let range = out.at(member, 0)..out.at(member + 1, 0);

@@ -24,7 +24,9 @@ use crate::variational::encoding_cache::EncodingCache;
 use crate::variational::ensemble::{FitDraws, FitPosterior, FittedEnsemble};
 use crate::variational::fit_rows::FitRows;
 use crate::variational::fitted::FittedTrees;
-use crate::variational::noise_calibration::{CalibrationRows, noise_factor};
+use crate::variational::noise_calibration::{
+    ALWAYS_DEFINED, CalibrationRows, ensemble_calibration, noise_factor,
+};
 use crate::variational::selection::{RankedCandidate, Selection, SelectionContext, select};
 use crate::variational::streams;
 use crate::variational::train::{FitResult, Trained, converged, kept};
@@ -158,6 +160,15 @@ fn fit(params: &VsgbmParams, context: &SelectionContext<'_>, data: &Dataset) -> 
         FittedTrees::new(encoder, fit.spec, blocks, n_draws, key)
     };
     model.noise_factor = noise_factor(fits, &calibration_rows, redraw, key);
+    if calibrates {
+        let calibration =
+            ensemble_calibration(fits, &calibration_rows, model.head(), |rows, out| {
+                // the calibration of the model is still that of no change
+                let rows = rows.features().rows(0..rows.n_rows());
+                model.members(&rows, out).expect(ALWAYS_DEFINED);
+            });
+        model.ensemble.calibration = calibration;
+    }
     Ok(model)
 }
 

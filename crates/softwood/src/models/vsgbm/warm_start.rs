@@ -66,7 +66,8 @@ pub(super) fn warm_start(
         target_sd: fitted.ensemble.training.target_sd,
         ..Training::default()
     };
-    let model = assemble(params, outcomes, training, data.schema(), run);
+    let mut model = assemble(params, outcomes, training, data.schema(), run);
+    model.ensemble.calibration = fitted.ensemble.calibration;
     Ok(Vsgbm {
         noise_factor: fitted.noise_factor,
         ..model
