@@ -25,6 +25,9 @@ use crate::rng::Key;
 pub(super) const N_DRAWS: usize = 100;
 /// Below this number of rewards an arm has a constant reward.
 const MIN_ROWS: usize = 10;
+/// An arm whose rewards have less than this part of the standard deviation of all rewards has shown
+/// nothing but noise.
+const MAX_NOISE: f64 = 0.1;
 /// A warm start is replaced by a fit from scratch when the rows have grown by this factor since.
 const MAX_WARM_GROWTH: f64 = 1.5;
 /// A model is fitted again if one of its new rewards is less probable than this, divided by their
@@ -79,12 +82,15 @@ pub(super) struct RewardFit<'a> {
 impl ConstantReward {
     /// The reward of an arm without a model. The mean is that of its rewards and of one more at the
     /// overall mean. Few rewards say little of how the reward depends on the context, so they keep the
-    /// spread of the rewards of all arms; many equal rewards are a constant.
+    /// spread of the rewards of all arms. More rewards that differ by little may still have missed the
+    /// contexts that matter: their spread falls slowly. Many equal rewards are a constant.
     fn without_model(rewards: &[f64], overall: Self, key: Key) -> Self {
         let n = rewards.len() as f64;
         let sum: f64 = rewards.iter().sum();
         let shrinkage = if rewards.len() < MIN_ROWS {
             1.0
+        } else if varies(rewards) {
+            n / MIN_ROWS as f64
         } else {
             n + 1.0
         };
@@ -128,10 +134,9 @@ impl RewardModel {
             let constant = ConstantReward::without_model(rewards, fit.overall, fit.key);
             Ok(Self::Constant(constant))
         };
-        let varies = rewards
-            .iter()
-            .any(|reward| (reward - rewards[0]).abs() > 0.0);
-        if rewards.len() < MIN_ROWS || !varies {
+        let spread = ConstantReward::overall(rewards, fit.key).sd;
+        let is_noise = !varies(rewards) || spread < MAX_NOISE * fit.overall.sd;
+        if rewards.len() < MIN_ROWS || is_noise {
             return constant();
         }
         match &fit.settings.rewards {
@@ -279,6 +284,13 @@ impl RewardDraws {
     }
 }
 
+/// Whether rewards differ at all.
+fn varies(rewards: &[f64]) -> bool {
+    rewards
+        .iter()
+        .any(|reward| (reward - rewards[0]).abs() > 0.0)
+}
+
 /// The dataset with rewards of 0 and 1 as classes.
 fn as_classes(data: &Dataset, rewards: &[f64]) -> Result<Dataset> {
     let class = |(row, &reward): (usize, &f64)| {
@@ -329,8 +341,15 @@ mod tests {
     use crate::observer::NoObserver;
 
     fn rewards(n: usize) -> Dataset {
-        let x: Vec<f64> = (0..n).map(|row| (row % 17) as f64 / 17.0).collect();
-        let y = x.iter().map(|x| (4.0 * x).sin()).collect();
+        dataset((0..n).map(|row| (4.0 * context(row)).sin()).collect())
+    }
+
+    fn context(row: usize) -> f64 {
+        (row % 17) as f64 / 17.0
+    }
+
+    fn dataset(y: Vec<f64>) -> Dataset {
+        let x = (0..y.len()).map(context).collect();
         let columns = vec![Column::numeric("x", x), Column::numeric("reward", y)];
         let roles = Roles {
             target: "reward".to_owned(),
@@ -363,6 +382,42 @@ mod tests {
             RewardModel::Fitted { n_scratch_rows, .. } => n_scratch_rows,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// The model of 40 rewards of 0 with noise of standard deviation 0.01, or with one reward of 1 among
+    /// them, if the rewards of all arms have the standard deviation 0.4.
+    fn model_of_noise(has_hit: bool) -> RewardModel {
+        let noise = normals(Key::from_seed(4), 40);
+        let mut rewards: Vec<f64> = noise.iter().map(|z| 0.01 * z).collect();
+        if has_hit {
+            rewards[7] = 1.0;
+        }
+        let settings = AgentSettings::thompson(Family::Tree.params(&[]).unwrap());
+        let (key, pool) = (Key::from_seed(1), Pool::new(1).unwrap());
+        let fit = RewardFit {
+            settings: &settings,
+            overall: ConstantReward {
+                mean: 0.2,
+                sd: 0.4,
+                key,
+            },
+            earlier: None,
+            key,
+            pool: &pool,
+            observer: &NoObserver,
+        };
+        RewardModel::fit(&dataset(rewards), &fit).unwrap()
+    }
+
+    #[test]
+    fn an_arm_that_has_shown_nothing_but_noise_keeps_being_tried() {
+        let RewardModel::Constant(constant) = model_of_noise(false) else {
+            panic!("a model was fitted to noise");
+        };
+        assert!(constant.mean.abs() < 0.02, "{constant:?}");
+        // a quarter of the variance of all rewards after four times the rewards of the first model
+        assert!((constant.sd - 0.2).abs() < 1e-12, "{constant:?}");
+        assert!(matches!(model_of_noise(true), RewardModel::Fitted { .. }));
     }
 
     #[test]
