@@ -180,7 +180,7 @@ mod tests {
             let own = folds.weights(&weights, chain);
             for (row, count) in n_left_out.iter_mut().enumerate() {
                 let n_copies = weights[row] - own[row];
-                assert!(n_copies == 0.0 || n_copies == 1.0, "{n_copies}");
+                assert!([0.0, 1.0].contains(&n_copies), "{n_copies}");
                 *count += n_copies as usize;
             }
         }

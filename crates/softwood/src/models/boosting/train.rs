@@ -19,7 +19,7 @@ use crate::data::unseen::UnseenSubstitutes;
 use crate::error::{Error, Result};
 use crate::extrapolation::Extrapolation;
 use crate::fit::{Fit, Run, check_fixed_params, check_same_schema};
-use crate::model::{Model, Training};
+use crate::model::{MemberReport, Model, Training};
 use crate::models::boosting::config::BoostingConfig;
 use crate::models::boosting::features::{EncodingTargets, FeaturePipeline, RowSubset};
 use crate::models::boosting::fitted::Boosted;
@@ -182,18 +182,30 @@ fn fit(config: &BoostingConfig, params: &Value, data: &Dataset, run: &Run<'_>) -
     let diagnostic_rows = model
         .pipeline
         .bin_rows(data.features(), MemberDiagnostics::rows(&diagnostic_rows));
+    let total_weight = train.total_weight();
+    let report = member_report(&model, config, &diagnostic_rows, total_weight, run.pool);
+    model.training.members = Some(report);
+    Ok(model)
+}
+
+/// Whether the members of a model differ on some rows.
+fn member_report(
+    model: &Boosted,
+    config: &BoostingConfig,
+    rows: &Binned,
+    total_weight: f64,
+    pool: &Pool,
+) -> MemberReport {
     let diagnostics = MemberDiagnostics {
         config,
         members: model.members,
         chains: &model.chains,
         likelihood: model.likelihood,
-        learning_rate: chosen.hyperparameters.learning_rate,
-        target_scale: units.scale,
-        total_weight: train.total_weight(),
+        learning_rate: model.hyperparameters.learning_rate,
+        target_scale: model.target_units.scale,
+        total_weight,
     };
-    let report = diagnostics.report(&diagnostic_rows, data.schema().classes(), run.pool);
-    model.training.members = Some(report);
-    Ok(model)
+    diagnostics.report(rows, model.schema.classes(), pool)
 }
 
 /// The parts of a model besides its chains.
@@ -534,12 +546,9 @@ impl Ensemble<'_> {
             trained.iter().all(is_complete),
             trained.iter().any(is_complete),
         );
-        let kept_raw: Vec<Vec<f32>> = match all_complete {
-            true => (trained.iter().flatten())
-                .map(|chain| chain.kept_raw.clone())
-                .collect(),
-            false => Vec::new(),
-        };
+        let kept_raw: Vec<Vec<f32>> = (trained.iter().flatten())
+            .map(|chain| chain.kept_raw.clone())
+            .collect();
         let mut dispersions = Vec::new();
         let mut chains = Vec::new();
         for (at, trained) in trained.into_iter().enumerate() {
