@@ -21,7 +21,8 @@ pub(crate) enum Sampling {
 }
 
 impl Sampling {
-    fn has_leaf_noise(self) -> bool {
+    /// Whether noise is added to leaf values.
+    pub(crate) fn has_leaf_noise(self) -> bool {
         matches!(self, Self::Posterior | Self::Malinin)
     }
 }

@@ -38,6 +38,8 @@ const TAILS: [f64; 9] = [0.0, 0.15, 0.3, 0.45, 0.6, 0.8, 1.0, 1.25, 1.5];
 const LEVEL: f64 = 0.9;
 /// Largest absolute value of the logarithm of the correction.
 const MAX_LOG_CORRECTION: f64 = 0.7;
+/// Logarithm of a factor that leaves nothing of the noise above its floor.
+const LOG_NO_NOISE: f64 = -20.0;
 /// Number of rows whose information equals that of the prior of no correction.
 const CORRECTION_PRIOR_ROWS: f64 = 300.0;
 /// Number of bisections of the logarithm of the correction.
@@ -53,11 +55,21 @@ const STORED_FLOORS: RangeInclusive<f64> = 0.0..=1e3;
 /// Factor that turns the residual of one of `n_models` models, which left a row out, into a residual of
 /// the mean of all models.
 ///
-/// `noise` is the noise variance of the row and `between` the variance of single models about their mean.
-/// The part `between (1 - 1/n_models)` of the expected squared residual is the error of a single model.
+/// `between` is the variance of single models about their mean, and `noise` the rest of the expected squared
+/// residual. The part `between (1 - 1/n_models)` of it is the error of a single model that averaging removes.
 pub(crate) fn ensemble_residual_factor(noise: f64, between: f64, n_models: usize) -> f64 {
     let single_model = (1.0 - 1.0 / n_models as f64) * between;
     (1.0 - single_model / (noise + between)).sqrt()
+}
+
+/// Sample variance; zero for fewer than two numbers.
+pub(crate) fn sample_variance(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let n = values.clone().count() as f64;
+    if n < 2.0 {
+        return 0.0;
+    }
+    let mean = values.clone().sum::<f64>() / n;
+    values.map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)
 }
 
 /// Factors of the standard deviations of the members.
@@ -111,7 +123,11 @@ impl NoiseCalibration {
             let scale = found.at.exp();
             (Self { scale, tail, floor }, found.value)
         });
-        let unchanged = (Self::IDENTITY, score(0.0, 0.0));
+        let unchanged = Self {
+            floor,
+            ..Self::IDENTITY
+        };
+        let unchanged = (unchanged, score(0.0, 0.0));
         let (best, _) =
             candidates.into_iter().fold(
                 unchanged,
@@ -138,12 +154,19 @@ impl NoiseCalibration {
             scale: self.scale * log_factor.exp(),
             ..self
         };
+        let is_too_narrow = |log_factor: f64| {
+            let calibration = scaled(log_factor);
+            let covered: f64 = blocks.iter().map(|rows| rows.covered(calibration)).sum();
+            covered < LEVEL * n_rows
+        };
         let (mut low, mut high) = (-MAX_LOG_CORRECTION, MAX_LOG_CORRECTION);
+        if !is_too_narrow(LOG_NO_NOISE) {
+            // the disagreement of the members, or the floor, covers the rows without the noise
+            return self;
+        }
         for _ in 0..N_BISECTIONS {
             let middle = 0.5 * (low + high);
-            let calibration = scaled(middle);
-            let covered: f64 = blocks.iter().map(|rows| rows.covered(calibration)).sum();
-            if covered < LEVEL * n_rows {
+            if is_too_narrow(middle) {
                 low = middle;
             } else {
                 high = middle;
@@ -170,14 +193,20 @@ impl NoiseCalibration {
 
     /// Writes the calibration to the metadata of a record, unless it changes nothing.
     pub(crate) fn write(self, meta: &mut Value) {
-        if self != Self::IDENTITY {
+        if !self.is_identity() {
             meta[STORED_NAME] = json!(self);
         }
     }
 
+    /// Whether it changes nothing, whatever the floor is.
+    fn is_identity(self) -> bool {
+        let without_floor = Self { floor: 0.0, ..self };
+        without_floor == Self::IDENTITY
+    }
+
     /// Multiplies the standard deviations of all members.
     pub(crate) fn apply(self, out: &mut Block) {
-        if self == Self::IDENTITY || !matches!(out.head, Head::Normal { .. }) {
+        if self.is_identity() || !matches!(out.head, Head::Normal { .. }) {
             return;
         }
         let factors = self.member_factors(out.n_members);
@@ -344,7 +373,6 @@ mod tests {
         }
     }
 
-    /// The standard error of the scale is 0.011 for 4000 rows; the test allows six.
     #[test]
     fn scaled_deviations_are_those_of_the_scalar_formula() {
         let floor = 0.1;
@@ -360,6 +388,7 @@ mod tests {
         }
     }
 
+    /// The standard error of the scale is 0.011 for 4000 rows; the test allows six.
     #[test]
     fn the_scale_is_that_of_normal_residuals() {
         for sd in [0.6, 1.0, 1.7] {
@@ -387,6 +416,15 @@ mod tests {
         let (before, after) = (coverage(learned), coverage(corrected));
         assert!((before - 0.9).abs() > 0.02, "{before}");
         assert!((after - 0.9).abs() < 0.02, "{after}");
+    }
+
+    /// All rows are covered although no standard deviation can fall below the floor.
+    #[test]
+    fn scales_at_the_floor_are_left_alone() {
+        let mut blocks = [held_out(500, |z, _| 1e-3 * z)];
+        let calibration = NoiseCalibration::learn(&blocks, 1.0).with_coverage_of(&blocks);
+        calibration.apply(&mut blocks[0].block);
+        assert!(blocks[0].block.normal().sd.iter().all(|&sd| sd >= 1.0));
     }
 
     #[test]

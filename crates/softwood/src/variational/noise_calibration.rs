@@ -16,7 +16,7 @@ use crate::numerics::golden_section::maximize;
 use crate::numerics::logspace::log_sum_exp;
 use crate::predictive::block::{Block, Head};
 use crate::predictive::noise_calibration::{
-    HeldOutBlock, NoiseCalibration, ensemble_residual_factor,
+    HeldOutBlock, NoiseCalibration, ensemble_residual_factor, sample_variance,
 };
 use crate::rng::Key;
 use crate::soft::layout::StoredLayout;
@@ -41,8 +41,8 @@ pub(crate) const ALWAYS_DEFINED: &str = "members of soft trees are always define
 pub(crate) struct CalibrationRows<'a> {
     /// Validation rows of each fit.
     pub(crate) validation: &'a [Option<Dataset>],
-    /// Factor of the row weights.
-    pub(crate) row_weight: f64,
+    /// Whether these are the same rows for all fits, and no fit was trained on them.
+    pub(crate) is_shared: bool,
     pub(crate) standard: &'a TargetUnits,
     /// Precision of the Normal prior on the log factor, in rows.
     pub(crate) log_factor_precision: f64,
@@ -58,10 +58,16 @@ pub(crate) fn noise_factor<L: StoredLayout>(
 ) -> f64 {
     let CalibrationRows {
         validation,
-        row_weight,
+        is_shared,
         standard,
         log_factor_precision,
     } = rows;
+    // shared rows are used once for each fit
+    let row_weight = if *is_shared {
+        1.0 / fits.len() as f64
+    } else {
+        1.0
+    };
     let mut terms = Vec::new();
     for (at, (fit, rows)) in fits.iter().zip(*validation).enumerate() {
         let Some(rows) = rows.as_ref().map(subsample) else {
@@ -94,8 +100,9 @@ pub(crate) fn noise_factor<L: StoredLayout>(
 /// `predict` writes the predictions of all members in the order of the fits.
 ///
 /// Mixtures keep their noise: their modes may be values that occur often, and are not where a mean is
-/// moved. The other fits were trained on these rows. So the mean of all fits is moved to where its residual is
-/// that of the fit that left the row out, made smaller as averaging does.
+/// moved. Unless the fits share their validation rows, the other fits were trained on these rows, so the
+/// mean of all fits is moved to where its residual is that of the fit that left the row out, made smaller
+/// as averaging does.
 pub(crate) fn ensemble_calibration<L: StoredLayout>(
     fits: &[FittedTrees<L>],
     rows: &CalibrationRows<'_>,
@@ -109,7 +116,9 @@ pub(crate) fn ensemble_calibration<L: StoredLayout>(
         return NoiseCalibration::IDENTITY;
     }
     let n_members = fits.iter().map(FittedTrees::n_draws).sum();
-    let blocks = rows.validation.iter().enumerate().filter_map(|(at, own)| {
+    let n_sets = if rows.is_shared { 1 } else { fits.len() };
+    let blocks = rows.validation[..n_sets].iter().enumerate();
+    let blocks = blocks.filter_map(|(at, own)| {
         let own = subsample(own.as_ref()?);
         let Target::Numeric(target) = own.target() else {
             return None;
@@ -117,13 +126,13 @@ pub(crate) fn ensemble_calibration<L: StoredLayout>(
         let mut block = Block::new(head, n_members, own.n_rows());
         predict(&own, &mut block);
         let target: Vec<f64> = target.iter().map(|&y| rows.standard.apply(y)).collect();
-        move_means(fits, at, &target, &mut block);
+        if !rows.is_shared {
+            move_means(fits, at, &target, &mut block);
+        }
         let weight = |row: usize| own.weights().map_or(1.0, |weights| weights[row]);
         Some(HeldOutBlock {
             block,
-            weight: (0..own.n_rows())
-                .map(|row| rows.row_weight * weight(row))
-                .collect(),
+            weight: (0..own.n_rows()).map(weight).collect(),
             target,
         })
     });
@@ -158,10 +167,11 @@ fn move_means<L: StoredLayout>(
     }
     let shift_of = |(row, &y): (usize, &f64)| {
         let mean = fit_means.iter().map(|means| means[row]).sum::<f64>() / n_fits as f64;
+        // two fits have a variance only together
         let others = (0..n_fits)
-            .filter(|&at| at != left_out)
+            .filter(|&at| at != left_out || n_fits == 2)
             .map(|at| fit_means[at][row]);
-        let between = variance_of(others);
+        let between = sample_variance(others);
         let residual = y - fit_means[left_out][row];
         y - mean - residual * ensemble_residual_factor(noise[row], between, n_fits)
     };
@@ -172,16 +182,6 @@ fn move_means<L: StoredLayout>(
             *mean += shift;
         }
     }
-}
-
-/// Sample variance; zero for fewer than two numbers.
-fn variance_of(values: impl Iterator<Item = f64> + Clone) -> f64 {
-    let n = values.clone().count() as f64;
-    if n < 2.0 {
-        return 0.0;
-    }
-    let mean = values.clone().sum::<f64>() / n;
-    values.map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)
 }
 
 /// Multiplies the standard deviations of all members by the calibration factor and by the

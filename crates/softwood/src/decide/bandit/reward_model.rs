@@ -25,8 +25,8 @@ use crate::rng::Key;
 pub(super) const N_DRAWS: usize = 100;
 /// Below this number of rewards an arm has a constant reward.
 const MIN_ROWS: usize = 10;
-/// An arm whose rewards have less than this part of the standard deviation of all rewards has shown
-/// nothing but noise.
+/// An arm has shown nothing but noise if its rewards have less than this part of the standard deviation
+/// of all rewards, and none of them is far from their mean.
 const MAX_NOISE: f64 = 0.1;
 /// A warm start is replaced by a fit from scratch when the rows have grown by this factor since.
 const MAX_WARM_GROWTH: f64 = 1.5;
@@ -134,9 +134,7 @@ impl RewardModel {
             let constant = ConstantReward::without_model(rewards, fit.overall, fit.key);
             Ok(Self::Constant(constant))
         };
-        let spread = ConstantReward::overall(rewards, fit.key).sd;
-        let is_noise = !varies(rewards) || spread < MAX_NOISE * fit.overall.sd;
-        if rewards.len() < MIN_ROWS || is_noise {
+        if rewards.len() < MIN_ROWS || is_noise(rewards, fit.overall) {
             return constant();
         }
         match &fit.settings.rewards {
@@ -282,6 +280,13 @@ impl RewardDraws {
     pub(super) fn row(&self, row: usize) -> &[f64] {
         &self.values[row * self.n_draws..(row + 1) * self.n_draws]
     }
+}
+
+/// Whether rewards are equal, or differ by so little that no choice between arms depends on it.
+fn is_noise(rewards: &[f64], overall: ConstantReward) -> bool {
+    let own = ConstantReward::overall(rewards, overall.key);
+    let is_near = |reward: &f64| (reward - own.mean).abs() <= MIN_ERROR * overall.sd;
+    !varies(rewards) || (own.sd < MAX_NOISE * overall.sd && rewards.iter().all(is_near))
 }
 
 /// Whether rewards differ at all.

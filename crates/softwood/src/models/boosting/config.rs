@@ -75,7 +75,7 @@ pub(super) struct BoostingConfig {
     pub(super) max_leaf_nodes: usize,
     pub(super) l2_regularization: f64,
     pub(super) min_child_weight: f64,
-    /// Fraction of the rows that splits are chosen on; `None`: [`Self::subsample_of`].
+    /// Fraction of the rows that splits are chosen on; `None`: [`Self::with_defaults`].
     pub(super) subsample: Option<f64>,
     pub(super) colsample_bytree: f64,
     pub(super) max_bins: usize,
@@ -84,7 +84,7 @@ pub(super) struct BoostingConfig {
     pub(super) monotonic_cst: Option<Directions>,
     pub(super) class_weight: Option<ClassWeight>,
     pub(super) sampling: Sampling,
-    /// Temperature of the Langevin noise; `None`: [`Self::temperature_of`].
+    /// Temperature of the Langevin noise; `None`: [`Self::with_defaults`].
     pub(super) temperature: Option<f64>,
     /// Model shrink rate; `None`: [`BoostingLikelihood::shrink_rate`].
     pub(super) shrink_rate: Option<f64>,
@@ -144,36 +144,31 @@ impl BoostingConfig {
     }
 
     /// Whether trees are grown on random subsets of the rows or columns.
-    pub(super) fn has_subsampling(
-        &self,
-        likelihood: BoostingLikelihood,
-        total_weight: f64,
-    ) -> bool {
-        self.subsample_of(likelihood, total_weight) < 1.0 || self.colsample_bytree < 1.0
+    pub(super) fn has_subsampling(&self) -> bool {
+        self.subsample.is_some_and(|fraction| fraction < 1.0) || self.colsample_bytree < 1.0
     }
 
-    /// Fraction of the rows that the splits of a tree are chosen on. The noise of a Langevin chain
-    /// makes members differ, and all rows give better splits; but with few rows and the small noise of
-    /// classification, members that choose splits on different rows have a better mean.
-    fn subsample_of(&self, likelihood: BoostingLikelihood, total_weight: f64) -> f64 {
-        let is_small = likelihood.is_classification() && total_weight < SUBSAMPLED_WEIGHT;
-        self.subsample
-            .unwrap_or(if self.sampling == Sampling::Off || is_small {
-                SUBSAMPLE
-            } else {
-                1.0
-            })
-    }
-
-    /// Temperature of the Langevin noise. At temperature 1 the logits of nearly separable classes are
-    /// almost without bounds, and the mean over a few members is far from that over many.
-    pub(super) fn temperature_of(&self, likelihood: BoostingLikelihood) -> f64 {
+    /// The parameters with defaults of `subsample` and `temperature` for rows of this total weight.
+    ///
+    /// The noise of a Langevin chain makes members differ, and all rows give better splits. But with few
+    /// rows and the small noise of classification, members that choose splits on different rows have a
+    /// better mean. At temperature 1 the logits of nearly separable classes are almost without bounds, and
+    /// the mean over a few members is far from that over many.
+    pub(super) fn with_defaults(self, likelihood: BoostingLikelihood, total_weight: f64) -> Self {
         let is_classification = likelihood.is_classification();
-        (self.temperature).unwrap_or(if is_classification {
-            CLASS_TEMPERATURE
-        } else {
-            1.0
-        })
+        let is_small = is_classification && total_weight < SUBSAMPLED_WEIGHT;
+        let subsample = match self.sampling {
+            Sampling::Off => SUBSAMPLE,
+            _ if is_small => SUBSAMPLE,
+            _ => 1.0,
+        };
+        let is_cold = is_classification && self.sampling.has_leaf_noise();
+        let temperature = if is_cold { CLASS_TEMPERATURE } else { 1.0 };
+        Self {
+            subsample: self.subsample.or(Some(subsample)),
+            temperature: self.temperature.or(Some(temperature)),
+            ..self
+        }
     }
 
     /// When the training of a candidate stops. Without Langevin noise only many classes, whose
@@ -220,10 +215,10 @@ impl BoostingConfig {
                     usize::MAX
                 },
             },
-            subsample: self.subsample_of(likelihood, total_weight),
+            subsample: self.subsample.unwrap_or(1.0),
             colsample: self.colsample_bytree,
             sampling: self.sampling,
-            temperature: self.temperature_of(likelihood),
+            temperature: self.temperature.unwrap_or(1.0),
             shrink_rate: self
                 .shrink_rate
                 .unwrap_or(likelihood.shrink_rate(total_weight)),

@@ -229,7 +229,11 @@ impl MemberDiagnostics<'_> {
         let Members { total, chains, .. } = self.members;
         let sampling = self.config.sampling;
         // members of a smaller temperature differ less, as they should
-        let temperature = self.config.temperature_of(self.likelihood).min(1.0);
+        let temperature = if sampling.has_leaf_noise() {
+            self.config.temperature.unwrap_or(1.0).min(1.0)
+        } else {
+            1.0
+        };
         let has_repeated = |at| self.snapshots(at).windows(2).any(|pair| pair[0] == pair[1]);
         let n_trees = self.chains.first().map_or(0, |chain| chain.trees.len());
         let mut remedy = "use more trees, more chains or `virtual_ensemble` = false";
@@ -245,16 +249,12 @@ impl MemberDiagnostics<'_> {
                  estimate knowledge uncertainty"
             )
         } else if sampling == Sampling::Off || temperature <= 0.0 {
-            if self
-                .config
-                .has_subsampling(self.likelihood, self.total_weight)
-                && variance > 0.0
-            {
+            if self.config.has_subsampling() && variance > 0.0 {
                 return None;
             }
             remedy = "set `subsample` or `colsample_bytree` below 1";
-            "the members differ by rounding errors and by a few rows that they leave out, so their knowledge \
-             uncertainty is too small"
+            "the members differ by rounding errors and at most by a few rows that they leave out, so their \
+             knowledge uncertainty is too small"
                 .to_owned()
         } else if spread < temperature * variance_ratio_quantile(effective) {
             if sampling != Sampling::Posterior {

@@ -3,15 +3,15 @@
 //! Of the calibration rows, chain `k` leaves out the fold `k` (one copy of each of its rows). A row `i` of that fold has the mean
 //! `m_ik` and the standard deviation `s_ik` of a chain that never saw it. Its residual `y - m_ik`
 //! becomes that of the mean of all chains ([`ensemble_residual_factor`]), around which the chains have
-//! their deviations and the standard deviation `s_ik`. Scale and tail of the noise suit these
+//! their deviations and the standard deviation `s_ik`. (Target-encoded columns are an exception: the
+//! encodings of later rows contain the target of a row that was left out.) Scale and tail of the noise suit these
 //! distributions. The residual depends on the scale, which is therefore learned in two passes.
 
 use crate::data::target::MIN_SCALE;
-use crate::likelihood::normal::Normal;
 use crate::models::boosting::likelihood::BoostingLikelihood;
 use crate::predictive::block::{Block, Head};
 use crate::predictive::noise_calibration::{
-    HeldOutBlock, NoiseCalibration, ensemble_residual_factor,
+    HeldOutBlock, NoiseCalibration, ensemble_residual_factor, sample_variance,
 };
 
 /// Largest number of calibration rows.
@@ -20,6 +20,8 @@ const MAX_ROWS: usize = 5000;
 const MIN_ROWS: usize = 40;
 /// Smallest number of folds: a chain leaves out at most a twentieth of the calibration rows.
 const MIN_FOLDS: usize = 20;
+/// All copies of a row are left out if one copy is less than this part of the weights.
+const MIN_LEFT_OUT: f32 = 0.5;
 /// Smallest number of chains whose noise is calibrated: fewer leave out too few rows.
 const MIN_CHAINS: usize = 4;
 /// Factor of the variance between the chains that were trained on a row: they agree more about it than
@@ -33,14 +35,25 @@ const N_PASSES: usize = 2;
 pub(super) struct CalibrationFolds {
     n_rows: usize,
     n_folds: usize,
+    /// Whether a chain leaves out all copies of a row instead of one.
+    leaves_out_all: bool,
 }
 
 impl CalibrationFolds {
-    /// The folds of `n_chains` chains; `None` if there are too few rows or chains.
-    pub(super) fn new(n_rows: usize, n_chains: usize) -> Option<Self> {
-        (n_rows >= MIN_ROWS && n_chains >= MIN_CHAINS).then_some(Self {
-            n_rows: n_rows.min(MAX_ROWS),
+    /// The folds of `n_chains` chains on rows with these weights; `None` if there are too few rows or
+    /// chains.
+    pub(super) fn new(weights: &[f32], n_chains: usize) -> Option<Self> {
+        let n_rows = weights.len().min(MAX_ROWS);
+        if n_rows < MIN_ROWS || n_chains < MIN_CHAINS {
+            return None;
+        }
+        let total: f32 = weights[..n_rows].iter().sum();
+        let left_out: f32 = weights[..n_rows].iter().map(|weight| weight.min(1.0)).sum();
+        Some(Self {
+            n_rows,
             n_folds: n_chains.max(MIN_FOLDS),
+            // weights that large hardly count copies, and a chain would still know the row
+            leaves_out_all: left_out < MIN_LEFT_OUT * total,
         })
     }
 
@@ -50,7 +63,7 @@ impl CalibrationFolds {
     }
 
     /// The weights of the training rows for a chain, which leaves out one copy of each row of its
-    /// fold: new rows may be copies of training rows too.
+    /// fold, because new rows may be copies of training rows too, or all copies if weights are large.
     pub(super) fn weights(self, weights: &[f32], chain: usize) -> Vec<f32> {
         let mut weights = weights.to_vec();
         for weight in weights[..self.n_rows]
@@ -58,7 +71,11 @@ impl CalibrationFolds {
             .skip(chain)
             .step_by(self.n_folds)
         {
-            *weight = (*weight - 1.0).max(0.0);
+            *weight = if self.leaves_out_all {
+                0.0
+            } else {
+                (*weight - 1.0).max(0.0)
+            };
         }
         weights
     }
@@ -115,26 +132,19 @@ impl ChainOutputs<'_> {
         let output = |chain: usize, at: usize| f64::from(self.raw[chain][row * n_outputs + at]);
         let means: Vec<f64> = (0..n_chains).map(|chain| output(chain, 0)).collect();
         let sd = match self.likelihood {
-            BoostingLikelihood::Normal { floor } => {
-                let mut sd = [0.0];
-                Normal { floor }.scales(&[output(left_out_by, 1)], &mut sd);
-                sd[0]
-            }
+            BoostingLikelihood::Normal { .. } => self.likelihood.sd(output(left_out_by, 1)),
             BoostingLikelihood::Squared { sd } => sd,
             BoostingLikelihood::Binary | BoostingLikelihood::Multiclass { .. } => return None,
         };
         let mean = means.iter().sum::<f64>() / n_chains as f64;
         let others = (0..n_chains).filter(|&chain| chain != left_out_by);
-        let n_others = (n_chains - 1) as f64;
-        let mean_of_others = others.clone().map(|chain| means[chain]).sum::<f64>() / n_others;
-        let squares = others.map(|chain| (means[chain] - mean_of_others).powi(2));
         let target = f64::from(self.target[row]);
         Some(HeldOutRow {
             target,
             weight: f64::from(self.weight[row]),
             residual: target - means[left_out_by],
             sd,
-            between: squares.sum::<f64>() / (n_others - 1.0),
+            between: sample_variance(others.map(|chain| means[chain])),
             deviations: means.iter().map(|other| other - mean).collect(),
         })
     }
@@ -145,8 +155,8 @@ fn held_out_block(rows: &[HeldOutRow], scale: f64) -> HeldOutBlock {
     let n_chains = rows[0].deviations.len();
     let mut block = Block::new(Head::Normal { components: 1 }, n_chains, rows.len());
     block.weight.fill(1.0);
-    block.normal_mut().sd.fill(1.0);
     for (at, row) in rows.iter().enumerate() {
+        // the error that all chains share is taken to be as large as their disagreement
         let noise = (scale * row.sd).powi(2) + row.between;
         let between = VARIANCE_FACTOR * row.between;
         let residual = row.residual * ensemble_residual_factor(noise, between, n_chains);
@@ -172,9 +182,9 @@ mod tests {
 
     #[test]
     fn every_chain_leaves_out_other_rows() {
-        let folds = CalibrationFolds::new(100_000, 10).expect("enough rows and chains");
         let mut weights = vec![1.0; 100_000];
         weights[7] = 3.0;
+        let folds = CalibrationFolds::new(&weights, 10).expect("enough rows and chains");
         let mut n_left_out = vec![0; 100_000];
         for chain in 0..10 {
             let own = folds.weights(&weights, chain);
@@ -186,8 +196,16 @@ mod tests {
         }
         assert!((0..5000).all(|row| n_left_out[row] == usize::from(row % 20 < 10)));
         assert!(n_left_out[5000..].iter().all(|&count| count == 0));
-        assert_eq!(CalibrationFolds::new(39, 10), None);
-        assert_eq!(CalibrationFolds::new(1000, 3), None);
+        assert_eq!(CalibrationFolds::new(&weights[..39], 10), None);
+        assert_eq!(CalibrationFolds::new(&weights, 3), None);
+    }
+
+    #[test]
+    fn rows_of_large_weights_are_left_out_entirely() {
+        let weights = vec![25.0; 100];
+        let folds = CalibrationFolds::new(&weights, 10).expect("enough rows and chains");
+        let own = folds.weights(&weights, 3);
+        assert_eq!(own.iter().filter(|&&weight| weight < 1.0).count(), 5);
     }
 
     /// Chains with independent errors of standard deviation 0.5 and true noise `sd`, whose log
@@ -205,7 +223,8 @@ mod tests {
             .collect();
         let target: Vec<f32> = noise.iter().map(|noise| sd as f32 * noise).collect();
         let outputs = ChainOutputs {
-            folds: CalibrationFolds::new(n_rows, n_chains).expect("enough rows and chains"),
+            folds: CalibrationFolds::new(&vec![1.0; n_rows], n_chains)
+                .expect("enough rows and chains"),
             likelihood: BoostingLikelihood::Normal { floor: 1e-3 },
             raw: &raw,
             target: &target,

@@ -77,8 +77,8 @@ param_group! {
         /// their hessians. Increase it against overfitting.
         min_child_weight: f64 = 1e-3, [0.0, 1e12];
         /// Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf
-        /// values use all rows. The members of `sgb` differ only if this or `colsample_bytree` is
-        /// below 1; auto: 0.5, with `sglb` 1 except for classification with fewer than 5000 rows.
+        /// values use all rows. The members of `sgb` hardly differ unless this or `colsample_bytree`
+        /// is below 1; auto: 0.5, with `sglb` 1 except for classification with fewer than 5000 rows.
         subsample: Option<f64> = None, [0.01, 1.0];
         /// Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it
         /// if there are many columns.
@@ -106,7 +106,7 @@ param_group! {
         /// is given.
         validation_fraction: f64 = 0.2, [0.01, 0.5];
         /// Whether each chain leaves out a few rows, on which the scale and the tails of the noise
-        /// are corrected after training (regression with at least four chains).
+        /// are corrected after training (regression with at least four chains, no virtual members).
         calibrate_noise: bool = true;
     }
 }

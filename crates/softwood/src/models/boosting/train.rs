@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::extrapolation::Extrapolation;
 use crate::fit::{Fit, Run, check_fixed_params, check_same_schema};
 use crate::model::{MemberReport, Model, Training};
-use crate::models::boosting::config::BoostingConfig;
+use crate::models::boosting::config::{BoostingConfig, Members};
 use crate::models::boosting::features::{EncodingTargets, FeaturePipeline, RowSubset};
 use crate::models::boosting::fitted::Boosted;
 use crate::models::boosting::likelihood::BoostingLikelihood;
@@ -100,6 +100,8 @@ fn fit(config: &BoostingConfig, params: &Value, data: &Dataset, run: &Run<'_>) -
     });
     let row_order = run.key.child(streams::ROW_ORDER);
     let training_data = TrainingData::new(config, data, fitted_units, row_order)?;
+    let total_weight = training_data.dedup.weights.iter().sum();
+    let config = &(config.clone()).with_defaults(training_data.likelihood, total_weight);
     let mut training = Training {
         target_sd: training_data.target_sd(),
         ..Training::default()
@@ -155,7 +157,7 @@ fn fit(config: &BoostingConfig, params: &Value, data: &Dataset, run: &Run<'_>) -
             dedup: pipeline.has_target_encoding().then_some(dedup),
             targets: encoding_targets,
         },
-        folds: calibration_folds(config, likelihood, train.n_rows(), warm_start),
+        folds: calibration_folds(config, likelihood, &train, warm_start),
         run,
     };
     let trained = if chosen.is_stopped {
@@ -255,6 +257,13 @@ impl ModelParts<'_> {
             }
         }
         let members = self.config.members;
+        let likelihood = self.likelihood_of(dispersion, is_complete);
+        let calibration = match (calibration, self.warm_start) {
+            (Some(calibration), _) => calibration,
+            // the rows that the fitted chains left out are not known
+            (None, Some(model)) => kept_calibration(model, likelihood),
+            (None, None) => NoiseCalibration::IDENTITY,
+        };
         let (substitutes, threshold_key) = model_keys(self.warm_start, self.run.key);
         let model = Boosted {
             family: self.config.family,
@@ -262,13 +271,8 @@ impl ModelParts<'_> {
             params: self.params.clone(),
             training,
             target_units: self.units,
-            likelihood: self.likelihood_of(dispersion, is_complete),
-            calibration: match (calibration, self.warm_start) {
-                (Some(calibration), _) => calibration,
-                // the rows that the fitted chains left out are not known
-                (None, Some(model)) => model.calibration,
-                (None, None) => NoiseCalibration::IDENTITY,
-            },
+            likelihood,
+            calibration,
             pipeline: self.pipeline.clone(),
             hyperparameters: self.chosen.hyperparameters,
             members: if chains.len() == members.chains {
@@ -355,18 +359,37 @@ fn with_dispersion(
     }
 }
 
+/// The calibration of a fitted model for chains with another likelihood. A constant noise keeps the
+/// standard deviation to which it was calibrated.
+fn kept_calibration(fitted: &Boosted, likelihood: BoostingLikelihood) -> NoiseCalibration {
+    match (fitted.likelihood, likelihood) {
+        (BoostingLikelihood::Squared { sd: old }, BoostingLikelihood::Squared { sd: new })
+            if fitted.calibration != NoiseCalibration::IDENTITY =>
+        {
+            NoiseCalibration {
+                scale: fitted.calibration.scale * old / new,
+                ..fitted.calibration
+            }
+        }
+        _ => fitted.calibration,
+    }
+}
+
 /// The rows that chains leave out to calibrate the noise; `None` for classification and for a warm
 /// start, whose chains may have been trained on any row.
 fn calibration_folds(
     config: &BoostingConfig,
     likelihood: BoostingLikelihood,
-    n_rows: usize,
+    train: &PreparedRows,
     warm_start: Option<&Boosted>,
 ) -> Option<CalibrationFolds> {
-    if !config.calibrate_noise || likelihood.is_classification() || warm_start.is_some() {
+    let Members { total, chains, .. } = config.members;
+    let is_calibrated = config.calibrate_noise && !likelihood.is_classification();
+    // virtual members disagree in other ways than the chains that they are taken from
+    if !is_calibrated || warm_start.is_some() || total != chains {
         return None;
     }
-    CalibrationFolds::new(n_rows, config.members.chains)
+    CalibrationFolds::new(train.sample().weight, chains)
 }
 
 /// The fitted model that a warm start continues, if there is one.
@@ -546,9 +569,7 @@ impl Ensemble<'_> {
             trained.iter().all(is_complete),
             trained.iter().any(is_complete),
         );
-        let kept_raw: Vec<Vec<f32>> = (trained.iter().flatten())
-            .map(|chain| chain.kept_raw.clone())
-            .collect();
+        let mut kept_raw = Vec::new();
         let mut dispersions = Vec::new();
         let mut chains = Vec::new();
         for (at, trained) in trained.into_iter().enumerate() {
@@ -556,6 +577,7 @@ impl Ensemble<'_> {
                 (Some(trained), _) if trained.is_complete || self.parts.warm_start.is_some() => {
                     dispersions.push(trained.dispersion);
                     chains.push(trained.chain);
+                    kept_raw.push(trained.kept_raw);
                 }
                 (None, Some(model)) => chains.push(model.chains[at].clone()),
                 (Some(trained), None) if !any_complete => {

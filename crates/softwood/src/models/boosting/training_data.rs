@@ -53,10 +53,6 @@ impl PreparedRows {
         }
     }
 
-    pub(super) fn n_rows(&self) -> usize {
-        self.target.len()
-    }
-
     pub(super) fn total_weight(&self) -> f64 {
         self.weight.iter().map(|&weight| f64::from(weight)).sum()
     }

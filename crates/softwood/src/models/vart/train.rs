@@ -227,12 +227,7 @@ fn calibrate(model: &mut Vart, validation: &[Option<Dataset>], run: &Run<'_>) {
     }
     let rows = CalibrationRows {
         validation,
-        // the validation rows of a run are used once for each fit
-        row_weight: if run.held_out.is_some() {
-            1.0 / model.trees.len() as f64
-        } else {
-            1.0
-        },
+        is_shared: run.held_out.is_some(),
         standard: &model.standard,
         log_factor_precision: LOG_FACTOR_PRECISION,
     };

@@ -143,12 +143,7 @@ fn fit(params: &VsgbmParams, context: &SelectionContext<'_>, data: &Dataset) -> 
     let mut model = assemble(params, outcomes, training, data.schema(), run);
     let calibration_rows = CalibrationRows {
         validation: &validation,
-        // the validation rows of a run are used once for each fit
-        row_weight: if run.held_out.is_some() {
-            1.0 / model.ensemble.fits.len() as f64
-        } else {
-            1.0
-        },
+        is_shared: run.held_out.is_some(),
         standard: &model.ensemble.standard,
         log_factor_precision: LOG_FACTOR_PRECISION,
     };
