@@ -916,8 +916,8 @@ class SGBRegressor(Regressor):
         Increase it against overfitting. From 0 to 1e+12.
     subsample : float or None, default=None
         Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf values use all
-        rows. The members of `sgb` differ only if this or `colsample_bytree` is below 1; None: 0.5, with `sglb` 1
-        except for classification with fewer than 5000 rows. From 0.01 to 1.
+        rows. The members of `sgb` hardly differ unless this or `colsample_bytree` is below 1; None: 0.5, with
+        `sglb` 1 except for classification with fewer than 5000 rows. From 0.01 to 1.
     colsample_bytree : float, default=1.0
         Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it if there are many
         columns. From 0.01 to 1.
@@ -942,7 +942,7 @@ class SGBRegressor(Regressor):
         to 0.5.
     calibrate_noise : bool, default=True
         Whether each chain leaves out a few rows, on which the scale and the tails of the noise are corrected after
-        training (regression with at least four chains).
+        training (regression with at least four chains, no virtual members).
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
@@ -1082,8 +1082,8 @@ class SGBClassifier(Classifier):
         Increase it against overfitting. From 0 to 1e+12.
     subsample : float or None, default=None
         Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf values use all
-        rows. The members of `sgb` differ only if this or `colsample_bytree` is below 1; None: 0.5, with `sglb` 1
-        except for classification with fewer than 5000 rows. From 0.01 to 1.
+        rows. The members of `sgb` hardly differ unless this or `colsample_bytree` is below 1; None: 0.5, with
+        `sglb` 1 except for classification with fewer than 5000 rows. From 0.01 to 1.
     colsample_bytree : float, default=1.0
         Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it if there are many
         columns. From 0.01 to 1.
@@ -1111,7 +1111,7 @@ class SGBClassifier(Classifier):
         to 0.5.
     calibrate_noise : bool, default=True
         Whether each chain leaves out a few rows, on which the scale and the tails of the noise are corrected after
-        training (regression with at least four chains).
+        training (regression with at least four chains, no virtual members).
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
@@ -1255,8 +1255,8 @@ class SGLBRegressor(Regressor):
         Increase it against overfitting. From 0 to 1e+12.
     subsample : float or None, default=None
         Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf values use all
-        rows. The members of `sgb` differ only if this or `colsample_bytree` is below 1; None: 0.5, with `sglb` 1
-        except for classification with fewer than 5000 rows. From 0.01 to 1.
+        rows. The members of `sgb` hardly differ unless this or `colsample_bytree` is below 1; None: 0.5, with
+        `sglb` 1 except for classification with fewer than 5000 rows. From 0.01 to 1.
     colsample_bytree : float, default=1.0
         Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it if there are many
         columns. From 0.01 to 1.
@@ -1299,7 +1299,7 @@ class SGLBRegressor(Regressor):
         to 0.5.
     calibrate_noise : bool, default=True
         Whether each chain leaves out a few rows, on which the scale and the tails of the noise are corrected after
-        training (regression with at least four chains).
+        training (regression with at least four chains, no virtual members).
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
@@ -1452,8 +1452,8 @@ class SGLBClassifier(Classifier):
         Increase it against overfitting. From 0 to 1e+12.
     subsample : float or None, default=None
         Fraction of the rows, drawn at random for each tree, that its splits are chosen on; leaf values use all
-        rows. The members of `sgb` differ only if this or `colsample_bytree` is below 1; None: 0.5, with `sglb` 1
-        except for classification with fewer than 5000 rows. From 0.01 to 1.
+        rows. The members of `sgb` hardly differ unless this or `colsample_bytree` is below 1; None: 0.5, with
+        `sglb` 1 except for classification with fewer than 5000 rows. From 0.01 to 1.
     colsample_bytree : float, default=1.0
         Fraction of the columns, drawn at random for each tree, that it may split on. Reduce it if there are many
         columns. From 0.01 to 1.
@@ -1499,7 +1499,7 @@ class SGLBClassifier(Classifier):
         to 0.5.
     calibrate_noise : bool, default=True
         Whether each chain leaves out a few rows, on which the scale and the tails of the noise are corrected after
-        training (regression with at least four chains).
+        training (regression with at least four chains, no virtual members).
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
