@@ -1,11 +1,12 @@
 //! Calibration of the noise of a regression on rows that single chains leave out.
 //!
-//! Of the calibration rows, chain `k` leaves out the fold `k` (one copy of each of its rows). A row `i` of that fold has the mean
-//! `m_ik` and the standard deviation `s_ik` of a chain that never saw it. Its residual `y - m_ik`
-//! becomes that of the mean of all chains ([`ensemble_residual_factor`]), around which the chains have
-//! their deviations and the standard deviation `s_ik`. (Target-encoded columns are an exception: the
-//! encodings of later rows contain the target of a row that was left out.) Scale and tail of the noise suit these
-//! distributions. The residual depends on the scale, which is therefore learned in two passes.
+//! Of the calibration rows, chain `k` leaves out the fold `k` (one copy of each of its rows). A row
+//! `i` of that fold has the mean `m_ik` and the standard deviation `s_ik` of a chain that never saw
+//! it. (Target-encoded columns are an exception: the encodings of later rows contain the target of a
+//! row that was left out.) Its residual `y - m_ik` becomes that of the mean of all chains
+//! ([`ensemble_residual_factor`]), around which the chains have their deviations and the standard
+//! deviation `s_ik`. Scale and tail of the noise suit these distributions. The residual depends on
+//! the scale, which is therefore learned in two passes.
 
 use crate::data::target::MIN_SCALE;
 use crate::models::boosting::likelihood::BoostingLikelihood;
