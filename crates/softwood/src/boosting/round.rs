@@ -192,7 +192,7 @@ impl<'a, M: Likelihood<L>, const L: usize> ChainTrainer<'a, M, L> {
         let mut values = Vec::with_capacity(tree.leaves.len() * outputs.len());
         for (leaf, rows) in tree.leaves.iter().enumerate() {
             let sums = self.quantized.sums(self.grower.partition.rows(rows));
-            // rows without weight have no gradients either
+            // no rows, or rows without weight or gradients
             let first = if sums.iter().all(|&sum| sum == 0.0) {
                 estimator.push_empty_leaf(leaf, &mut values);
                 LeafStep::EMPTY

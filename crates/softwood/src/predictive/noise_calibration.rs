@@ -198,6 +198,16 @@ impl NoiseCalibration {
         }
     }
 
+    /// The calibration with its scale multiplied by a factor, unless it changes nothing; the scale stays
+    /// in the range that files may have.
+    pub(crate) fn rescaled(self, factor: f64) -> Self {
+        if self.is_identity() {
+            return self;
+        }
+        let scale = (factor * self.scale).clamp(*SCALES.start(), *SCALES.end());
+        Self { scale, ..self }
+    }
+
     /// Whether it changes nothing, whatever the floor is.
     fn is_identity(self) -> bool {
         let without_floor = Self { floor: 0.0, ..self };
@@ -425,6 +435,19 @@ mod tests {
         let calibration = NoiseCalibration::learn(&blocks, 1.0).with_coverage_of(&blocks);
         calibration.apply(&mut blocks[0].block);
         assert!(blocks[0].block.normal().sd.iter().all(|&sd| sd >= 1.0));
+    }
+
+    #[test]
+    fn a_rescaled_calibration_can_be_stored() {
+        let calibration = NoiseCalibration {
+            scale: 2.0,
+            tail: 0.3,
+            floor: 1e-3,
+        };
+        assert!((calibration.rescaled(0.25).scale - 0.5).abs() < 1e-12);
+        assert!(SCALES.contains(&calibration.rescaled(1e-40).scale));
+        let unchanged = NoiseCalibration::IDENTITY;
+        assert_eq!(unchanged.rescaled(3.0), unchanged);
     }
 
     #[test]

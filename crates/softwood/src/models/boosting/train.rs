@@ -363,13 +363,8 @@ fn with_dispersion(
 /// standard deviation to which it was calibrated.
 fn kept_calibration(fitted: &Boosted, likelihood: BoostingLikelihood) -> NoiseCalibration {
     match (fitted.likelihood, likelihood) {
-        (BoostingLikelihood::Squared { sd: old }, BoostingLikelihood::Squared { sd: new })
-            if fitted.calibration != NoiseCalibration::IDENTITY =>
-        {
-            NoiseCalibration {
-                scale: fitted.calibration.scale * old / new,
-                ..fitted.calibration
-            }
+        (BoostingLikelihood::Squared { sd: old }, BoostingLikelihood::Squared { sd: new }) => {
+            fitted.calibration.rescaled(old / new)
         }
         _ => fitted.calibration,
     }
