@@ -1,8 +1,9 @@
 //! Variational inference: the low-rank Gaussian posterior, its prior, the optimiser, its schedule
 //! and the training loop. A model takes part by the trait `Objective`; nothing here depends on
-//! trees.
+//! trees. Hamiltonian Monte Carlo draws from any density with a gradient (`LogDensity`).
 
 pub(crate) mod adam;
+pub(crate) mod hmc;
 pub(crate) mod lowrank_gaussian;
 pub(crate) mod objective;
 pub(crate) mod optimizer_state;

@@ -4,6 +4,10 @@
 //! is `tau_g^2 = (sum_{i in g} c_i E[theta_i^2] + 2 tau_0^2) / (sum_{i in g} c_i + 2)`, where `c_i`
 //! is the factor of the KL divergence of the block of weight `i` (1 for most models).
 
+use rand_core::Rng;
+
+use crate::numerics::gamma::gamma;
+
 /// Number of pseudo-weights by which a group is shrunk towards the initial scale.
 const PRIOR_STRENGTH: f64 = 2.0;
 
@@ -77,12 +81,33 @@ impl Groups {
             *precision = precisions[group as usize];
         }
     }
+
+    /// Draws the prior precision of every weight given the weights. The prior of a group's precision is
+    /// the Gamma distribution with shape 1 and rate `tau_0^2`, under which [`Self::learn`] maximises the
+    /// density of the precisions given `E[theta^2]`, up to a factor of one pseudo-weight.
+    pub(crate) fn draw(&self, weights: &[f64], rng: &mut impl Rng) -> Vec<f64> {
+        let initial = PRIOR_STRENGTH * self.initial_scale * self.initial_scale;
+        let mut sums = vec![initial; self.count];
+        let mut sizes = vec![PRIOR_STRENGTH; self.count];
+        for (&group, weight) in self.of_weight.iter().zip(weights) {
+            sums[group as usize] += weight * weight;
+            sizes[group as usize] += 1.0;
+        }
+        let draw = |(sum, size): (&f64, &f64)| {
+            let shape = 0.5 * size;
+            gamma(shape, rng).unwrap_or(shape) / (0.5 * sum)
+        };
+        let precisions: Vec<f64> = sums.iter().zip(&sizes).map(draw).collect();
+        let of_weight = self.of_weight.iter();
+        of_weight.map(|&group| precisions[group as usize]).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::inference::lowrank_gaussian::LowRank;
+    use crate::rng::Key;
     use softwood_testkit::close;
 
     #[test]
@@ -105,6 +130,27 @@ mod tests {
         groups.learn(&weighted, &mut precision);
         let expected = [3.5 / 2.5, 3.0 / 4.5, 3.5 / 2.5];
         close(&precision.map(f64::from), &expected, 1e-6);
+    }
+
+    /// The mean of the precisions is `(n + 2) / (sum of squares + 2 tau_0^2)`; 5 standard errors.
+    #[test]
+    fn drawn_precisions_are_those_of_the_group() {
+        let groups = Groups::new(vec![0, 1, 0], 0.5);
+        let mut rng = Key::from_seed(1).rng();
+        let draws: Vec<Vec<f64>> = (0..4000)
+            .map(|_| groups.draw(&[1.0, 2.0, -1.0], &mut rng))
+            .collect();
+        let mean = |at: usize| draws.iter().map(|draw| draw[at]).sum::<f64>() / 4000.0;
+        assert!(
+            draws
+                .iter()
+                .all(|draw| draw[0].to_bits() == draw[2].to_bits())
+        );
+        for (at, (n, sum)) in [(4.0, 2.5), (3.0, 4.5)].into_iter().enumerate() {
+            let expected: f64 = n / sum;
+            let tolerance = 5.0 * expected * (2.0 / n / 4000.0_f64).sqrt();
+            assert!((mean(at) - expected).abs() < tolerance, "{at}");
+        }
     }
 
     /// Without shrinkage the closed form minimises the KL divergence.

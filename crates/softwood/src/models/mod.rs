@@ -16,7 +16,7 @@ pub(crate) mod vst;
 pub use crate::data::encoding::{Rotation, Scaling};
 pub use crate::gaussian_process::kernel::KernelShape;
 pub use crate::likelihood::NoiseModel;
-pub use crate::variational::options::{Leaf, LeafMixing, Prior};
+pub use crate::variational::options::{Leaf, LeafMixing, PosteriorMethod, Prior};
 pub use boosting::{Boosted, GrowPolicy, LangevinNoise, SgbParams, SglbParams};
 pub use file::{from_bytes, load};
 pub use forest::{Forest, ForestParams};

@@ -1,6 +1,7 @@
 //! An ensemble of fits whose posteriors are averaged: the part of a fitted model that the families
 //! share.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -13,17 +14,25 @@ use crate::data::table::Rows;
 use crate::data::target::{Target, TargetUnits};
 use crate::error::{Error, Result};
 use crate::extrapolation::Extrapolation;
+use crate::fit::Run;
+use crate::inference::hmc::ChainLength;
 use crate::inference::lowrank_gaussian::LowRank;
 use crate::likelihood::soft::SoftLikelihood;
 use crate::model::Training;
+use crate::observer::Event;
 use crate::predictive::block::{Block, Head};
 use crate::predictive::noise_calibration::{HeldOutBlock, NoiseCalibration};
 use crate::rng::Key;
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::{Layout, StoredLayout};
+use crate::stop::Stop;
 use crate::store::record::Record;
+use crate::variational::config::SoftTreeConfig;
+use crate::variational::encoded_rows::EncodedRows;
 use crate::variational::fitted::{FittedHeader, FittedTrees};
 use crate::variational::noise_calibration::subsample;
+use crate::variational::sampling::sample_weights;
+use crate::variational::streams::run as streams;
 
 /// Names of the fits in the model file of a family.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +55,13 @@ pub(crate) struct FitPosterior<L = Layout> {
     pub(crate) encoder: Encoder,
     pub(crate) spec: SoftTreeSpec<L>,
     pub(crate) blocks: Vec<LowRank>,
+}
+
+/// Prior and training rows of the chain of a fit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChainRows<'a> {
+    pub(crate) config: &'a SoftTreeConfig,
+    pub(crate) rows: &'a EncodedRows,
 }
 
 /// Number of draws of one fit of an ensemble, and their key.
@@ -186,13 +202,58 @@ impl<L: StoredLayout> FittedEnsemble<L> {
         meta[names.headers] = json!(headers);
         self.calibration.write(&mut meta);
         let fits = self.fits.iter().enumerate();
-        let arrays = fits.map(|(at, fit)| (names.array_of(at), fit.array()));
+        let arrays = fits.flat_map(|(at, fit)| fit.arrays(&names.array_of(at)));
         let record = Record {
             family: family.to_owned(),
             meta,
             arrays: arrays.collect(),
         };
         Extrapolation::write(self.extrapolation(), record)
+    }
+
+    /// Replaces the draws of each fit by those of a chain with about this number of gradients. A fit whose
+    /// chain fails keeps its draws, and so do all after the observer stops the fit.
+    ///
+    /// # Errors
+    /// When the observer discards the fit or the work is cancelled.
+    pub(crate) fn sample(
+        &mut self,
+        chains: &[ChainRows<'_>],
+        n_gradients: usize,
+        run: &Run<'_>,
+    ) -> Result<()> {
+        if self.training.is_stopped {
+            return Ok(());
+        }
+        let n_fits = self.fits.len();
+        let fits = &self.fits;
+        let draws = run.pool.map(n_fits, |at| {
+            let event = Event {
+                member: Some(at),
+                ..Event::new("sampling", at, n_fits)
+            };
+            match run.observer.on_event(&event) {
+                ControlFlow::Continue(()) => {}
+                ControlFlow::Break(Stop::Keep) => return Ok(None),
+                ControlFlow::Break(Stop::Discard) => return Err(Error::Cancelled),
+            }
+            let fit = &fits[at];
+            let ChainRows { config, rows } = chains[at];
+            let length = ChainLength::within(n_gradients, fit.n_draws());
+            let key = run.key.child(streams::CHAINS).child(at as u64);
+            sample_weights(config, &fit.spec, &fit.blocks, rows, length, key)
+        });
+        for (fit, draws) in self.fits.iter_mut().zip(draws) {
+            if let Some(draws) = draws? {
+                fit.set_chain(draws);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the draws of a fit are those of a chain.
+    pub(crate) fn has_chains(&self) -> bool {
+        self.fits.iter().any(FittedTrees::has_chain)
     }
 
     /// Form of the predictive distribution of a member.

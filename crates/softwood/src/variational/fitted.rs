@@ -27,6 +27,8 @@ use crate::variational::streams::posterior_draws as streams;
 
 /// Inverse temperatures of the gates that are accepted from a file.
 const BETAS: RangeInclusive<f64> = 1e-6..=1e6;
+/// Largest magnitude of a drawn weight in a model file.
+const MAX_WEIGHT: f32 = 1e9;
 /// Maximum number of trees of a sum in a model file.
 const MAX_TREES: usize = 10_000;
 
@@ -39,6 +41,9 @@ pub(crate) struct FittedTrees<L = Layout> {
     pub(crate) blocks: Vec<LowRank>,
     /// Drawn weights of each tree.
     draws: Vec<PackedWeights<L>>,
+    /// The drawn weights, one draw after the other, if they come from a chain; else they are draws from
+    /// the blocks, and this is empty.
+    chain: Vec<f32>,
     /// Known categories by which each draw replaces unseen ones.
     substitutes: UnseenSubstitutes,
 }
@@ -53,6 +58,9 @@ pub(crate) struct FittedHeader<L = Layout> {
     beta: f64,
     /// Number of weights and rank of each block.
     blocks: Vec<(usize, usize)>,
+    /// Whether the file has the draws of a chain.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_chain: bool,
 }
 
 /// Draws of the weights of all blocks, one after the other.
@@ -95,21 +103,47 @@ impl<L: StoredLayout> FittedTrees<L> {
         weights: &[f32],
         key: Key,
     ) -> Self {
-        let n_weights = spec.stack.n_weights();
-        let draws = spec.stack.ranges().map(|(layout, range)| {
-            let draws = weights.chunks_exact(n_weights);
-            let of_tree: Vec<f32> = draws
-                .flat_map(|draw| draw[range.clone()].iter().copied())
-                .collect();
-            PackedWeights::new(layout.clone(), &of_tree)
-        });
         Self {
-            draws: draws.collect(),
+            draws: packed(&spec, weights),
             encoder,
             spec,
             blocks,
+            chain: Vec::new(),
             substitutes: UnseenSubstitutes::new(key.child(streams::UNSEEN_SUBSTITUTES)),
         }
+    }
+
+    /// Replaces the draws by those of a chain.
+    pub(crate) fn set_chain(&mut self, chain: Vec<f32>) {
+        self.draws = packed(&self.spec, &chain);
+        self.chain = chain;
+    }
+
+    /// Whether the draws are those of a chain.
+    pub(crate) fn has_chain(&self) -> bool {
+        !self.chain.is_empty()
+    }
+
+    /// This fit with other draws: `n_draws` of the posterior blocks, or of those of the chain.
+    pub(crate) fn redrawn(&self, n_draws: usize, key: Key) -> Self {
+        let n_weights = self.spec.stack.n_weights();
+        let weights = if self.has_chain() {
+            let n_all = self.n_draws();
+            let chosen = (0..n_draws).map(|at| at * n_all / n_draws);
+            chosen
+                .flat_map(|at| &self.chain[at * n_weights..(at + 1) * n_weights])
+                .copied()
+                .collect()
+        } else {
+            draw_weights(&self.blocks, n_draws, key)
+        };
+        Self::of_draws(
+            self.encoder.clone(),
+            self.spec.clone(),
+            self.blocks.clone(),
+            &weights,
+            key,
+        )
     }
 
     pub(crate) fn n_draws(&self) -> usize {
@@ -203,17 +237,19 @@ impl<L: StoredLayout> FittedTrees<L> {
             likelihood: self.spec.likelihood,
             beta: self.spec.beta,
             blocks: blocks.map(|block| (block.n_weights, block.rank)).collect(),
+            has_chain: self.has_chain(),
         }
     }
 
-    /// The array of a record that holds the posterior blocks.
-    pub(crate) fn array(&self) -> Array {
+    /// The arrays of a record that hold the posterior blocks and the draws of a chain.
+    pub(crate) fn arrays(&self, name: &str) -> Vec<(String, Array)> {
         let blocks = self.blocks.iter();
-        Array::F32(
-            blocks
-                .flat_map(|block| block.values.iter().copied())
-                .collect(),
-        )
+        let values = blocks.flat_map(|block| block.values.iter().copied());
+        let mut arrays = vec![(name.to_owned(), Array::F32(values.collect()))];
+        if self.has_chain() {
+            arrays.push((chain_name(name), Array::F32(self.chain.clone())));
+        }
+        arrays
     }
 
     /// Restores a fit from its header and the array with this name, and repeats its draws.
@@ -261,8 +297,38 @@ impl<L: StoredLayout> FittedTrees<L> {
         };
         // the draws are many times larger than the file
         reserve(&mut Vec::<f32>::new(), n_draws, spec.stack.n_weights())?;
-        Ok(Self::new(header.encoder, spec, blocks, n_draws, key))
+        if !header.has_chain {
+            return Ok(Self::new(header.encoder, spec, blocks, n_draws, key));
+        }
+        let chain = record.f32s(&chain_name(name), n_draws * spec.stack.n_weights())?;
+        if !chain.iter().all(|weight| weight.abs() <= MAX_WEIGHT) {
+            return Err(Error::Format(format!(
+                "the array `{}` has weights that are out of range",
+                chain_name(name)
+            )));
+        }
+        let mut fit = Self::of_draws(header.encoder, spec, blocks, chain, key);
+        fit.chain = chain.to_vec();
+        Ok(fit)
     }
+}
+
+/// Name of the array with the draws of a chain.
+fn chain_name(name: &str) -> String {
+    format!("{name}_draws")
+}
+
+/// The drawn weights of each tree, from draws of all weights.
+fn packed<L: StoredLayout>(spec: &SoftTreeSpec<L>, weights: &[f32]) -> Vec<PackedWeights<L>> {
+    let n_weights = spec.stack.n_weights();
+    let trees = spec.stack.ranges().map(|(layout, range)| {
+        let draws = weights.chunks_exact(n_weights);
+        let of_tree: Vec<f32> = draws
+            .flat_map(|draw| draw[range.clone()].iter().copied())
+            .collect();
+        PackedWeights::new(layout.clone(), &of_tree)
+    });
+    trees.collect()
 }
 
 /// Returns an error if a number of a likelihood, or the inverse temperature of the gates, is out of

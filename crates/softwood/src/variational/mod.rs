@@ -1,5 +1,5 @@
-//! Soft trees with a Gaussian posterior over their weights, fitted by maximising the ELBO: the part
-//! that the families `vst`, `vsgbm` and `soft-tree` share.
+//! Soft trees with a Gaussian posterior over their weights, fitted by maximising the ELBO, from which
+//! Hamiltonian Monte Carlo may go on: the part that the families `vst`, `vsgbm` and `soft-tree` share.
 
 pub(crate) mod candidate;
 pub(crate) mod config;
@@ -17,6 +17,7 @@ pub(crate) mod options;
 pub(crate) mod param_groups;
 #[cfg(feature = "bench")]
 pub(crate) mod probe;
+pub(crate) mod sampling;
 pub(crate) mod selection;
 pub(crate) mod streams;
 pub(crate) mod train;

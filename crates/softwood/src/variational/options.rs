@@ -37,6 +37,16 @@ choices! {
     }
 }
 
+choices! {
+    /// How the members of a soft tree are drawn from the posterior over its weights.
+    PosteriorMethod {
+        /// From a Gaussian approximation, fitted by maximising the ELBO.
+        Variational = "variational",
+        /// By Hamiltonian Monte Carlo, from the Gaussian approximation on.
+        Hmc = "hmc",
+    }
+}
+
 /// The problem with `mixing_levels`, if there is one: it needs a hybrid tree of a given depth.
 pub(crate) fn check_mixing_levels(
     mixing_levels: Option<usize>,

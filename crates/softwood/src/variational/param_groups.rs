@@ -82,6 +82,17 @@ param_group! {
 }
 
 param_group! {
+    /// Members as draws from the posterior of soft trees.
+    soft_sampling {
+        /// How members are drawn from the posterior over the weights: `variational` (from a Gaussian
+        /// approximation, which training finds) or `hmc` (by Hamiltonian Monte Carlo, from that
+        /// approximation on). `hmc` is nearer to the posterior and takes about a third longer; auto:
+        /// `hmc` up to about 4000 rows, fewer if `n_epochs` is small.
+        posterior: Option<crate::variational::options::PosteriorMethod> = None;
+    }
+}
+
+param_group! {
     /// Members of soft trees.
     soft_members {
         /// Number of posterior draws kept for prediction. More draws give smoother predictive

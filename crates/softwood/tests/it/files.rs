@@ -71,7 +71,7 @@ fn quick(family: Family) -> Value {
         return json!({"n_estimators": 4, "n_members": 2});
     }
     if family == Family::SoftTree {
-        return json!({"max_leaf_nodes": 3, "n_epochs": 2, "n_members": 3});
+        return json!({"max_leaf_nodes": 3, "n_epochs": 2, "n_members": 3, "posterior": "hmc"});
     }
     if family == Family::Gp {
         return json!({"max_iterations": 2, "n_members": 4});

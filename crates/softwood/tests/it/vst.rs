@@ -1,7 +1,7 @@
-//! Variational soft tree: warm starts.
+//! Variational soft tree: warm starts, members of chains.
 
 use serde_json::json;
-use softwood::{Column, Distribution, Family, Key, Model, Pool, Run, Table};
+use softwood::{Column, Distribution, Family, Key, Model, Pool, Run, Table, from_bytes};
 
 use crate::problems::{FitJson, normals, numbers, with_target};
 
@@ -61,4 +61,36 @@ fn a_warm_start_follows_new_rows_and_keeps_shapes_and_fixed_parameters() {
         let message = fit(&all, &changed, Some(&*first)).unwrap_err().to_string();
         assert!(message.contains(key), "{message}");
     }
+}
+
+/// Members of a chain differ from those of the Gaussian posterior, are the same for any number of threads
+/// and after a round trip through a file, and a warm start draws them anew.
+#[test]
+fn chains_are_part_of_the_model() {
+    let table = wave(4, 60, -1.0, 1.0);
+    let data = with_target(&table, "y");
+    let fit = |params: serde_json::Value, n_threads: usize| {
+        let pool = Pool::new(n_threads).unwrap();
+        let run = Run::new(Key::from_seed(2), &pool);
+        Family::Vst.fit_with(&params, &data, &run).unwrap()
+    };
+    let params = |posterior: &str| {
+        json!({"max_depth": 1, "leaf_mixing": "blend", "n_epochs": 20, "n_members": 6, "n_fits": 2,
+                "scaling": "standard", "rotation": "none", "squares": false, "posterior": posterior})
+    };
+    let pool = Pool::new(1).unwrap();
+    let means = |model: &dyn Model| {
+        let dist = Distribution::new(model, data.features(), &pool).unwrap();
+        dist.members().unwrap()
+    };
+    let chain = fit(params("hmc"), 1);
+    let expected = means(&*chain);
+    assert_ne!(expected, means(&*fit(params("variational"), 1)));
+    assert_eq!(expected, means(&*fit(params("hmc"), 3)));
+    let read = from_bytes(&chain.to_bytes()).unwrap();
+    assert_eq!(expected, means(&*read));
+    let run = Run::new(Key::from_seed(3), &pool).warm_start(&*read);
+    let continued = Family::Vst.fit_with(&params("hmc"), &data, &run).unwrap();
+    let arrays = continued.record().arrays;
+    assert!(arrays.iter().any(|(name, _)| name.ends_with("_draws")));
 }

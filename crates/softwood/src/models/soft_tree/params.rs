@@ -5,7 +5,7 @@ use crate::extrapolation::away_from_data;
 use crate::models::soft_tree::growth::GrowthOptions;
 use crate::params::{choices, params, with_groups};
 use crate::variational::config::{NoiseSpec, SoftTreeConfig};
-use crate::variational::options::{Leaf, Prior};
+use crate::variational::options::{Leaf, PosteriorMethod, Prior};
 use crate::variational::param_groups::{
     soft_calibration, soft_draws, soft_inputs, soft_members, soft_posterior, soft_training,
 };
@@ -43,6 +43,8 @@ choices! {
     WeightPosterior {
         /// A Gaussian posterior over the weights of the grown tree.
         Variational = "variational",
+        /// Draws from the posterior by Hamiltonian Monte Carlo, from the Gaussian one on.
+        Hmc = "hmc",
         /// Trees that are grown on bootstrap samples, each a point estimate.
         Ensemble = "ensemble",
     }
@@ -79,9 +81,11 @@ params! {
         /// Whether splits are removed that do not raise the log-likelihood of the validation rows
         /// in the grown tree; auto: yes, no for the published variants.
         prune: Option<bool> = None;
-        /// Uncertainty of the weights: `variational` (a Gaussian posterior over the weights of the
-        /// grown tree) or `ensemble` (trees that are grown on bootstrap samples, each a member);
-        /// auto: variational, one point estimate for the published variants.
+        /// Uncertainty of the weights: `variational` (members are draws from a Gaussian approximation
+        /// of the posterior over the weights of the grown tree), `hmc` (draws by Hamiltonian Monte
+        /// Carlo, from that approximation on) or `ensemble` (trees that are grown on bootstrap samples,
+        /// each a member); auto: `hmc` up to about 4000 rows, else `variational`, and one point
+        /// estimate for the published variants.
         posterior: Option<WeightPosterior> = None;
         /// Number of trees. Several trees are grown on bootstrap samples, and their predictions are
         /// averaged; auto: 10 if `posterior` is given as `ensemble`, else 1.
@@ -130,6 +134,16 @@ impl SoftTreeParams {
         match self.posterior {
             Some(posterior) => posterior == WeightPosterior::Ensemble,
             None => self.is_published(),
+        }
+    }
+
+    /// How members are drawn from the posterior of a tree.
+    pub(super) fn posterior_method(&self) -> Option<PosteriorMethod> {
+        match self.posterior? {
+            WeightPosterior::Hmc => Some(PosteriorMethod::Hmc),
+            WeightPosterior::Variational | WeightPosterior::Ensemble => {
+                Some(PosteriorMethod::Variational)
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use crate::data::schema::Schema;
 use crate::data::target::Target;
 use crate::error::Result;
 use crate::fit::{Fit, Run};
+use crate::inference::schedule::TrainingSchedule;
 use crate::model::Training;
 use crate::models::soft_tree::encoding_choice::EncodingChoice;
 use crate::models::soft_tree::fitted::SoftTree;
@@ -28,9 +29,12 @@ use crate::soft::general_layout::LeafShape;
 use crate::soft::layout::TreeLayout;
 use crate::stop;
 use crate::store::record::Record;
+use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedRows, EncodedSplit, TargetScale};
-use crate::variational::ensemble::FittedEnsemble;
+use crate::variational::ensemble::{ChainRows, FittedEnsemble};
 use crate::variational::fit_rows::FitRows;
+use crate::variational::options::PosteriorMethod;
+use crate::variational::sampling::n_gradients;
 use crate::variational::streams::run as run_streams;
 
 impl Fit for SoftTreeParams {
@@ -81,11 +85,42 @@ impl Fit for SoftTreeParams {
         });
         let trees: Result<Vec<_>> = trees.into_iter().filter_map(Result::transpose).collect();
         let mut model = fit.assemble(trees?);
+        if !params.is_ensemble() {
+            let (target, schedule) = (rows.train().target(), config.schedule(rows.train()));
+            let method = params.posterior_method();
+            sample(&mut model, target, &split.train, method, schedule, run)?;
+        }
         if let (Some(validation), true) = (rows.validation(), params.calibrate_noise) {
             model.ensemble.calibrate(validation);
         }
         Ok(model)
     }
+}
+
+/// Replaces the draws of the trees by those of chains, if they are worth it.
+///
+/// # Errors
+/// When the observer discards the fit or the work is cancelled.
+pub(super) fn sample(
+    model: &mut SoftTree,
+    target: &Target,
+    train: &EncodedRows,
+    method: Option<PosteriorMethod>,
+    schedule: TrainingSchedule,
+    run: &Run<'_>,
+) -> Result<()> {
+    let fits = model.ensemble.fits.iter();
+    let configs = fits.map(|fit| (model.params).config(target, fit.spec.stack.first.n_leaves()));
+    let configs: Vec<SoftTreeConfig> = configs.collect();
+    let Some(n_gradients) = n_gradients(method, &configs[0], &schedule) else {
+        return Ok(());
+    };
+    let chains = configs.iter().map(|config| ChainRows {
+        config,
+        rows: train,
+    });
+    let chains: Vec<ChainRows<'_>> = chains.collect();
+    model.ensemble.sample(&chains, n_gradients, run)
 }
 
 /// The model of some trees.

@@ -15,7 +15,7 @@ use crate::models::soft_tree::point_training::{
     Penalty, PointRun, PointSchedule, train as train_point,
 };
 use crate::models::soft_tree::posterior::{FittedTree, point_posterior};
-use crate::models::soft_tree::train::assemble;
+use crate::models::soft_tree::train::{assemble, sample};
 use crate::observer::Event;
 use crate::rng::Key;
 use crate::soft::general_layout::GeneralLayout;
@@ -23,6 +23,7 @@ use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::TreeLayout;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::ensemble::FitPosterior;
+use crate::variational::sampling::continued_method;
 use crate::variational::streams::run as run_streams;
 use crate::variational::train::{RunPlace, Trained, TrainingRun, train};
 
@@ -71,6 +72,24 @@ pub(super) fn warm_start(
     let trees = trees.into_iter().collect::<Result<Vec<_>>>()?;
     let scale = target_scale(fitted, 0);
     let mut model = assemble(params, trees, &scale, data.schema(), run);
+    if !params.is_ensemble() {
+        let method = continued_method(params.posterior_method(), &fitted.ensemble);
+        let schedule = params
+            .config(data.target(), 1)
+            .schedule(data)
+            .part(WARM_RUN);
+        // all trees have the same encoder
+        let encoder = fitted.ensemble.fits[0].encoder.clone();
+        let rows = EncodedSplit::encoded(data, None, scale, encoder).train;
+        sample(
+            &mut model,
+            data.target(),
+            &rows,
+            Some(method),
+            schedule,
+            run,
+        )?;
+    }
     if params.calibrate_noise {
         model.ensemble.calibration = fitted.ensemble.calibration;
     }

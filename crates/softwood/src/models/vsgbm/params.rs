@@ -7,7 +7,7 @@ use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::options::{LeafMixing, check_mixing_levels};
 use crate::variational::param_groups::{
     soft_draws, soft_fits, soft_inputs, soft_leaves, soft_members, soft_posterior, soft_prior,
-    soft_training,
+    soft_sampling, soft_training,
 };
 
 choices! {
@@ -96,6 +96,7 @@ params! {
         n_epochs: Option<usize> = None, [1, 1_000_000];
         use soft_draws;
         use soft_fits;
+        use soft_sampling;
         use soft_members;
         use soft_inputs;
         use away_from_data;

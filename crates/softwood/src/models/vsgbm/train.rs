@@ -8,6 +8,7 @@ use crate::data::dataset::Dataset;
 use crate::data::schema::Schema;
 use crate::error::Result;
 use crate::fit::{Fit, Run};
+use crate::inference::schedule::TrainingSchedule;
 use crate::likelihood::soft::SoftLikelihood;
 use crate::model::{Model, Training, Trial};
 use crate::models::vsgbm::fitted::{Vsgbm, has_constant_noise};
@@ -21,12 +22,13 @@ use crate::stop;
 use crate::store::record::Record;
 use crate::variational::encoded_rows::EncodedSplit;
 use crate::variational::encoding_cache::EncodingCache;
-use crate::variational::ensemble::{FitDraws, FitPosterior, FittedEnsemble};
+use crate::variational::ensemble::{ChainRows, FitDraws, FitPosterior, FittedEnsemble};
 use crate::variational::fit_rows::FitRows;
-use crate::variational::fitted::FittedTrees;
 use crate::variational::noise_calibration::{
     ALWAYS_DEFINED, CalibrationRows, ensemble_calibration, noise_factor,
 };
+use crate::variational::options::PosteriorMethod;
+use crate::variational::sampling::n_gradients;
 use crate::variational::selection::{RankedCandidate, Selection, SelectionContext, select};
 use crate::variational::streams;
 use crate::variational::train::{FitResult, Trained, converged, kept};
@@ -140,7 +142,10 @@ fn fit(params: &VsgbmParams, context: &SelectionContext<'_>, data: &Dataset) -> 
         is_stopped: is_stopped.into_inner(),
         ..Training::default()
     };
+    let splits: Vec<Arc<EncodedSplit>> =
+        outcomes.iter().map(|fit| Arc::clone(&fit.split)).collect();
     let mut model = assemble(params, outcomes, training, data.schema(), run);
+    sample(&mut model, &splits, params.posterior, context.schedule, run)?;
     let calibration_rows = CalibrationRows {
         validation: &validation,
         is_shared: run.held_out.is_some(),
@@ -149,11 +154,7 @@ fn fit(params: &VsgbmParams, context: &SelectionContext<'_>, data: &Dataset) -> 
     };
     let key = run.key.child(streams::run::NOISE_CALIBRATION);
     let fits = &model.ensemble.fits;
-    let redraw = |at: usize, n_draws, key| {
-        let fit: &FittedTrees = &fits[at];
-        let (encoder, blocks) = (fit.encoder.clone(), fit.blocks.clone());
-        FittedTrees::new(encoder, fit.spec, blocks, n_draws, key)
-    };
+    let redraw = |at: usize, n_draws, key| fits[at].redrawn(n_draws, key);
     model.noise_factor = noise_factor(fits, &calibration_rows, redraw, key);
     if calibrates {
         let calibration =
@@ -165,6 +166,31 @@ fn fit(params: &VsgbmParams, context: &SelectionContext<'_>, data: &Dataset) -> 
         model.ensemble.calibration = calibration;
     }
     Ok(model)
+}
+
+/// Replaces the draws of a model with varying noise by those of chains, if they are worth it.
+///
+/// # Errors
+/// When the observer discards the fit or the work is cancelled.
+pub(super) fn sample(
+    model: &mut Vsgbm,
+    splits: &[Arc<EncodedSplit>],
+    method: Option<PosteriorMethod>,
+    schedule: TrainingSchedule,
+    run: &Run<'_>,
+) -> Result<()> {
+    let config = model.params.config();
+    let n_gradients = n_gradients(method, &config, &schedule);
+    // the variances of a constant noise were drawn with the weights
+    let Some(n_gradients) = n_gradients.filter(|_| model.noise.is_empty()) else {
+        return Ok(());
+    };
+    let chains = splits.iter().map(|split| ChainRows {
+        config: &config,
+        rows: &split.train,
+    });
+    let chains: Vec<ChainRows<'_>> = chains.collect();
+    model.ensemble.sample(&chains, n_gradients, run)
 }
 
 /// The model of the best candidate, if the observer stopped the selection and keeps it.

@@ -12,10 +12,11 @@ use crate::model::{Model, Training};
 use crate::models::vsgbm::fitted::Vsgbm;
 use crate::models::vsgbm::params::VsgbmParams;
 use crate::models::vsgbm::stages::{AdditiveModel, Stages};
-use crate::models::vsgbm::train::{FitOutcome, JOINT_RATE, assemble, snapshot};
+use crate::models::vsgbm::train::{FitOutcome, JOINT_RATE, assemble, sample, snapshot};
 use crate::rng::Key;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::ensemble::check_n_members;
+use crate::variational::sampling::continued_method;
 use crate::variational::streams;
 use crate::variational::train::converged;
 
@@ -66,7 +67,12 @@ pub(super) fn warm_start(
         target_sd: fitted.ensemble.training.target_sd,
         ..Training::default()
     };
+    let splits: Vec<Arc<EncodedSplit>> =
+        outcomes.iter().map(|fit| Arc::clone(&fit.split)).collect();
     let mut model = assemble(params, outcomes, training, data.schema(), run);
+    let method = continued_method(params.posterior, &fitted.ensemble);
+    let schedule = params.config().schedule(data).part(WARM_RUN);
+    sample(&mut model, &splits, Some(method), schedule, run)?;
     model.ensemble.calibration = fitted.ensemble.calibration;
     Ok(Vsgbm {
         noise_factor: fitted.noise_factor,

@@ -6,7 +6,7 @@ use crate::variational::config::{NoiseSpec, SoftTreeConfig};
 use crate::variational::options::{LeafMixing, check_mixing_levels};
 use crate::variational::param_groups::{
     soft_calibration, soft_draws, soft_fits, soft_inputs, soft_leaves, soft_members,
-    soft_posterior, soft_prior, soft_training,
+    soft_posterior, soft_prior, soft_sampling, soft_training,
 };
 
 params! {
@@ -36,6 +36,7 @@ params! {
         use soft_draws;
         use soft_fits;
         use soft_calibration;
+        use soft_sampling;
         use soft_members;
         use soft_inputs;
         /// Known standard deviation of the noise for regression, in the units of the target; auto:

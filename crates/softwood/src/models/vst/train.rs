@@ -1,6 +1,7 @@
 //! Training: deduplicate rows, split off a validation set, select tree shapes and encodings, train
 //! the selected candidates.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::data::dataset::Dataset;
@@ -16,9 +17,11 @@ use crate::params::Checked;
 use crate::stop;
 use crate::store::record::Record;
 use crate::variational::config::SoftTreeConfig;
+use crate::variational::encoded_rows::EncodedSplit;
 use crate::variational::encoding_cache::EncodingCache;
-use crate::variational::ensemble::{FitPosterior, FittedEnsemble};
+use crate::variational::ensemble::{ChainRows, FitPosterior, FittedEnsemble};
 use crate::variational::fit_rows::FitRows;
+use crate::variational::sampling::n_gradients;
 use crate::variational::selection::{
     RankedCandidate, Selection, SelectionContext, select, train_candidate,
 };
@@ -79,7 +82,7 @@ fn fit(params: &VstParams, context: &SelectionContext<'_>, data: &Dataset) -> Re
             is_stopped,
             ..Training::default()
         };
-        return Ok(assembly.calibrated(fits.collect(), training));
+        return Ok(assembly.calibrated(assembly.model(fits.collect(), training)));
     }
     let is_stopped = AtomicBool::new(false);
     let fits = run.pool.map(n_fits, |at| {
@@ -125,17 +128,29 @@ fn fit(params: &VstParams, context: &SelectionContext<'_>, data: &Dataset) -> Re
         Ok(Some(FitResult {
             validation_score: trained.validation_score,
             is_complete,
-            fit: (split.encoder.clone(), trained),
+            fit: (split, trained),
         }))
     });
     let fits = kept(converged(fits)?.into_iter().flatten().collect());
+    let (splits, fits): (Vec<Arc<EncodedSplit>>, Vec<Trained>) = fits.into_iter().unzip();
     let training = Training {
         trials,
         chosen: describe(&ranking, fits.len()),
         is_stopped: is_stopped.into_inner(),
         ..Training::default()
     };
-    Ok(assembly.calibrated(fits, training))
+    let encoders = splits.iter().map(|split| split.encoder.clone());
+    let mut model = assembly.model(encoders.zip(fits).collect(), training);
+    let config = context.config;
+    if let Some(n_gradients) = n_gradients(params.posterior, config, &context.schedule) {
+        let chains = splits.iter().map(|split| ChainRows {
+            config,
+            rows: &split.train,
+        });
+        let chains: Vec<ChainRows<'_>> = chains.collect();
+        model.ensemble.sample(&chains, n_gradients, run)?;
+    }
+    Ok(assembly.calibrated(model))
 }
 
 /// The parts of a model besides its fits.
@@ -146,9 +161,8 @@ struct Assembly<'a> {
 }
 
 impl Assembly<'_> {
-    /// The model of some fits, with its noise calibrated on the validation rows.
-    fn calibrated(&self, fits: Vec<(Encoder, Trained)>, training: Training) -> Vst {
-        let mut model = self.model(fits, training);
+    /// The model with its noise calibrated on the validation rows.
+    fn calibrated(&self, mut model: Vst) -> Vst {
         if let (Some(validation), true) = (self.context.validation, self.params.calibrate_noise) {
             model.ensemble.calibrate(validation);
         }

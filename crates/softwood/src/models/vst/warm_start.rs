@@ -11,7 +11,8 @@ use crate::models::vst::fitted::Vst;
 use crate::models::vst::params::VstParams;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
-use crate::variational::ensemble::{FitPosterior, FittedEnsemble, check_n_members};
+use crate::variational::ensemble::{ChainRows, FitPosterior, FittedEnsemble, check_n_members};
+use crate::variational::sampling::{continued_method, n_gradients};
 use crate::variational::streams::run as streams;
 use crate::variational::train::{RunPlace, Trained, TrainingRun, converged, train};
 
@@ -60,7 +61,20 @@ pub(super) fn warm_start(
         run,
     };
     let fits = run.pool.map(n_fits, |at| continuation.continue_fit(at));
-    let mut model = continuation.model(converged(fits)?);
+    let (splits, fits): (Vec<EncodedSplit>, Vec<Trained>) = converged(fits)?.into_iter().unzip();
+    let encoders = splits.iter().map(|split| split.encoder.clone());
+    let mut model = continuation.model(encoders.zip(fits).collect());
+    let config = SoftTreeConfig::from(params);
+    let method = continued_method(params.posterior, &fitted.ensemble);
+    let schedule = config.schedule(data).part(WARM_RUN);
+    if let Some(n_gradients) = n_gradients(Some(method), &config, &schedule) {
+        let chains = splits.iter().map(|split| ChainRows {
+            config: &config,
+            rows: &split.train,
+        });
+        let chains: Vec<ChainRows<'_>> = chains.collect();
+        model.ensemble.sample(&chains, n_gradients, run)?;
+    }
     if let (Some(validation), true) = (run.held_out, params.calibrate_noise) {
         model.ensemble.calibrate(validation);
     }
@@ -77,7 +91,7 @@ struct Continuation<'a> {
 
 impl Continuation<'_> {
     /// Trains fit `at` further.
-    fn continue_fit(&self, at: usize) -> Result<(Encoder, Trained)> {
+    fn continue_fit(&self, at: usize) -> Result<(EncodedSplit, Trained)> {
         let Self {
             params,
             fitted,
@@ -118,7 +132,7 @@ impl Continuation<'_> {
         let trained = train(&training_run, key, &mut |report| {
             place.report(run, report, Some(&snapshot))
         })?;
-        Ok((split.encoder.clone(), trained))
+        Ok((split, trained))
     }
 
     /// The model of continued fits, with the calibration of the fitted model.
