@@ -27,7 +27,8 @@ const MAX_ADDED: f64 = 1e30;
 const MIN_INDEPENDENT: f64 = 1e-6;
 
 impl Extrapolation {
-    /// Adds the knowledge uncertainty of the process to a block of members.
+    /// Adds the knowledge uncertainty of the process to a block of members, and that between narrow
+    /// members.
     pub(crate) fn widen(&self, rows: &Rows<'_>, block: &mut Block) {
         let points = self.scaled_points(rows);
         let latent = self.process.latent(&points);
@@ -134,8 +135,8 @@ impl Extrapolation {
     }
 }
 
-/// The variance that is added to a row whose members disagree by more than their noise. The members are
-/// some of many functions; without it the density between and beyond narrow members would be almost zero.
+/// The variance that is added to a row whose members disagree by more than three times their noise. The
+/// members are some of many functions: without it the density between them would be almost zero.
 fn between_members(own: &RowMoments) -> f64 {
     let share = own.knowledge / (own.knowledge + own.data);
     let excess = (share - MIN_KNOWLEDGE_SHARE) / (1.0 - MIN_KNOWLEDGE_SHARE);

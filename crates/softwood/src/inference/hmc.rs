@@ -6,13 +6,15 @@
 //! a weight is its prior precision plus a curvature of the likelihood: where prior precisions are drawn
 //! too, the masses follow them, so that one step size suits narrow and wide priors.
 
+use std::ops::ControlFlow;
+
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::numerics::dot::dot;
 use crate::numerics::gaussian::Gaussian;
 use crate::rng::{Key, uniform};
-use crate::stop;
+use crate::stop::{self, Stop};
 
 /// Acceptance rate that the step size is adapted to.
 const TARGET_ACCEPTANCE: f64 = 0.65;
@@ -30,7 +32,7 @@ const WINDOWS: [f64; 3] = [0.2, 0.4, 0.7];
 const MASS_STRENGTH: f64 = 5.0;
 /// Smallest share of the likelihood in the mass of a weight.
 const MIN_LIKELIHOOD_SHARE: f64 = 1e-3;
-/// Below this acceptance rate after the warm-up a chain has no use.
+/// Below this acceptance rate after the warm-up a chain is discarded.
 const MIN_ACCEPTANCE: f64 = 0.2;
 
 /// Random streams of a chain.
@@ -49,18 +51,18 @@ pub(crate) trait LogDensity {
 
     /// Draws parameters of the density from their distribution given the weights (a Gibbs step), and
     /// updates the logarithm of the density and its gradient.
-    fn draw_parameters(&mut self, _at: &mut Place, _rng: &mut Xoshiro256PlusPlus) {}
+    fn draw_parameters(&mut self, _at: &mut Position, _rng: &mut Xoshiro256PlusPlus) {}
 }
 
 /// Weights with the logarithm of their density and its gradient.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub(crate) weights: Vec<f64>,
     pub(crate) log_density: f64,
     pub(crate) gradient: Vec<f64>,
 }
 
-impl Place {
+impl Position {
     fn new(weights: &[f64], density: &mut impl LogDensity) -> Self {
         let mut gradient = vec![0.0; weights.len()];
         Self {
@@ -71,7 +73,7 @@ impl Place {
     }
 
     fn is_finite(&self) -> bool {
-        self.log_density.is_finite() && self.gradient.iter().all(|slope| slope.is_finite())
+        self.log_density.is_finite() && self.gradient.iter().all(|value| value.is_finite())
     }
 }
 
@@ -111,7 +113,15 @@ impl ChainLength {
             n_steps,
         }
     }
+
+    /// Number of all trajectories.
+    pub(crate) fn n_trajectories(&self) -> usize {
+        self.n_warmup + self.n_draws * self.thinning
+    }
 }
+
+/// Callback before every trajectory of a chain.
+pub(crate) type OnTrajectory<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<Stop>;
 
 /// First weights of a chain, and variances for its first masses.
 #[derive(Debug, Clone, Copy)]
@@ -123,16 +133,19 @@ pub(crate) struct ChainStart<'a> {
 /// The draws of a chain, one after the other; `None` if the density is not finite at the start, or if
 /// nearly all trajectories are rejected.
 ///
+/// `on_trajectory` gets the number of trajectories so far; if it stops the chain, there are no draws.
+///
 /// # Errors
-/// When the work is cancelled.
+/// When the work is cancelled or the callback discards it.
 pub(crate) fn sample(
     density: &mut impl LogDensity,
     start: ChainStart<'_>,
     length: ChainLength,
     key: Key,
+    on_trajectory: OnTrajectory<'_>,
 ) -> Result<Option<Vec<f32>>> {
-    let place = Place::new(start.weights, density);
-    if !place.is_finite() {
+    let position = Position::new(start.weights, density);
+    if !position.is_finite() {
         return Ok(None);
     }
     let mut chain = HmcChain {
@@ -140,16 +153,32 @@ pub(crate) fn sample(
         step: StepSize::new(INITIAL_STEP),
         momenta: Gaussian::new(key.child(streams::MOMENTA)),
         rng: key.child(streams::DECISIONS).rng(),
-        place,
+        position,
     };
-    chain.warm_up(density, length)?;
+    let mut adaptation = Adaptation::new(start.weights.len(), length.n_warmup);
     let mut draws = Vec::with_capacity(length.n_draws * start.weights.len());
     let mut acceptance = 0.0;
-    for _ in 0..length.n_draws {
-        for _ in 0..length.thinning {
-            acceptance += chain.advance(density, chain.step.average(), length.n_steps)?;
+    for trajectory in 0..length.n_trajectories() {
+        match on_trajectory(trajectory) {
+            ControlFlow::Continue(()) => {}
+            ControlFlow::Break(Stop::Keep) => return Ok(None),
+            ControlFlow::Break(Stop::Discard) => return Err(Error::Cancelled),
         }
-        draws.extend(chain.place.weights.iter().map(|&weight| weight as f32));
+        let is_warmup = trajectory < length.n_warmup;
+        let step = if is_warmup {
+            chain.step.current()
+        } else {
+            chain.step.average()
+        };
+        let probability = chain.advance(density, step, length.n_steps)?;
+        if is_warmup {
+            adaptation.update(&mut chain, density, probability);
+            continue;
+        }
+        acceptance += probability;
+        if (trajectory + 1 - length.n_warmup).is_multiple_of(length.thinning) {
+            draws.extend(chain.position.weights.iter().map(|&weight| weight as f32));
+        }
     }
     let is_useful = acceptance >= MIN_ACCEPTANCE * (length.n_draws * length.thinning) as f64;
     Ok(is_useful.then_some(draws))
@@ -157,7 +186,7 @@ pub(crate) fn sample(
 
 /// The state of a chain.
 struct HmcChain {
-    place: Place,
+    position: Position,
     /// Curvature of the log-likelihood along each weight, with the sign changed.
     curvature: Vec<f64>,
     step: StepSize,
@@ -166,23 +195,6 @@ struct HmcChain {
 }
 
 impl HmcChain {
-    fn warm_up(&mut self, density: &mut impl LogDensity, length: ChainLength) -> Result<()> {
-        let n_weights = self.curvature.len();
-        let windows = WINDOWS.map(|end| (end * length.n_warmup as f64) as usize);
-        let mut variances = RunningVariances::new(n_weights);
-        for trajectory in 1..=length.n_warmup {
-            let probability = self.advance(density, self.step.current(), length.n_steps)?;
-            self.step.adapt(probability);
-            variances.add(&self.place.weights, density.prior_precision());
-            if windows.contains(&trajectory) {
-                variances.adapt(&mut self.curvature);
-                variances = RunningVariances::new(n_weights);
-                self.step = StepSize::new(self.step.average());
-            }
-        }
-        Ok(())
-    }
-
     /// Proposes the end of a trajectory; returns the probability that it is accepted.
     fn advance(
         &mut self,
@@ -191,18 +203,18 @@ impl HmcChain {
         mean_steps: usize,
     ) -> Result<f64> {
         stop::check()?;
-        density.draw_parameters(&mut self.place, &mut self.rng);
+        density.draw_parameters(&mut self.position, &mut self.rng);
         let masses = self.curvature.iter().zip(density.prior_precision());
         let scale = masses.map(|(curvature, precision)| 1.0 / (curvature + precision).sqrt());
         let scale: Vec<f64> = scale.collect();
         let mut momentum = vec![0.0_f32; scale.len()];
         self.momenta.fill(&mut momentum);
         let mut momentum: Vec<f64> = momentum.into_iter().map(f64::from).collect();
-        let energy = self.place.log_density - 0.5 * dot(&momentum, &momentum);
+        let energy = self.position.log_density - 0.5 * dot(&momentum, &momentum);
         // a chain in a narrow region leaves it by a short step
         let step = step * (MIN_STEP_SHARE + (1.0 - MIN_STEP_SHARE) * uniform(&mut self.rng));
         let n_steps = 1 + (uniform(&mut self.rng) * (2 * mean_steps) as f64) as usize;
-        let mut end = self.place.clone();
+        let mut end = self.position.clone();
         for _ in 0..n_steps {
             for (at, momentum) in momentum.iter_mut().enumerate() {
                 *momentum += 0.5 * step * scale[at] * end.gradient[at];
@@ -223,9 +235,40 @@ impl HmcChain {
             gain.exp().min(1.0)
         };
         if uniform(&mut self.rng) < probability {
-            self.place = end;
+            self.position = end;
         }
         Ok(probability)
+    }
+}
+
+/// Adaptation of step size and masses in the warm-up.
+struct Adaptation {
+    /// Trajectories after which the masses are adapted.
+    windows: [usize; 3],
+    n_trajectories: usize,
+    variances: RunningVariances,
+}
+
+impl Adaptation {
+    fn new(n_weights: usize, n_warmup: usize) -> Self {
+        Self {
+            windows: WINDOWS.map(|end| (end * n_warmup as f64) as usize),
+            n_trajectories: 0,
+            variances: RunningVariances::new(n_weights),
+        }
+    }
+
+    /// Updates the chain after a trajectory with this probability of acceptance.
+    fn update(&mut self, chain: &mut HmcChain, density: &impl LogDensity, probability: f64) {
+        self.n_trajectories += 1;
+        chain.step.adapt(probability);
+        self.variances
+            .add(&chain.position.weights, density.prior_precision());
+        if self.windows.contains(&self.n_trajectories) {
+            self.variances.adapt(&mut chain.curvature);
+            self.variances = RunningVariances::new(chain.curvature.len());
+            chain.step = StepSize::new(chain.step.average());
+        }
     }
 }
 
@@ -319,12 +362,16 @@ mod tests {
         n_steps: 6,
     };
 
+    fn never_stop(_: usize) -> ControlFlow<Stop> {
+        ControlFlow::Continue(())
+    }
+
     fn draws(density: &mut impl LogDensity, start: &[f64], variances: &[f64]) -> Vec<Vec<f64>> {
         let start = ChainStart {
             weights: start,
             variances,
         };
-        let draws = sample(density, start, LONG, Key::from_seed(3)).unwrap();
+        let draws = sample(density, start, LONG, Key::from_seed(3), &mut never_stop).unwrap();
         let draws = draws.expect("the chain moves");
         let draw = |draw: &[f32]| draw.iter().map(|&weight| f64::from(weight)).collect();
         draws.chunks_exact(variances.len()).map(draw).collect()
@@ -411,7 +458,7 @@ mod tests {
             &self.precision
         }
 
-        fn draw_parameters(&mut self, at: &mut Place, rng: &mut Xoshiro256PlusPlus) {
+        fn draw_parameters(&mut self, at: &mut Position, rng: &mut Xoshiro256PlusPlus) {
             let rate = 5.0 + 0.5 * at.weights[0].powi(2);
             self.precision = [gamma(5.5, rng).unwrap() / rate];
             let weights = at.weights.clone();
@@ -444,7 +491,14 @@ mod tests {
             weights: &[0.0],
             variances: &[1.0],
         };
-        let none = sample(&mut Nowhere, start, LONG, Key::from_seed(0)).unwrap();
+        let none = sample(
+            &mut Nowhere,
+            start,
+            LONG,
+            Key::from_seed(0),
+            &mut never_stop,
+        )
+        .unwrap();
         assert!(none.is_none());
     }
 
@@ -452,8 +506,7 @@ mod tests {
     fn a_chain_has_about_as_many_gradients_as_it_may() {
         for n_gradients in [900, 2150, 7800] {
             let length = ChainLength::within(n_gradients, 25);
-            let n_trajectories = length.n_warmup + length.thinning * length.n_draws;
-            let found = n_trajectories * length.n_steps;
+            let found = length.n_trajectories() * length.n_steps;
             assert!(found <= n_gradients, "{length:?}");
             assert!(found * 10 > n_gradients * 9, "{length:?}");
         }

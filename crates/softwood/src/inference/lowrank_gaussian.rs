@@ -165,6 +165,21 @@ impl LowRank {
         second_moments(self, out);
     }
 
+    /// Variance of every weight. In double precision: a second moment minus the square of a mean would
+    /// cancel.
+    pub(crate) fn variances(&self) -> Vec<f64> {
+        let mut out = vec![1.0; self.n_weights];
+        for column in self.factors().chunks_exact(self.n_weights.max(1)) {
+            for (value, &u) in out.iter_mut().zip(column) {
+                *value += f64::from(u) * f64::from(u);
+            }
+        }
+        for (value, &log_sd) in out.iter_mut().zip(self.log_sd()) {
+            *value *= (2.0 * f64::from(log_sd)).exp();
+        }
+        out
+    }
+
     /// KL divergence from the prior `N(0, diag(1/precision))`.
     pub(crate) fn kl(&self, precision: &[f32]) -> f64 {
         self.block_kls(precision).iter().sum()

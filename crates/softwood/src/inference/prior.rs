@@ -82,9 +82,9 @@ impl Groups {
         }
     }
 
-    /// Draws the prior precision of every weight given the weights. The prior of a group's precision is
-    /// the Gamma distribution with shape 1 and rate `tau_0^2`, under which [`Self::learn`] maximises the
-    /// density of the precisions given `E[theta^2]`, up to a factor of one pseudo-weight.
+    /// Draws the prior precision of every weight given the weights. The prior of the precision of a
+    /// group is the Gamma distribution with shape 1 and rate `tau_0^2`; the mean of what is drawn is
+    /// then the precision that [`Self::learn`] would set.
     pub(crate) fn draw(&self, weights: &[f64], rng: &mut impl Rng) -> Vec<f64> {
         let initial = PRIOR_STRENGTH * self.initial_scale * self.initial_scale;
         let mut sums = vec![initial; self.count];

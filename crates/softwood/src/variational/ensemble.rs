@@ -1,8 +1,8 @@
 //! An ensemble of fits whose posteriors are averaged: the part of a fitted model that the families
 //! share.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 use serde_json::json;
@@ -25,7 +25,6 @@ use crate::predictive::noise_calibration::{HeldOutBlock, NoiseCalibration};
 use crate::rng::Key;
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::{Layout, StoredLayout};
-use crate::stop::Stop;
 use crate::store::record::Record;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::EncodedRows;
@@ -56,6 +55,9 @@ pub(crate) struct FitPosterior<L = Layout> {
     pub(crate) spec: SoftTreeSpec<L>,
     pub(crate) blocks: Vec<LowRank>,
 }
+
+/// Largest number of different draws of a chain; more members repeat them.
+const MAX_DISTINCT_DRAWS: usize = 250;
 
 /// Prior and training rows of the chain of a fit.
 #[derive(Debug, Clone, Copy)]
@@ -227,27 +229,37 @@ impl<L: StoredLayout> FittedEnsemble<L> {
         }
         let n_fits = self.fits.len();
         let fits = &self.fits;
+        let is_stopped = AtomicBool::new(false);
         let draws = run.pool.map(n_fits, |at| {
-            let event = Event {
-                member: Some(at),
-                ..Event::new("sampling", at, n_fits)
-            };
-            match run.observer.on_event(&event) {
-                ControlFlow::Continue(()) => {}
-                ControlFlow::Break(Stop::Keep) => return Ok(None),
-                ControlFlow::Break(Stop::Discard) => return Err(Error::Cancelled),
-            }
             let fit = &fits[at];
             let ChainRows { config, rows } = chains[at];
-            let length = ChainLength::within(n_gradients, fit.n_draws());
+            let n_distinct = fit.n_draws().min(MAX_DISTINCT_DRAWS);
+            let length = ChainLength::within(n_gradients, n_distinct);
+            let n_trajectories = length.n_trajectories();
+            let mut on_trajectory = |trajectory: usize| {
+                let done = at * n_trajectories + trajectory;
+                let event = Event {
+                    member: Some(at),
+                    ..Event::new("sampling", done, n_fits * n_trajectories)
+                };
+                let flow = run.observer.on_event(&event);
+                is_stopped.fetch_or(flow.is_break(), Ordering::Relaxed);
+                flow
+            };
+            if is_stopped.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
             let key = run.key.child(streams::CHAINS).child(at as u64);
-            sample_weights(config, &fit.spec, &fit.blocks, rows, length, key)
+            let (spec, blocks) = (&fit.spec, &fit.blocks);
+            sample_weights(config, spec, blocks, rows, length, key, &mut on_trajectory)
         });
         for (fit, draws) in self.fits.iter_mut().zip(draws) {
             if let Some(draws) = draws? {
-                fit.set_chain(draws);
+                let n_values = fit.n_draws() * fit.spec.stack.n_weights();
+                fit.set_chain(draws.into_iter().cycle().take(n_values).collect());
             }
         }
+        self.training.is_stopped |= is_stopped.into_inner();
         Ok(())
     }
 

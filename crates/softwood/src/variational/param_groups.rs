@@ -86,8 +86,10 @@ param_group! {
     soft_sampling {
         /// How members are drawn from the posterior over the weights: `variational` (from a Gaussian
         /// approximation, which training finds) or `hmc` (by Hamiltonian Monte Carlo, from that
-        /// approximation on). `hmc` is nearer to the posterior and takes about a third longer; auto:
-        /// `hmc` up to about 4000 rows, fewer if `n_epochs` is small.
+        /// approximation on). `hmc` is nearer to the posterior and takes a third to a half longer with
+        /// the default `n_members`. Without a prior (`kl_weight` = 0) and with constant noise members
+        /// are always `variational`; auto: `hmc` if `n_epochs` times `n_draws` is at least 700, which by
+        /// default holds up to about 4300 training rows.
         posterior: Option<crate::variational::options::PosteriorMethod> = None;
     }
 }

@@ -7,7 +7,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::error::Result;
-use crate::inference::hmc::{ChainLength, ChainStart, LogDensity, Place, sample};
+use crate::inference::hmc::{ChainLength, ChainStart, LogDensity, OnTrajectory, Position, sample};
 use crate::inference::lowrank_gaussian::LowRank;
 use crate::inference::prior::Groups;
 use crate::inference::schedule::TrainingSchedule;
@@ -31,8 +31,8 @@ const MIN_GRADIENTS: usize = 700;
 const MAX_GRADIENTS: usize = 8000;
 /// Rows of one matrix product: their activations stay in the cache.
 const ROWS_AT_ONCE: usize = 512;
-/// Smallest variance of a weight for the masses of a chain.
-const MIN_VARIANCE: f64 = 1e-12;
+/// Smallest variance of a weight for the masses of a chain: that of a point estimate.
+const MIN_VARIANCE: f64 = 1e-20;
 
 /// The number of gradients of the chains of a fit; `None` if members are draws of the variational
 /// posterior.
@@ -69,7 +69,7 @@ pub(crate) fn continued_method<L: StoredLayout>(
 /// Draws of the weights of a sum of trees with this variational posterior; `None` if the chain fails.
 ///
 /// # Errors
-/// When the work is cancelled.
+/// When the work is cancelled or the callback discards it.
 pub(crate) fn sample_weights<L: TreeLayout>(
     config: &SoftTreeConfig,
     spec: &SoftTreeSpec<L>,
@@ -77,26 +77,24 @@ pub(crate) fn sample_weights<L: TreeLayout>(
     rows: &EncodedRows,
     length: ChainLength,
     key: Key,
+    on_trajectory: OnTrajectory<'_>,
 ) -> Result<Option<Vec<f32>>> {
     let (mut start, mut variances) = (Vec::new(), Vec::new());
     for block in blocks {
-        let mut moments = vec![0.0; block.n_weights];
-        block.second_moments(&mut moments);
-        for (&mean, moment) in block.mean().iter().zip(moments) {
-            start.push(f64::from(mean));
-            variances.push(f64::from(moment - mean * mean).max(MIN_VARIANCE));
-        }
+        start.extend(block.mean().iter().map(|&mean| f64::from(mean)));
+        let own = block.variances().into_iter();
+        variances.extend(own.map(|variance| variance.max(MIN_VARIANCE)));
     }
     let mut density = WeightDensity::new(config, spec, rows);
     let start = ChainStart {
         weights: &start,
         variances: &variances,
     };
-    sample(&mut density, start, length, key)
+    sample(&mut density, start, length, key, on_trajectory)
 }
 
 /// The posterior density of the weights of a sum of trees.
-struct WeightDensity<'a, L> {
+pub(crate) struct WeightDensity<'a, L> {
     spec: &'a SoftTreeSpec<L>,
     rows: PaddedRows,
     /// Factor of the log-likelihood: the inverse of the weight of the KL term.
@@ -112,7 +110,11 @@ struct WeightDensity<'a, L> {
 
 impl<'a, L: TreeLayout> WeightDensity<'a, L> {
     /// The prior precisions are those of the prior scale, until they are drawn for the first time.
-    fn new(config: &SoftTreeConfig, spec: &'a SoftTreeSpec<L>, rows: &EncodedRows) -> Self {
+    pub(crate) fn new(
+        config: &SoftTreeConfig,
+        spec: &'a SoftTreeSpec<L>,
+        rows: &EncodedRows,
+    ) -> Self {
         let n_weights = spec.stack.n_weights();
         let rows = PaddedRows::new(rows, spec.stack.width());
         Self {
@@ -158,7 +160,7 @@ impl<L: TreeLayout> LogDensity for WeightDensity<'_, L> {
         &self.precision
     }
 
-    fn draw_parameters(&mut self, at: &mut Place, rng: &mut Xoshiro256PlusPlus) {
+    fn draw_parameters(&mut self, at: &mut Position, rng: &mut Xoshiro256PlusPlus) {
         let Some(groups) = &self.groups else {
             return;
         };
@@ -167,9 +169,9 @@ impl<L: TreeLayout> LogDensity for WeightDensity<'_, L> {
         for ((precision, drawn), (slope, weight)) in
             pairs.zip(at.gradient.iter_mut().zip(&at.weights))
         {
-            let pull = (drawn - *precision) * weight;
-            *slope -= pull;
-            at.log_density -= 0.5 * pull * weight;
+            let change = (drawn - *precision) * weight;
+            *slope -= change;
+            at.log_density -= 0.5 * change * weight;
             *precision = drawn;
         }
     }

@@ -10,10 +10,10 @@ pub(crate) mod run {
     pub(crate) const FITS: u64 = 20;
     /// Posterior draws of the fitted model; fit `i` has child `i`.
     pub(crate) const POSTERIOR_DRAWS: u64 = 30;
-    /// Chains of Hamiltonian Monte Carlo; fit `i` has child `i`.
-    pub(crate) const CHAINS: u64 = 32;
     /// Posterior draws for the calibration of the noise scale; fit `i` has child `i`.
     pub(crate) const NOISE_CALIBRATION: u64 = 31;
+    /// Chains of Hamiltonian Monte Carlo; fit `i` has child `i`.
+    pub(crate) const CHAINS: u64 = 32;
 }
 
 /// Children of the key of one fit. That key is also the key of a training run, whose streams have

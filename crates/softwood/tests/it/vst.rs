@@ -1,6 +1,9 @@
 //! Variational soft tree: warm starts, members of chains.
 
+use std::ops::ControlFlow;
+
 use serde_json::json;
+use softwood::observer::{Event, Observer, Stop};
 use softwood::{Column, Distribution, Family, Key, Model, Pool, Run, Table, from_bytes};
 
 use crate::problems::{FitJson, normals, numbers, with_target};
@@ -93,4 +96,30 @@ fn chains_are_part_of_the_model() {
     let continued = Family::Vst.fit_with(&params("hmc"), &data, &run).unwrap();
     let arrays = continued.record().arrays;
     assert!(arrays.iter().any(|(name, _)| name.ends_with("_draws")));
+}
+
+/// Stops a fit when the first chain begins.
+struct BeforeChains;
+
+impl Observer for BeforeChains {
+    fn on_event(&self, event: &Event<'_>) -> ControlFlow<Stop> {
+        if event.stage == "sampling" {
+            ControlFlow::Break(Stop::Keep)
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+#[test]
+fn a_fit_that_is_stopped_before_its_chains_keeps_the_gaussian_posterior() {
+    let data = with_target(&wave(4, 60, -1.0, 1.0), "y");
+    let params = json!({"max_depth": 1, "leaf_mixing": "blend", "n_epochs": 5, "n_members": 6, "n_fits": 2,
+                        "scaling": "standard", "rotation": "none", "squares": false, "posterior": "hmc"});
+    let pool = Pool::new(1).unwrap();
+    let run = Run::new(Key::from_seed(2), &pool).observer(&BeforeChains);
+    let model = Family::Vst.fit_with(&params, &data, &run).unwrap();
+    assert!(model.training().is_stopped);
+    let arrays = model.record().arrays;
+    assert!(!arrays.iter().any(|(name, _)| name.ends_with("_draws")));
 }

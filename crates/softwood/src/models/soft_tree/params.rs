@@ -84,8 +84,8 @@ params! {
         /// Uncertainty of the weights: `variational` (members are draws from a Gaussian approximation
         /// of the posterior over the weights of the grown tree), `hmc` (draws by Hamiltonian Monte
         /// Carlo, from that approximation on) or `ensemble` (trees that are grown on bootstrap samples,
-        /// each a member); auto: `hmc` up to about 4000 rows, else `variational`, and one point
-        /// estimate for the published variants.
+        /// each a member); auto: `hmc` up to about 4300 training rows, else `variational`, and one
+        /// point estimate for the published variants.
         posterior: Option<WeightPosterior> = None;
         /// Number of trees. Several trees are grown on bootstrap samples, and their predictions are
         /// averaged; auto: 10 if `posterior` is given as `ensemble`, else 1.

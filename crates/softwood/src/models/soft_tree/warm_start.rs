@@ -22,7 +22,7 @@ use crate::soft::general_layout::GeneralLayout;
 use crate::soft::kernel::SoftTreeSpec;
 use crate::soft::layout::TreeLayout;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
-use crate::variational::ensemble::FitPosterior;
+use crate::variational::ensemble::{FitPosterior, check_n_members};
 use crate::variational::sampling::continued_method;
 use crate::variational::streams::run as run_streams;
 use crate::variational::train::{RunPlace, Trained, TrainingRun, train};
@@ -65,6 +65,9 @@ pub(super) fn warm_start(
 ) -> Result<SoftTree> {
     check_same_schema(fitted.schema(), data)?;
     check_fixed_params(&json!(fitted.params), &json!(params), FIXED)?;
+    if !params.is_ensemble() {
+        check_n_members(params.n_members, fitted.ensemble.fits.len())?;
+    }
     let trees = run.pool.map(fitted.ensemble.fits.len(), |at| {
         let key = run.key.child(run_streams::FITS).child(at as u64);
         continue_tree(params, fitted, at, data, run, key)

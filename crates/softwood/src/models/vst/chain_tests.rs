@@ -1,10 +1,14 @@
-//! The draws of a chain of the default length beside those of a long chain.
+//! Chains of the variational soft tree: when there are any, the gradient of their density, and their draws
+//! beside those of a long chain.
+
+use std::ops::ControlFlow;
 
 use crate::data::column::Column;
 use crate::data::dataset::{Dataset, Roles};
 use crate::data::table::Table;
 use crate::fit::{Fit, Run};
-use crate::inference::hmc::ChainLength;
+use crate::inference::hmc::{ChainLength, LogDensity, Position};
+use crate::inference::schedule::TrainingSchedule;
 use crate::models::vst::params::VstParams;
 use crate::numerics::gaussian::Gaussian;
 use crate::par::Pool;
@@ -14,7 +18,8 @@ use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::fitted::FittedTrees;
 use crate::variational::options::{LeafMixing, PosteriorMethod};
-use crate::variational::sampling::sample_weights;
+use crate::variational::sampling::{WeightDensity, n_gradients, sample_weights};
+use softwood_testkit::close;
 
 /// Inputs on both sides of a gap between -0.8 and 0.8, a wave with this frequency, noise 0.1.
 fn problem(frequency: f64, key: Key) -> Dataset {
@@ -92,7 +97,9 @@ fn the_band_in_a_gap_is_that_of_a_long_chain() {
         let rows = EncodedSplit::encoded(&data, None, scale, fit.encoder.clone()).train;
         let config = SoftTreeConfig::from(&params);
         let draws = |length: ChainLength, key: Key| {
-            let draws = sample_weights(&config, &fit.spec, &fit.blocks, &rows, length, key);
+            let (spec, blocks) = (&fit.spec, &fit.blocks);
+            let mut go_on = |_: usize| ControlFlow::Continue(());
+            let draws = sample_weights(&config, spec, blocks, &rows, length, key, &mut go_on);
             draws.unwrap().unwrap_or_default()
         };
         let four = |length: ChainLength, first: u64| -> Vec<f32> {
@@ -122,4 +129,85 @@ fn the_band_in_a_gap_is_that_of_a_long_chain() {
         log_ratios.iter().all(|ratio| ratio.abs() < 1.0),
         "{log_ratios:?}"
     );
+}
+
+#[test]
+fn members_come_from_chains_if_training_is_long_enough() {
+    let schedule = |n_epochs: usize| TrainingSchedule {
+        n_epochs,
+        batch_size: 64,
+        n_draws: 2,
+        learning_rate: 0.01,
+    };
+    let config = SoftTreeConfig::from(&VstParams::default());
+    let found = |method, n_epochs| n_gradients(method, &config, &schedule(n_epochs));
+    assert_eq!(found(None, 349), None);
+    assert_eq!(found(None, 350), Some(700));
+    assert_eq!(found(None, 10_000), Some(8000));
+    assert_eq!(found(Some(PosteriorMethod::Variational), 350), None);
+    assert_eq!(found(Some(PosteriorMethod::Hmc), 1), Some(700));
+    let without_prior = SoftTreeConfig {
+        kl_weight: 0.0,
+        ..config
+    };
+    let method = Some(PosteriorMethod::Hmc);
+    assert_eq!(n_gradients(method, &without_prior, &schedule(350)), None);
+}
+
+/// With rows of two batches, weights of rows and a tempered likelihood.
+#[test]
+fn gradients_of_the_density_agree_with_differences() {
+    let pool = Pool::new(1).unwrap();
+    let params = VstParams {
+        n_epochs: Some(2),
+        kl_weight: 2.0,
+        ..params()
+    };
+    let data = problem(1.0, Key::from_seed(0));
+    let model = params.fit_with(&data, &Run::new(Key::from_seed(0), &pool));
+    let model = model.unwrap();
+    let fit = &model.ensemble.fits[0];
+    let scale = TargetScale {
+        standard: model.ensemble.standard,
+        likelihood: fit.spec.likelihood,
+        n_channels: 2,
+    };
+    let many: Vec<usize> = (0..600).map(|row| row % 80).collect();
+    let data = data.take(&many);
+    let mut rows = EncodedSplit::encoded(&data, None, scale, fit.encoder.clone()).train;
+    for (row, weight) in rows.weight.iter_mut().enumerate() {
+        *weight = 0.5 + (row % 3) as f32;
+    }
+    let config = SoftTreeConfig::from(&params);
+    let mut density = WeightDensity::new(&config, &fit.spec, &rows);
+    let mean = fit.blocks[0].mean().iter();
+    let weights: Vec<f64> = mean.map(|&mean| f64::from(mean) + 0.1).collect();
+    let mut gradient = vec![0.0; weights.len()];
+    let log_density = density.evaluate(&weights, &mut gradient);
+    let mut unused = gradient.clone();
+    for at in 0..weights.len() {
+        let mut value = |step: f64| {
+            let mut moved = weights.clone();
+            moved[at] += step;
+            density.evaluate(&moved, &mut unused)
+        };
+        let difference = (value(5e-3) - value(-5e-3)) / 1e-2;
+        // the kernel has single precision
+        let tolerance = 0.2 + 0.02 * difference.abs();
+        assert!(
+            (difference - gradient[at]).abs() < tolerance,
+            "{at}: {difference} {}",
+            gradient[at]
+        );
+    }
+    let mut position = Position {
+        weights: weights.clone(),
+        log_density,
+        gradient,
+    };
+    density.draw_parameters(&mut position, &mut Key::from_seed(1).rng());
+    assert!((position.log_density - log_density).abs() > 1e-3);
+    let after = density.evaluate(&weights, &mut unused);
+    close(&[position.log_density], &[after], 1e-8 * after.abs());
+    close(&position.gradient, &unused, 1e-8 * after.abs());
 }
