@@ -30,7 +30,7 @@ use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::EncodedRows;
 use crate::variational::fitted::{FittedHeader, FittedTrees};
 use crate::variational::noise_calibration::subsample;
-use crate::variational::sampling::sample_weights;
+use crate::variational::sampling::{SampledFit, sample_weights};
 use crate::variational::streams::run as streams;
 
 /// Names of the fits in the model file of a family.
@@ -250,8 +250,13 @@ impl<L: StoredLayout> FittedEnsemble<L> {
                 return Ok(None);
             }
             let key = run.key.child(streams::CHAINS).child(at as u64);
-            let (spec, blocks) = (&fit.spec, &fit.blocks);
-            sample_weights(config, spec, blocks, rows, length, key, &mut on_trajectory)
+            let sampled = SampledFit {
+                config,
+                spec: &fit.spec,
+                blocks: &fit.blocks,
+                rows,
+            };
+            sample_weights(&sampled, length, key, &mut on_trajectory)
         });
         for (fit, draws) in self.fits.iter_mut().zip(draws) {
             if let Some(draws) = draws? {

@@ -66,26 +66,32 @@ pub(crate) fn continued_method<L: StoredLayout>(
     })
 }
 
-/// Draws of the weights of a sum of trees with this variational posterior; `None` if the chain fails.
+/// A fit that a chain draws from: its prior, its variational posterior and its training rows.
+#[derive(Debug)]
+pub(crate) struct SampledFit<'a, L> {
+    pub(crate) config: &'a SoftTreeConfig,
+    pub(crate) spec: &'a SoftTreeSpec<L>,
+    pub(crate) blocks: &'a [LowRank],
+    pub(crate) rows: &'a EncodedRows,
+}
+
+/// Draws of the weights of a fit; `None` if the chain fails or is stopped.
 ///
 /// # Errors
 /// When the work is cancelled or the callback discards it.
 pub(crate) fn sample_weights<L: TreeLayout>(
-    config: &SoftTreeConfig,
-    spec: &SoftTreeSpec<L>,
-    blocks: &[LowRank],
-    rows: &EncodedRows,
+    fit: &SampledFit<'_, L>,
     length: ChainLength,
     key: Key,
     on_trajectory: OnTrajectory<'_>,
 ) -> Result<Option<Vec<f32>>> {
     let (mut start, mut variances) = (Vec::new(), Vec::new());
-    for block in blocks {
+    for block in fit.blocks {
         start.extend(block.mean().iter().map(|&mean| f64::from(mean)));
         let own = block.variances().into_iter();
         variances.extend(own.map(|variance| variance.max(MIN_VARIANCE)));
     }
-    let mut density = WeightDensity::new(config, spec, rows);
+    let mut density = WeightDensity::new(fit.config, fit.spec, fit.rows);
     let start = ChainStart {
         weights: &start,
         variances: &variances,

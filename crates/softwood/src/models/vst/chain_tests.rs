@@ -18,7 +18,7 @@ use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::fitted::FittedTrees;
 use crate::variational::options::{LeafMixing, PosteriorMethod};
-use crate::variational::sampling::{WeightDensity, n_gradients, sample_weights};
+use crate::variational::sampling::{SampledFit, WeightDensity, n_gradients, sample_weights};
 use softwood_testkit::close;
 
 /// Inputs on both sides of a gap between -0.8 and 0.8, a wave with this frequency, noise 0.1.
@@ -97,9 +97,14 @@ fn the_band_in_a_gap_is_that_of_a_long_chain() {
         let rows = EncodedSplit::encoded(&data, None, scale, fit.encoder.clone()).train;
         let config = SoftTreeConfig::from(&params);
         let draws = |length: ChainLength, key: Key| {
-            let (spec, blocks) = (&fit.spec, &fit.blocks);
+            let sampled = SampledFit {
+                config: &config,
+                spec: &fit.spec,
+                blocks: &fit.blocks,
+                rows: &rows,
+            };
             let mut go_on = |_: usize| ControlFlow::Continue(());
-            let draws = sample_weights(&config, spec, blocks, &rows, length, key, &mut go_on);
+            let draws = sample_weights(&sampled, length, key, &mut go_on);
             draws.unwrap().unwrap_or_default()
         };
         let four = |length: ChainLength, first: u64| -> Vec<f32> {
