@@ -88,8 +88,9 @@ class VSTRegressor(Regressor):
     posterior : {"variational", "hmc"} or None, default=None
         How members are drawn from the posterior over the weights: `variational` (from a Gaussian approximation,
         which training finds) or `hmc` (by Hamiltonian Monte Carlo, from that approximation on). `hmc` is nearer to
-        the posterior and takes about a third longer; None: `hmc` up to about 4000 rows, fewer if `n_epochs` is
-        small.
+        the posterior and takes a third to a half longer with the default `n_members`. Without a prior (`kl_weight`
+        = 0) and with constant noise members are always `variational`; None: `hmc` if `n_epochs` times `n_draws` is
+        at least 700, which by default holds up to about 4300 training rows.
     n_members : int, default=100
         Number of posterior draws kept for prediction. More draws give smoother predictive distributions and slower
         predictions. From 1 to 10000.
@@ -285,8 +286,9 @@ class VSTClassifier(Classifier):
     posterior : {"variational", "hmc"} or None, default=None
         How members are drawn from the posterior over the weights: `variational` (from a Gaussian approximation,
         which training finds) or `hmc` (by Hamiltonian Monte Carlo, from that approximation on). `hmc` is nearer to
-        the posterior and takes about a third longer; None: `hmc` up to about 4000 rows, fewer if `n_epochs` is
-        small.
+        the posterior and takes a third to a half longer with the default `n_members`. Without a prior (`kl_weight`
+        = 0) and with constant noise members are always `variational`; None: `hmc` if `n_epochs` times `n_draws` is
+        at least 700, which by default holds up to about 4300 training rows.
     n_members : int, default=100
         Number of posterior draws kept for prediction. More draws give smoother predictive distributions and slower
         predictions. From 1 to 10000.
@@ -511,8 +513,9 @@ class VSGBMRegressor(Regressor):
     posterior : {"variational", "hmc"} or None, default=None
         How members are drawn from the posterior over the weights: `variational` (from a Gaussian approximation,
         which training finds) or `hmc` (by Hamiltonian Monte Carlo, from that approximation on). `hmc` is nearer to
-        the posterior and takes about a third longer; None: `hmc` up to about 4000 rows, fewer if `n_epochs` is
-        small.
+        the posterior and takes a third to a half longer with the default `n_members`. Without a prior (`kl_weight`
+        = 0) and with constant noise members are always `variational`; None: `hmc` if `n_epochs` times `n_draws` is
+        at least 700, which by default holds up to about 4300 training rows.
     n_members : int, default=100
         Number of posterior draws kept for prediction. More draws give smoother predictive distributions and slower
         predictions. From 1 to 10000.
@@ -752,8 +755,9 @@ class VSGBMClassifier(Classifier):
     posterior : {"variational", "hmc"} or None, default=None
         How members are drawn from the posterior over the weights: `variational` (from a Gaussian approximation,
         which training finds) or `hmc` (by Hamiltonian Monte Carlo, from that approximation on). `hmc` is nearer to
-        the posterior and takes about a third longer; None: `hmc` up to about 4000 rows, fewer if `n_epochs` is
-        small.
+        the posterior and takes a third to a half longer with the default `n_members`. Without a prior (`kl_weight`
+        = 0) and with constant noise members are always `variational`; None: `hmc` if `n_epochs` times `n_draws` is
+        at least 700, which by default holds up to about 4300 training rows.
     n_members : int, default=100
         Number of posterior draws kept for prediction. More draws give smoother predictive distributions and slower
         predictions. From 1 to 10000.
@@ -2391,8 +2395,8 @@ class SoftTreeRegressor(Regressor):
     posterior : {"variational", "hmc", "ensemble"} or None, default=None
         Uncertainty of the weights: `variational` (members are draws from a Gaussian approximation of the posterior
         over the weights of the grown tree), `hmc` (draws by Hamiltonian Monte Carlo, from that approximation on) or
-        `ensemble` (trees that are grown on bootstrap samples, each a member); None: `hmc` up to about 4000 rows,
-        else `variational`, and one point estimate for the published variants.
+        `ensemble` (trees that are grown on bootstrap samples, each a member); None: `hmc` up to about 4300 training
+        rows, else `variational`, and one point estimate for the published variants.
     n_fits : int or None, default=None
         Number of trees. Several trees are grown on bootstrap samples, and their predictions are averaged; None: 10
         if `posterior` is given as `ensemble`, else 1. From 1 to 100.
@@ -2598,8 +2602,8 @@ class SoftTreeClassifier(Classifier):
     posterior : {"variational", "hmc", "ensemble"} or None, default=None
         Uncertainty of the weights: `variational` (members are draws from a Gaussian approximation of the posterior
         over the weights of the grown tree), `hmc` (draws by Hamiltonian Monte Carlo, from that approximation on) or
-        `ensemble` (trees that are grown on bootstrap samples, each a member); None: `hmc` up to about 4000 rows,
-        else `variational`, and one point estimate for the published variants.
+        `ensemble` (trees that are grown on bootstrap samples, each a member); None: `hmc` up to about 4300 training
+        rows, else `variational`, and one point estimate for the published variants.
     n_fits : int or None, default=None
         Number of trees. Several trees are grown on bootstrap samples, and their predictions are averaged; None: 10
         if `posterior` is given as `ensemble`, else 1. From 1 to 100.
