@@ -17,6 +17,7 @@ use crate::extrapolation::Extrapolation;
 use crate::fit::Run;
 use crate::inference::hmc::ChainLength;
 use crate::inference::lowrank_gaussian::LowRank;
+use crate::inference::schedule::TrainingSchedule;
 use crate::likelihood::soft::SoftLikelihood;
 use crate::model::Training;
 use crate::observer::Event;
@@ -30,7 +31,8 @@ use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::EncodedRows;
 use crate::variational::fitted::{FittedHeader, FittedTrees};
 use crate::variational::noise_calibration::subsample;
-use crate::variational::sampling::{SampledFit, sample_weights};
+use crate::variational::options::PosteriorMethod;
+use crate::variational::sampling::{SampledFit, n_gradients, sample_weights};
 use crate::variational::streams::run as streams;
 
 /// Names of the fits in the model file of a family.
@@ -213,20 +215,23 @@ impl<L: StoredLayout> FittedEnsemble<L> {
         Extrapolation::write(self.extrapolation(), record)
     }
 
-    /// Replaces the draws of each fit by those of a chain with about this number of gradients. A fit whose
-    /// chain fails keeps its draws, and so do all after the observer stops the fit.
+    /// Replaces the draws of each fit by those of a chain, if the method and the length of the training
+    /// ask for chains ([`n_gradients`]). A fit whose chain fails keeps its draws, and so do all after the
+    /// observer stops the fit. There is one element of `chains` for each fit.
     ///
     /// # Errors
     /// When the observer discards the fit or the work is cancelled.
     pub(crate) fn sample(
         &mut self,
         chains: &[ChainRows<'_>],
-        n_gradients: usize,
+        method: Option<PosteriorMethod>,
+        schedule: TrainingSchedule,
         run: &Run<'_>,
     ) -> Result<()> {
-        if self.training.is_stopped {
+        let n_gradients = n_gradients(method, chains[0].config, schedule);
+        let Some(n_gradients) = n_gradients.filter(|_| !self.training.is_stopped) else {
             return Ok(());
-        }
+        };
         let n_fits = self.fits.len();
         let fits = &self.fits;
         let is_stopped = AtomicBool::new(false);

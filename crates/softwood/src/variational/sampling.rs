@@ -22,9 +22,6 @@ use crate::variational::ensemble::FittedEnsemble;
 use crate::variational::groups::groups;
 use crate::variational::options::PosteriorMethod;
 
-/// Number of gradients of a chain per gradient of each row in training. A gradient of all rows takes
-/// about a fifth of the time that training takes for one of each row.
-const GRADIENTS_PER_EPOCH: f64 = 1.0;
 /// Fewest gradients of a chain: shorter ones stay where they start.
 const MIN_GRADIENTS: usize = 700;
 /// Most gradients of a chain.
@@ -34,19 +31,18 @@ const ROWS_AT_ONCE: usize = 512;
 /// Smallest variance of a weight for the masses of a chain: that of a point estimate.
 const MIN_VARIANCE: f64 = 1e-20;
 
-/// The number of gradients of the chains of a fit; `None` if members are draws of the variational
-/// posterior.
+/// The number of gradients of the chains of a fit: as many as training computes for each row. `None` if
+/// members are draws of the variational posterior.
 pub(crate) fn n_gradients(
     method: Option<PosteriorMethod>,
     config: &SoftTreeConfig,
-    schedule: &TrainingSchedule,
+    schedule: TrainingSchedule,
 ) -> Option<usize> {
     // without a prior there is no posterior
     if config.kl_weight <= 0.0 {
         return None;
     }
-    let per_row = schedule.n_epochs * schedule.n_draws;
-    let n_gradients = ((GRADIENTS_PER_EPOCH * per_row as f64) as usize).min(MAX_GRADIENTS);
+    let n_gradients = (schedule.n_epochs * schedule.n_draws).min(MAX_GRADIENTS);
     match method {
         Some(PosteriorMethod::Variational) => None,
         Some(PosteriorMethod::Hmc) => Some(n_gradients.max(MIN_GRADIENTS)),

@@ -34,7 +34,6 @@ use crate::variational::encoded_rows::{EncodedRows, EncodedSplit, TargetScale};
 use crate::variational::ensemble::{ChainRows, FittedEnsemble};
 use crate::variational::fit_rows::FitRows;
 use crate::variational::options::PosteriorMethod;
-use crate::variational::sampling::n_gradients;
 use crate::variational::streams::run as run_streams;
 
 impl Fit for SoftTreeParams {
@@ -112,15 +111,12 @@ pub(super) fn sample(
     let fits = model.ensemble.fits.iter();
     let configs = fits.map(|fit| (model.params).config(target, fit.spec.stack.first.n_leaves()));
     let configs: Vec<SoftTreeConfig> = configs.collect();
-    let Some(n_gradients) = n_gradients(method, &configs[0], &schedule) else {
-        return Ok(());
-    };
     let chains = configs.iter().map(|config| ChainRows {
         config,
         rows: train,
     });
     let chains: Vec<ChainRows<'_>> = chains.collect();
-    model.ensemble.sample(&chains, n_gradients, run)
+    model.ensemble.sample(&chains, method, schedule, run)
 }
 
 /// The model of some trees.

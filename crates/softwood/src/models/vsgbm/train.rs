@@ -28,7 +28,6 @@ use crate::variational::noise_calibration::{
     ALWAYS_DEFINED, CalibrationRows, ensemble_calibration, noise_factor,
 };
 use crate::variational::options::PosteriorMethod;
-use crate::variational::sampling::n_gradients;
 use crate::variational::selection::{RankedCandidate, Selection, SelectionContext, select};
 use crate::variational::streams;
 use crate::variational::train::{FitResult, Trained, converged, kept};
@@ -179,18 +178,17 @@ pub(super) fn sample(
     schedule: TrainingSchedule,
     run: &Run<'_>,
 ) -> Result<()> {
-    let config = model.params.config();
-    let n_gradients = n_gradients(method, &config, &schedule);
     // the variances of a constant noise were drawn with the weights
-    let Some(n_gradients) = n_gradients.filter(|_| model.noise.is_empty()) else {
+    if !model.noise.is_empty() {
         return Ok(());
-    };
+    }
+    let config = model.params.config();
     let chains = splits.iter().map(|split| ChainRows {
         config: &config,
         rows: &split.train,
     });
     let chains: Vec<ChainRows<'_>> = chains.collect();
-    model.ensemble.sample(&chains, n_gradients, run)
+    model.ensemble.sample(&chains, method, schedule, run)
 }
 
 /// The model of the best candidate, if the observer stopped the selection and keeps it.

@@ -145,7 +145,7 @@ fn members_come_from_chains_if_training_is_long_enough() {
         learning_rate: 0.01,
     };
     let config = SoftTreeConfig::from(&VstParams::default());
-    let found = |method, n_epochs| n_gradients(method, &config, &schedule(n_epochs));
+    let found = |method, n_epochs| n_gradients(method, &config, schedule(n_epochs));
     assert_eq!(found(None, 349), None);
     assert_eq!(found(None, 350), Some(700));
     assert_eq!(found(None, 10_000), Some(8000));
@@ -156,7 +156,7 @@ fn members_come_from_chains_if_training_is_long_enough() {
         ..config
     };
     let method = Some(PosteriorMethod::Hmc);
-    assert_eq!(n_gradients(method, &without_prior, &schedule(350)), None);
+    assert_eq!(n_gradients(method, &without_prior, schedule(350)), None);
 }
 
 /// With rows of two batches, weights of rows and a tempered likelihood.

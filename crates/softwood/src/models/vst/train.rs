@@ -21,7 +21,6 @@ use crate::variational::encoded_rows::EncodedSplit;
 use crate::variational::encoding_cache::EncodingCache;
 use crate::variational::ensemble::{ChainRows, FitPosterior, FittedEnsemble};
 use crate::variational::fit_rows::FitRows;
-use crate::variational::sampling::n_gradients;
 use crate::variational::selection::{
     RankedCandidate, Selection, SelectionContext, select, train_candidate,
 };
@@ -141,15 +140,12 @@ fn fit(params: &VstParams, context: &SelectionContext<'_>, data: &Dataset) -> Re
     };
     let encoders = splits.iter().map(|split| split.encoder.clone());
     let mut model = assembly.model(encoders.zip(fits).collect(), training);
-    let config = context.config;
-    if let Some(n_gradients) = n_gradients(params.posterior, config, &context.schedule) {
-        let chains = splits.iter().map(|split| ChainRows {
-            config,
-            rows: &split.train,
-        });
-        let chains: Vec<ChainRows<'_>> = chains.collect();
-        model.ensemble.sample(&chains, n_gradients, run)?;
-    }
+    let chains = splits.iter().map(|split| ChainRows {
+        config: context.config,
+        rows: &split.train,
+    });
+    let chains: Vec<ChainRows<'_>> = chains.collect();
+    (model.ensemble).sample(&chains, params.posterior, context.schedule, run)?;
     Ok(assembly.calibrated(model))
 }
 

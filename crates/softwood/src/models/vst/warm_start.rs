@@ -12,7 +12,7 @@ use crate::models::vst::params::VstParams;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::{EncodedSplit, TargetScale};
 use crate::variational::ensemble::{ChainRows, FitPosterior, FittedEnsemble, check_n_members};
-use crate::variational::sampling::{continued_method, n_gradients};
+use crate::variational::sampling::continued_method;
 use crate::variational::streams::run as streams;
 use crate::variational::train::{RunPlace, Trained, TrainingRun, converged, train};
 
@@ -67,14 +67,12 @@ pub(super) fn warm_start(
     let config = SoftTreeConfig::from(params);
     let method = continued_method(params.posterior, &fitted.ensemble);
     let schedule = config.schedule(data).part(WARM_RUN);
-    if let Some(n_gradients) = n_gradients(Some(method), &config, &schedule) {
-        let chains = splits.iter().map(|split| ChainRows {
-            config: &config,
-            rows: &split.train,
-        });
-        let chains: Vec<ChainRows<'_>> = chains.collect();
-        model.ensemble.sample(&chains, n_gradients, run)?;
-    }
+    let chains = splits.iter().map(|split| ChainRows {
+        config: &config,
+        rows: &split.train,
+    });
+    let chains: Vec<ChainRows<'_>> = chains.collect();
+    (model.ensemble).sample(&chains, Some(method), schedule, run)?;
     if let (Some(validation), true) = (run.held_out, params.calibrate_noise) {
         model.ensemble.calibrate(validation);
     }
