@@ -40,6 +40,7 @@ use crate::rng::Key;
 
 use member_functions::MemberFunctions;
 use process::Process;
+pub(crate) use tails::variance_factors;
 
 param_group! {
     /// Knowledge uncertainty away from the training rows.
@@ -107,7 +108,7 @@ impl Extrapolation {
         let (n_inputs, n_members) = (self.inputs.len(), block.n_members);
         let compute = || MemberShares {
             n_outputs,
-            tails: tails::variance_factors(n_members),
+            tails: variance_factors(n_members),
             functions: MemberFunctions::new(n_inputs, n_members, n_outputs, self.key),
         };
         let kept = self.shares.get_or_init(compute);

@@ -6,7 +6,7 @@ const N_HALVINGS: usize = 60;
 
 /// Factors of the variance for `n` members, with mean 1. Neighbouring members have factors from the
 /// whole range, so that every run of members is a fair sample.
-pub(super) fn variance_factors(n: usize) -> Vec<f64> {
+pub(crate) fn variance_factors(n: usize) -> Vec<f64> {
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by_key(|&member| (member as u64).reverse_bits());
     let mut factors = vec![0.0; n];

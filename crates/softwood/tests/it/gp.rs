@@ -61,6 +61,29 @@ fn the_moments_of_the_members_are_those_of_the_joint_distribution() {
     }
 }
 
+/// Normal distributions around sampled functions would have almost no density between them and beyond.
+#[test]
+fn densities_without_noise_have_heavier_tails_than_a_normal_distribution() {
+    let x: Vec<f64> = (0..60).map(|row| f64::from(row) / 10.0).collect();
+    let y: Vec<f64> = x.iter().map(|x| x.sin()).collect();
+    let table = Table::new(vec![Column::numeric("x", x), Column::numeric("y", y)]).unwrap();
+    let rows = Table::new(vec![Column::numeric("x", vec![3.05, 7.0, 9.0])]).unwrap();
+    let pool = Pool::new(1).unwrap();
+    for params in both() {
+        let model = process(&table, &params);
+        let dist = Distribution::new(&*model, &rows, &pool).unwrap();
+        let moments = dist.moments().unwrap();
+        for n_sds in [4.0, -4.0, 10.0] {
+            let at = |row: usize| moments.mean[row] + n_sds * moments.std[row];
+            let found = dist.logpdf(&[at(0), at(1), at(2)]).unwrap();
+            let normal = |row: usize| -0.5 * n_sds * n_sds - moments.std[row].ln() - 0.919;
+            for (row, found) in found.into_iter().enumerate() {
+                assert!(found > normal(row), "row {row}, {n_sds} sd: {found}");
+            }
+        }
+    }
+}
+
 #[test]
 fn joint_covariances_are_symmetric_and_near_rows_are_correlated() {
     let model = process(&sine(60), &json!({}));

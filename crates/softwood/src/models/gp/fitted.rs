@@ -9,6 +9,7 @@ use crate::data::target::TargetUnits;
 use crate::data::unseen::UnseenSubstitutes;
 use crate::error::{Error, Result};
 use crate::explain::tree_export::TreeExport;
+use crate::extrapolation::variance_factors;
 use crate::fit::Fit;
 use crate::gaussian_process::hyperparameters::GpHyperparameters;
 use crate::gaussian_process::kernel::{CovarianceKernel, KernelShape};
@@ -21,7 +22,7 @@ use crate::models::gp::params::{GpParams, GpRnnTreeParams};
 use crate::numerics::dense_cholesky::DenseCholesky;
 use crate::numerics::gemm::{Matrix, transposed_product};
 use crate::params;
-use crate::predictive::block::{Block, Head, no_finite_prediction};
+use crate::predictive::block::{AddedVariance, Block, Head, no_finite_prediction};
 use crate::rng::Key;
 use crate::stop::until_cancelled;
 use crate::store::range::{self, MAX_STANDARD};
@@ -62,6 +63,61 @@ pub struct Gp {
     /// Weights of the covariances in the mean and in the update of each pair of members (points x (1 +
     /// pairs)).
     weights: Vec<f64>,
+    /// Factors of the variance of the function for each member.
+    tails: Vec<f64>,
+}
+
+/// Mean and variance of the function for each member and row, and the distance of the member from the
+/// mean. They differ between members in rows with unseen categories alone.
+struct MemberFunctions {
+    stride: usize,
+    mean: Vec<f64>,
+    variance: Vec<f64>,
+    shift: Vec<f64>,
+}
+
+impl MemberFunctions {
+    fn new(block: &Block) -> Self {
+        let zeros = || vec![0.0; block.n_members * block.stride];
+        Self {
+            stride: block.stride,
+            mean: zeros(),
+            variance: zeros(),
+            shift: zeros(),
+        }
+    }
+
+    fn set(&mut self, member: usize, row: usize, functions: &RowFunctions<'_>) {
+        let at = member * self.stride + row;
+        self.mean[at] = functions.mean;
+        self.variance[at] = functions.variance;
+        self.shift[at] = functions.shift(member);
+    }
+
+    /// Adds the variance of the function to the noise of the members of a block, times the tail of each
+    /// member. Normal distributions around the sampled functions would have the same moments, but their
+    /// mixture would be a comb of narrow peaks where the noise is small.
+    fn write(self, tails: &[f64], out: &mut Block) {
+        let stride = self.stride;
+        let n_members = out.n_members as f64;
+        let mut added = AddedVariance {
+            variance: vec![0.0; stride],
+            data: vec![0.0; stride],
+            member_shift: self.shift,
+        };
+        let normal = out.normal_mut();
+        for (member, tail) in tails.iter().enumerate() {
+            for row in 0..stride {
+                let at = member * stride + row;
+                let noise = normal.sd[at] * normal.sd[at];
+                added.data[row] += noise / n_members;
+                added.variance[row] += self.variance[at] / n_members;
+                normal.sd[at] = (noise + tail * self.variance[at]).sqrt();
+            }
+        }
+        normal.mean = self.mean;
+        out.added = Some(added);
+    }
 }
 
 /// The functions at one row.
@@ -69,6 +125,7 @@ struct RowFunctions<'a> {
     /// Row within the rows that are evaluated.
     row: usize,
     mean: f64,
+    variance: f64,
     /// Distance of the first member of each pair from the mean, before scaling.
     distances: &'a [f64],
     /// Scale of the distances.
@@ -76,10 +133,11 @@ struct RowFunctions<'a> {
 }
 
 impl RowFunctions<'_> {
-    fn member(&self, member: usize) -> f64 {
+    /// Distance of a member from the mean.
+    fn shift(&self, member: usize) -> f64 {
         let sign = if member.is_multiple_of(2) { 1.0 } else { -1.0 };
         let distance = self.distances.get(member / 2).copied().unwrap_or(0.0);
-        self.mean + sign * self.scale * distance
+        sign * self.scale * distance
     }
 }
 
@@ -101,6 +159,7 @@ impl Gp {
             })
             .collect();
         Self {
+            tails: variance_factors(parts.n_members),
             parts,
             prior,
             weights,
@@ -136,6 +195,7 @@ impl Gp {
                 take(&RowFunctions {
                     row: first + row,
                     mean: products[0],
+                    variance: block.variance[row],
                     distances,
                     scale: if squares > 0.0 { scale.sqrt() } else { 0.0 },
                 });
@@ -187,7 +247,7 @@ impl Gp {
 
     /// Evaluates rows with unseen categories again, in which each member replaces such a category by a
     /// known one of its own.
-    fn replace_unseen(&self, rows: &Rows<'_>, encoded: &[f32], out: &mut Block) {
+    fn replace_unseen(&self, rows: &Rows<'_>, encoded: &[f32], out: &mut MemberFunctions) {
         let GpParts {
             encoder,
             n_members,
@@ -209,9 +269,7 @@ impl Gp {
             }
             let points = Points::from_rows(&copies, width, n_inputs);
             self.each_row(&points, |functions| {
-                let member = functions.row;
-                let at = out.at(member, 0) + row;
-                out.normal_mut().mean[at] = functions.member(member);
+                out.set(functions.row, row, functions);
             });
         }
     }
@@ -312,13 +370,14 @@ impl Model for Gp {
         let encoded = encoder.encode(rows);
         let n_inputs = encoder.n_inputs();
         let points = Points::from_rows(&encoded, n_inputs + 1, n_inputs);
-        self.each_row(&points, |functions| {
+        let mut functions = MemberFunctions::new(out);
+        self.each_row(&points, |row| {
             for member in 0..*n_members {
-                let at = out.at(member, 0) + functions.row;
-                out.normal_mut().mean[at] = functions.member(member);
+                functions.set(member, row.row, row);
             }
         });
-        self.replace_unseen(rows, &encoded, out);
+        self.replace_unseen(rows, &encoded, &mut functions);
+        functions.write(&self.tails, out);
         out.pad();
         Ok(())
     }
