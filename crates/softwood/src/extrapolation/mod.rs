@@ -5,17 +5,22 @@
 //! there, and variational posteriors are too narrow. A small Gaussian process, fitted to a sample of
 //! the same rows, knows how far the target can move over a distance that the rows do not cover. With
 //! its mean `m`, the variance `v` of its function and the largest such variance `b` at held-out
-//! training rows, the model's knowledge variance grows by
+//! training rows, a row counts as new to the share `w = max(0, 1 - b/v)`, and the process expects the
+//! variance
 //!
-//! `e² = 1.5 max(0, v - b) + max(0, 1 - b/v) (μ - m)²`,
+//! `c = 1.5 max(0, v - b) + w (μ - m)²`,
 //!
-//! where `μ` is the mean of the model: nothing among the rows, the variance of the process far from
-//! them, and the disagreement of the two models.
+//! where `μ` is the mean of the model: that of its own function, and the disagreement of the two
+//! models. With the variance `k` of the members' means, the knowledge variance becomes
+//! `(1 - w) k + max(w k, c)`: nothing changes among the rows, and far from them the larger of the
+//! two counts.
 //!
-//! `e²` widens the components of every member, so densities, quantiles and scores contain it.
-//! Members differ in the share they get, so that the mixture over the members has the tails of
-//! Student's t distribution with 4 degrees of freedom. As functions, members differ by `e(x) z(x)`
-//! with smooth random `z`.
+//! The second term, `e²`, widens the components of every member, so densities, quantiles and scores
+//! contain it; the deviations of the members' means shrink by `sqrt(1 - w)`. So the density is smooth
+//! where few members disagree by more than their noise. Members differ in the share of `e²` they get,
+//! so that the mixture over the members has the tails of Student's t distribution with 4 degrees of
+//! freedom. As functions, members keep their own deviations and differ further by a multiple of smooth
+//! random functions `z(x)`.
 //!
 //! For classes the process is fitted to their indices. Members then differ in their logits, by
 //! `l e(x) z(x)` for each class with a constant `l` and without the disagreement of the means.

@@ -26,6 +26,16 @@ const MAX_ADDED: f64 = 1e30;
 /// members, the deviations are scaled instead.
 const MIN_INDEPENDENT: f64 = 1e-6;
 
+/// How the members of a row change.
+#[derive(Debug, Clone, Copy)]
+struct Widening {
+    /// Share of the variance of the members' means that moves into their components: 0 among the training
+    /// rows, near 1 far from them.
+    share: f64,
+    /// Variance that is added to the components, with the share above.
+    added: f64,
+}
+
 impl Extrapolation {
     /// Adds the knowledge uncertainty of the process to a block of members, and that between narrow
     /// members.
@@ -46,17 +56,17 @@ impl Extrapolation {
             return;
         }
         let mut added = AddedVariance {
+            mean: own.iter().map(|own| own.mean).collect(),
             variance: vec![0.0; block.stride],
             data: own.iter().map(|own| own.data).collect(),
             member_shift: vec![0.0; block.n_members * block.stride],
         };
         for (row, own) in own.iter().enumerate() {
-            let away = self.added_variance(block, own.mean, latent.mean[row], latent.variance[row]);
-            let variance = (away + between_members(own)).min(MAX_ADDED);
-            if variance > 0.0 {
+            let widening = self.widening(block, own, latent.mean[row], latent.variance[row]);
+            if widening.added > 0.0 {
                 let point: Vec<f64> = points.row(row).collect();
-                let shifts = self.widen_row(block, row, variance, &point);
-                added.variance[row] = variance;
+                let shifts = self.widen_row(block, row, own, widening, &point);
+                added.variance[row] = widening.added;
                 for (member, shift) in shifts.into_iter().enumerate() {
                     added.member_shift[member * block.stride + row] = shift;
                 }
@@ -65,45 +75,81 @@ impl Extrapolation {
         block.added = Some(added);
     }
 
-    /// The variance that is added to a row with the mean `own` of the model, and `mean` and `variance`
-    /// of the process.
-    fn added_variance(&self, block: &Block, own: f64, mean: f64, variance: f64) -> f64 {
+    /// The change of a row with moments `own` of the model, and `mean` and `variance` of the process.
+    fn widening(&self, block: &Block, own: &RowMoments, mean: f64, variance: f64) -> Widening {
         let excess = variance - self.baseline;
-        if excess <= 0.0 {
-            return 0.0;
+        let (share, expected) = if excess > 0.0 {
+            let expected = self.expected_variance(block, own.mean, mean, variance);
+            (excess / variance, expected)
+        } else {
+            (0.0, 0.0)
+        };
+        let away = expected.max(share * own.knowledge);
+        let rest = RowMoments {
+            mean: own.mean,
+            data: own.data + away,
+            knowledge: (1.0 - share) * own.knowledge,
+        };
+        Widening {
+            share,
+            added: (away + between_members(&rest)).min(MAX_ADDED),
         }
+    }
+
+    /// The variance that the process expects of a row away from the training rows: that of its function and
+    /// the squared distance of the two means. `own` is the mean of the model.
+    fn expected_variance(&self, block: &Block, own: f64, mean: f64, variance: f64) -> f64 {
+        let excess = variance - self.baseline;
         // standard units of the process in those of the block
         let ratio = self.units.scale / block.scale;
         let shift = (self.units.shift - block.shift) / block.scale;
         let distance = own - (shift + ratio * mean);
-        let added =
+        let expected =
             VARIANCE_FACTOR * excess * ratio * ratio + excess / variance * distance * distance;
         // the disagreement of means may overflow; no variance at all, if the units do not fit
-        if added.is_nan() {
+        if expected.is_nan() {
             0.0
         } else {
-            added.min(MAX_ADDED)
+            expected.min(MAX_ADDED)
         }
     }
 
-    /// Adds variance to the components of one row; returns the shift of each member, or none. `point`
-    /// has the scaled inputs of the row.
-    fn widen_row(&self, block: &mut Block, row: usize, added: f64, point: &[f64]) -> Vec<f64> {
-        let own = member_means(block, row);
+    /// Moves the means of the members of one row towards their mean and adds variance to their components.
+    /// Returns by how much each member, as a function, differs from its new mean. `point` has the scaled
+    /// inputs of the row.
+    fn widen_row(
+        &self,
+        block: &mut Block,
+        row: usize,
+        own: &RowMoments,
+        widening: Widening,
+        point: &[f64],
+    ) -> Vec<f64> {
+        let means = member_means(block, row);
         let shares = self.shares(block);
         let n_components = block.n_components();
+        // what a mean loses of its deviation
+        let lost = 1.0 - (1.0 - widening.share).sqrt();
         for (member, tail) in shares.tails.iter().enumerate() {
+            let back = lost * (means[member] - own.mean);
             for component in 0..n_components {
                 let at = block.at(member, component) + row;
-                let sd = &mut block.normal_mut().sd[at];
-                *sd = (*sd * *sd + added * tail).sqrt();
+                let normal = block.normal_mut();
+                normal.mean[at] -= back;
+                let sd = &mut normal.sd[at];
+                *sd = (*sd * *sd + widening.added * tail).sqrt();
             }
         }
-        if self.shifts_members {
-            member_shifts(&own, added, shares.functions.at(point))
+        let mut shifts = if self.shifts_members {
+            let more = (widening.added - widening.share * own.knowledge).max(0.0);
+            member_shifts(&means, more, shares.functions.at(point))
         } else {
-            Vec::new()
+            vec![0.0; means.len()]
+        };
+        for (shift, mean) in shifts.iter_mut().zip(&means) {
+            *shift += lost * (mean - own.mean);
         }
+        shifts
     }
 
     /// Shifts the logits of each member of the rows of a classification model.

@@ -118,12 +118,15 @@ impl ComponentParameters {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AddedVariance {
+    /// Mean of each row, without what was added. That of the components is the same but for rounding.
+    pub mean: Vec<f64>,
     /// Added variance of each row, zero among the training rows: the mean of what its members got.
     pub variance: Vec<f64>,
     /// Data variance of each row, without what was added.
     pub data: Vec<f64>,
-    /// Shift of the mean of each member, as a function, whose variance over the members is the added
-    /// one (members x rows). Densities contain the variance and not the shifts.
+    /// Distance of each member, as a function, from the mean of its components (members x rows). The
+    /// variance of the shifted means over the members is the knowledge variance, unless the members must
+    /// stay as they are. Densities contain the variance and not the shifts.
     pub member_shift: Vec<f64>,
 }
 

@@ -82,11 +82,14 @@ pub(crate) fn moments(block: &Block, out: &mut [f64]) {
     let scale = block.scale;
     let own = row_moments(block);
     for (row, (out, own)) in out.chunks_exact_mut(MOMENTS).zip(own).enumerate() {
-        let (data, knowledge) = match &block.added {
-            Some(added) => (added.data[row], own.knowledge + added.variance[row]),
-            None => (own.data, own.knowledge),
+        let (mean, data, knowledge) = match &block.added {
+            Some(added) => {
+                let knowledge = own.knowledge + added.variance[row];
+                (added.mean[row], added.data[row], knowledge)
+            }
+            None => (own.mean, own.data, own.knowledge),
         };
-        out[0] = block.shift + scale * own.mean;
+        out[0] = block.shift + scale * mean;
         out[1] = (data * scale * scale).min(f64::MAX);
         out[2] = (knowledge * scale * scale).min(f64::MAX);
         // in the target's units a variance may overflow where its square root does not

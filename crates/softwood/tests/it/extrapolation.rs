@@ -121,6 +121,8 @@ fn all_answers_agree_away_from_the_rows() {
         let members = dist.members().unwrap();
         let n_members = model.n_members();
         let draws = dist.sample(20_000, Key::from_seed(1)).unwrap();
+        let ratio = |row: usize| found.knowledge_std[row] / expected.knowledge_std[row];
+        assert!((0..3).any(|row| ratio(row) > 1.1), "{family:?}");
         for row in 0..3 {
             let close = |a: f64, b: f64, tolerance: f64| (a - b).abs() <= tolerance * b.abs();
             let (data_std, alone) = (found.data_std[row], expected.data_std[row]);
@@ -128,7 +130,8 @@ fn all_answers_agree_away_from_the_rows() {
                 close(data_std, alone, 1e-6),
                 "{family:?}: {data_std} {alone}"
             );
-            assert!(found.knowledge_std[row] > expected.knowledge_std[row]);
+            // the larger of the model's own knowledge and that of the process
+            assert!(found.knowledge_std[row] > (1.0 - 1e-9) * expected.knowledge_std[row]);
             if n_members > 1 {
                 let of_row = &members[row * n_members..(row + 1) * n_members];
                 let mean = of_row.iter().sum::<f64>() / n_members as f64;

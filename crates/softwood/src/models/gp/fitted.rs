@@ -23,6 +23,7 @@ use crate::numerics::dense_cholesky::DenseCholesky;
 use crate::numerics::gemm::{Matrix, transposed_product};
 use crate::params;
 use crate::predictive::block::{AddedVariance, Block, Head, no_finite_prediction};
+use crate::predictive::moments::row_moments;
 use crate::rng::Key;
 use crate::stop::until_cancelled;
 use crate::store::range::{self, MAX_STANDARD};
@@ -69,14 +70,14 @@ pub struct Gp {
 
 /// Mean and variance of the function for each member and row, and the distance of the member from the
 /// mean. They differ between members in rows with unseen categories alone.
-struct MemberFunctions {
+struct MemberLatents {
     stride: usize,
     mean: Vec<f64>,
     variance: Vec<f64>,
     shift: Vec<f64>,
 }
 
-impl MemberFunctions {
+impl MemberLatents {
     fn new(block: &Block) -> Self {
         let zeros = || vec![0.0; block.n_members * block.stride];
         Self {
@@ -100,7 +101,9 @@ impl MemberFunctions {
     fn write(self, tails: &[f64], out: &mut Block) {
         let stride = self.stride;
         let n_members = out.n_members as f64;
+        out.normal_mut().mean = self.mean;
         let mut added = AddedVariance {
+            mean: row_moments(out).map(|row| row.mean).collect(),
             variance: vec![0.0; stride],
             data: vec![0.0; stride],
             member_shift: self.shift,
@@ -115,7 +118,6 @@ impl MemberFunctions {
                 normal.sd[at] = (noise + tail * self.variance[at]).sqrt();
             }
         }
-        normal.mean = self.mean;
         out.added = Some(added);
     }
 }
@@ -247,7 +249,7 @@ impl Gp {
 
     /// Evaluates rows with unseen categories again, in which each member replaces such a category by a
     /// known one of its own.
-    fn replace_unseen(&self, rows: &Rows<'_>, encoded: &[f32], out: &mut MemberFunctions) {
+    fn replace_unseen(&self, rows: &Rows<'_>, encoded: &[f32], out: &mut MemberLatents) {
         let GpParts {
             encoder,
             n_members,
@@ -370,7 +372,7 @@ impl Model for Gp {
         let encoded = encoder.encode(rows);
         let n_inputs = encoder.n_inputs();
         let points = Points::from_rows(&encoded, n_inputs + 1, n_inputs);
-        let mut functions = MemberFunctions::new(out);
+        let mut functions = MemberLatents::new(out);
         self.each_row(&points, |row| {
             for member in 0..*n_members {
                 functions.set(member, row.row, row);
