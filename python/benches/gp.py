@@ -221,12 +221,12 @@ def scores_table() -> str:
 
 
 def members_table() -> str:
-    """Compare the mixture of the members with the Normal distribution of the same moments."""
+    """Compare the predictive distribution with the Normal distribution of the same moments."""
     rows = []
     for table in TABLES:
         scores = [mean_of("gp", table, name) for name in ("log_likelihood", "normal")]
         rows.append([table, f"{scores[0]:.4f}", f"{scores[1]:.4f}", f"{scores[0] - scores[1]:+.4f}"])
-    return report.table(["table", "LL of 128 members", "LL of the Normal", "difference"], rows)
+    return report.table(["table", "LL of `gp`", "LL of the Normal", "difference"], rows)
 
 
 def kernels_table() -> str:

@@ -333,6 +333,11 @@ def sections_of(lines: Sequence[Line]) -> dict[str, str]:
     return texts
 
 
+def first_cells(text: str) -> set[str]:
+    """Return the first cell of each row of a table."""
+    return {line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")}
+
+
 def render(*, choose: bool) -> None:
     """Write the results of reporting seeds into the page, or print those of choosing seeds."""
     lines = [line for line in known_lines() if (line["seed"] < REPORTING_SEED) == choose]
@@ -346,7 +351,11 @@ def render(*, choose: bool) -> None:
     for name, text in sections.items():
         begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         head, rest = page.split(begin)
-        _, tail = rest.split(end)
+        former, tail = rest.split(end)
+        lost = sorted(first_cells(former) - first_cells(text))
+        if lost:
+            print(f"{name} keeps its table: {', '.join(lost)} were not measured here", file=sys.stderr)
+            continue
         page = f"{head}{begin}\n\n{text.strip()}\n\n{end}{tail}"
     PAGE.write_text(page, encoding="utf-8")
 
