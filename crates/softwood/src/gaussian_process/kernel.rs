@@ -24,6 +24,8 @@ use crate::stop::until_cancelled;
 const JITTER: f64 = 1e-9;
 /// Distances below this one count as zero in the gradient of the Matern 1/2 kernel.
 const MIN_DISTANCE: f64 = 1e-150;
+/// Number of pairs of points whose covariances are computed at once: they stay in the cache.
+const PAIRS_AT_ONCE: usize = 2048;
 
 choices! {
     /// Shape of a kernel: how smooth the functions of a Gaussian process are.
@@ -86,10 +88,16 @@ impl CovarianceKernel {
 
     /// Writes the covariances of all pairs of points to `out` (a x b). Points are scaled.
     pub(crate) fn cross(&self, a: &Points, b: &Points, out: &mut [f64]) {
-        let rows = out.chunks_exact_mut(b.n().max(1)).enumerate();
-        for (point, out) in until_cancelled(rows.take(a.n())) {
-            let inputs: Vec<f64> = a.row(point).collect();
-            squared_distances(b, &inputs, out);
+        let n_b = b.n().max(1);
+        let n_at_once = (PAIRS_AT_ONCE / n_b).max(1);
+        let parts = out[..a.n() * b.n()].chunks_mut(n_at_once * n_b);
+        for (part, out) in until_cancelled(parts.enumerate()) {
+            let first = part * n_at_once;
+            let points = first..first + out.len() / n_b;
+            out.fill(0.0);
+            for input in 0..a.n_inputs() {
+                add_cross_squares(&a.column(input)[points.clone()], b.column(input), out);
+            }
             values(self.shape, self.variance(), out);
         }
     }
@@ -192,6 +200,17 @@ fn add_squares(column: &[f64], x: f64, out: &mut [f64]) {
     for (out, value) in out.iter_mut().zip(column) {
         let difference = value - x;
         *out = difference.mul_add(difference, *out);
+    }
+}
+
+/// Adds the squared differences of all pairs of values to `out` (a x b).
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl", "x86_64+avx2+fma"))]
+fn add_cross_squares(a: &[f64], b: &[f64], out: &mut [f64]) {
+    for (out, x) in out.chunks_exact_mut(b.len()).zip(a) {
+        for (out, value) in out.iter_mut().zip(b) {
+            let difference = value - x;
+            *out = difference.mul_add(difference, *out);
+        }
     }
 }
 
