@@ -334,8 +334,9 @@ def sections_of(lines: Sequence[Line]) -> dict[str, str]:
 
 
 def first_cells(text: str) -> set[str]:
-    """Return the first cell of each row of a table."""
-    return {line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")}
+    """Return the first cell of each row of a table, without its header."""
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    return {row.split("|")[1].strip() for row in rows[2:]}
 
 
 def render(*, choose: bool) -> None:
@@ -345,16 +346,18 @@ def render(*, choose: bool) -> None:
     if choose:
         print("\n\n".join(f"{name}\n\n{text}" for name, text in sections.items()))
         return
+    page, is_partial = PAGE.read_text(encoding="utf-8"), False
     versions = sorted({line["version"] for line in lines})
     sections["versions"] = f"Versions: {', '.join(versions)}. Fit times are processor seconds on {report.processor()}."
-    page = PAGE.read_text(encoding="utf-8")
     for name, text in sections.items():
         begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         head, rest = page.split(begin)
         former, tail = rest.split(end)
         lost = sorted(first_cells(former) - first_cells(text))
         if lost:
-            print(f"{name} keeps its table: {', '.join(lost)} were not measured here", file=sys.stderr)
+            is_partial = True
+            print(f"{name} stays as it is: {', '.join(lost)} were not measured here", file=sys.stderr)
+        if lost or (name == "versions" and is_partial):
             continue
         page = f"{head}{begin}\n\n{text.strip()}\n\n{end}{tail}"
     PAGE.write_text(page, encoding="utf-8")

@@ -118,8 +118,8 @@ class VSTRegressor(Regressor):
         Known standard deviation of the noise for regression, in the units of the target; None: learned. From 1e-12
         to 1e+12.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -316,8 +316,8 @@ class VSTClassifier(Classifier):
         Known standard deviation of the noise for regression, in the units of the target; None: learned. From 1e-12
         to 1e+12.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -540,8 +540,8 @@ class VSGBMRegressor(Regressor):
         Increase it if predictions are overconfident; None: 0.001, or half the step of a target with few distinct
         values. From 0 to 10.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -782,8 +782,8 @@ class VSGBMClassifier(Classifier):
         Increase it if predictions are overconfident; None: 0.001, or half the step of a target with few distinct
         values. From 0 to 10.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -979,8 +979,8 @@ class SGBRegressor(Regressor):
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1148,8 +1148,8 @@ class SGBClassifier(Classifier):
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1336,8 +1336,8 @@ class SGLBRegressor(Regressor):
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1536,8 +1536,8 @@ class SGLBClassifier(Classifier):
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1686,8 +1686,8 @@ class ForestRegressor(Regressor):
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1790,8 +1790,8 @@ class ForestClassifier(Classifier):
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -1983,8 +1983,8 @@ class VaRTRegressor(Regressor):
         Known standard deviation of the noise for regression, in the units of the target; None: learned. From 1e-12
         to 1e+12.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -2229,8 +2229,8 @@ class VaRTClassifier(Classifier):
         Known standard deviation of the noise for regression, in the units of the target; None: learned. From 1e-12
         to 1e+12.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -2454,8 +2454,8 @@ class SoftTreeRegressor(Regressor):
         Increase it if predictions are overconfident; None: 0.001, or half the step of a target with few distinct
         values. From 0 to 10.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -2661,8 +2661,8 @@ class SoftTreeClassifier(Classifier):
         Increase it if predictions are overconfident; None: 0.001, or half the step of a target with few distinct
         values. From 0 to 10.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -2806,8 +2806,8 @@ class TreeRegressor(Regressor):
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -2909,8 +2909,8 @@ class TreeClassifier(Classifier):
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -3015,8 +3015,8 @@ class LDTRegressor(Regressor):
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -3116,8 +3116,8 @@ class LDTClassifier(Classifier):
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -3248,8 +3248,8 @@ class RNNTreeRegressor(Regressor):
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the
@@ -3402,8 +3402,8 @@ class RNNTreeClassifier(Classifier):
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
     extrapolation : bool, default=True
-        Whether knowledge uncertainty grows away from the training rows, by as much as a small Gaussian process
-        fitted to the same rows expects the target to vary there.
+        Whether knowledge uncertainty grows away from the training rows, at least to what a small Gaussian process
+        fitted to the same rows expects there.
     random_state : int, RandomState instance or None, default=None
         Seed of all random numbers. On one kind of processor, the same seed, data and version give the same model with
         any number of threads; on another kind of processor the model may differ. An integer equals `--seed` of the

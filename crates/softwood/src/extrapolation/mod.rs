@@ -5,13 +5,13 @@
 //! there, and variational posteriors are too narrow. A small Gaussian process, fitted to a sample of
 //! the same rows, knows how far the target can move over a distance that the rows do not cover. With
 //! its mean `m`, the variance `v` of its function and the largest such variance `b` at held-out
-//! training rows, a row counts as new to the share `w = max(0, 1 - b/v)`, and the process expects the
+//! training rows, a row has the weight `w = max(0, 1 - b/v)` of a new row, and the process expects the
 //! variance
 //!
 //! `c = 1.5 max(0, v - b) + w (μ - m)²`,
 //!
-//! where `μ` is the mean of the model: that of its own function, and the disagreement of the two
-//! models. With the variance `k` of the members' means, the knowledge variance becomes
+//! where `μ` is the mean of the model. The first term is the variance of the function of the process,
+//! the second the disagreement of the two means. With the variance `k` of the members' means, the knowledge variance becomes
 //! `(1 - w) k + max(w k, c)`: nothing changes among the rows, and far from them the larger of the
 //! two counts.
 //!
@@ -20,7 +20,7 @@
 //! where few members disagree by more than their noise. Members differ in the share of `e²` they get,
 //! so that the mixture over the members has the tails of Student's t distribution with 4 degrees of
 //! freedom. As functions, members keep their own deviations and differ further by a multiple of smooth
-//! random functions `z(x)`.
+//! random functions `z(x)`. Members that satisfy constraints keep their means and get `max(0, c - w k)`.
 //!
 //! For classes the process is fitted to their indices. Members then differ in their logits, by
 //! `l e(x) z(x)` for each class with a constant `l` and without the disagreement of the means.
@@ -50,8 +50,8 @@ pub(crate) use tails::variance_factors;
 param_group! {
     /// Knowledge uncertainty away from the training rows.
     away_from_data {
-        /// Whether knowledge uncertainty grows away from the training rows, by as much as a small
-        /// Gaussian process fitted to the same rows expects the target to vary there.
+        /// Whether knowledge uncertainty grows away from the training rows, at least to what a small
+        /// Gaussian process fitted to the same rows expects there.
         extrapolation: bool = true;
     }
 }

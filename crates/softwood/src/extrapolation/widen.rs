@@ -20,7 +20,7 @@ const MIN_PROBABILITY: f64 = 0.02;
 /// of the variance, and share of knowledge from which on there is some.
 const SMOOTHING: f64 = 0.06;
 const MIN_KNOWLEDGE_SHARE: f64 = 0.9;
-/// Largest added variance in standard units of the target.
+/// Largest variance that the process may expect, in standard units of the target.
 const MAX_ADDED: f64 = 1e30;
 /// Below this share of a member's function that is independent of the deviations of the model's own
 /// members, the deviations are scaled instead.
@@ -31,9 +31,32 @@ const MIN_INDEPENDENT: f64 = 1e-6;
 struct Widening {
     /// Share of the variance of the members' means that moves into their components: 0 among the training
     /// rows, near 1 far from them.
-    share: f64,
-    /// Variance that is added to the components, with the share above.
+    moved_share: f64,
+    /// Variance that is added to the components, including the moved one.
     added: f64,
+}
+
+impl Widening {
+    /// For a row with moments `own` of the model and the weight `w` of a new row, for which the process
+    /// expects the knowledge variance `expected`. Members whose functions must not change keep their
+    /// means.
+    fn new(own: &RowMoments, weight: f64, expected: f64, moves_means: bool) -> Self {
+        let own_part = weight * own.knowledge;
+        let (moved_share, added) = if moves_means {
+            (weight, expected.max(own_part))
+        } else {
+            (0.0, (expected - own_part).max(0.0))
+        };
+        let remaining = RowMoments {
+            mean: own.mean,
+            data: own.data + added,
+            knowledge: (1.0 - moved_share) * own.knowledge,
+        };
+        Self {
+            moved_share,
+            added: added + between_members(&remaining),
+        }
+    }
 }
 
 impl Extrapolation {
@@ -78,22 +101,13 @@ impl Extrapolation {
     /// The change of a row with moments `own` of the model, and `mean` and `variance` of the process.
     fn widening(&self, block: &Block, own: &RowMoments, mean: f64, variance: f64) -> Widening {
         let excess = variance - self.baseline;
-        let (share, expected) = if excess > 0.0 {
+        let (weight, expected) = if excess > 0.0 {
             let expected = self.expected_variance(block, own.mean, mean, variance);
             (excess / variance, expected)
         } else {
             (0.0, 0.0)
         };
-        let away = expected.max(share * own.knowledge);
-        let rest = RowMoments {
-            mean: own.mean,
-            data: own.data + away,
-            knowledge: (1.0 - share) * own.knowledge,
-        };
-        Widening {
-            share,
-            added: (away + between_members(&rest)).min(MAX_ADDED),
-        }
+        Widening::new(own, weight, expected, self.shifts_members)
     }
 
     /// The variance that the process expects of a row away from the training rows: that of its function and
@@ -128,26 +142,27 @@ impl Extrapolation {
         let means = member_means(block, row);
         let shares = self.shares(block);
         let n_components = block.n_components();
-        // what a mean loses of its deviation
-        let lost = 1.0 - (1.0 - widening.share).sqrt();
+        let shrinkage = 1.0 - (1.0 - widening.moved_share).sqrt();
+        let toward_mean: Vec<f64> = means
+            .iter()
+            .map(|mean| shrinkage * (mean - own.mean))
+            .collect();
         for (member, tail) in shares.tails.iter().enumerate() {
-            let back = lost * (means[member] - own.mean);
             for component in 0..n_components {
                 let at = block.at(member, component) + row;
                 let normal = block.normal_mut();
-                normal.mean[at] -= back;
+                normal.mean[at] -= toward_mean[member];
                 let sd = &mut normal.sd[at];
                 *sd = (*sd * *sd + widening.added * tail).sqrt();
             }
         }
-        let mut shifts = if self.shifts_members {
-            let more = (widening.added - widening.share * own.knowledge).max(0.0);
-            member_shifts(&means, more, shares.functions.at(point))
-        } else {
-            vec![0.0; means.len()]
-        };
-        for (shift, mean) in shifts.iter_mut().zip(&means) {
-            *shift += lost * (mean - own.mean);
+        if !self.shifts_members {
+            return toward_mean;
+        }
+        let further = (widening.added - widening.moved_share * own.knowledge).max(0.0);
+        let mut shifts = member_shifts(&means, further, shares.functions.at(point));
+        for (shift, toward_mean) in shifts.iter_mut().zip(toward_mean) {
+            *shift += toward_mean;
         }
         shifts
     }
@@ -270,6 +285,26 @@ mod tests {
         ];
         close(&found, &[0.24, 0.057, 0.0, 0.0], 1e-12);
         assert!(added(0.0, 0.0) <= 0.0);
+    }
+
+    #[test]
+    fn the_larger_of_own_and_expected_variance_counts_away_from_the_rows() {
+        let own = RowMoments {
+            mean: 3.0,
+            data: 1.0,
+            knowledge: 2.0,
+        };
+        // knowledge variance of the moved means and of the components
+        let parts = |weight: f64, expected: f64, moves_means: bool| {
+            let found = Widening::new(&own, weight, expected, moves_means);
+            [(1.0 - found.moved_share) * own.knowledge, found.added]
+        };
+        close(&parts(0.0, 0.0, true), &[2.0, 0.0], 1e-12);
+        close(&parts(0.5, 0.3, true), &[1.0, 1.0], 1e-12);
+        close(&parts(0.5, 4.0, true), &[1.0, 4.0], 1e-12);
+        close(&parts(1.0, 0.3, true), &[0.0, 2.0], 1e-12);
+        close(&parts(0.5, 4.0, false), &[2.0, 3.0], 1e-12);
+        close(&parts(0.5, 0.3, false), &[2.0, 0.0], 1e-12);
     }
 
     #[test]

@@ -69,8 +69,8 @@ pub struct Block {
     pub shift: f64,
     /// Target units per standardised unit, positive.
     pub scale: f64,
-    /// Knowledge variance that the components contain because rows are away from the training rows;
-    /// `None` if there is none.
+    /// Knowledge variance that the components contain; `None` if the means of the components have all of
+    /// it.
     pub added: Option<AddedVariance>,
 }
 
@@ -118,15 +118,15 @@ impl ComponentParameters {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct AddedVariance {
-    /// Mean of each row, without what was added. That of the components is the same but for rounding.
+    /// Mean of each row. The mean of the components equals it up to rounding.
     pub mean: Vec<f64>,
-    /// Added variance of each row, zero among the training rows: the mean of what its members got.
+    /// Added variance of each row: the mean of what its members got.
     pub variance: Vec<f64>,
     /// Data variance of each row, without what was added.
     pub data: Vec<f64>,
     /// Distance of each member, as a function, from the mean of its components (members x rows). The
     /// variance of the shifted means over the members is the knowledge variance, unless the members must
-    /// stay as they are. Densities contain the variance and not the shifts.
+    /// stay as they are or there is a single one. Densities contain the variance and not the shifts.
     pub member_shift: Vec<f64>,
 }
 

@@ -321,6 +321,10 @@ fn constrained_members_keep_their_functions() {
         for pair in members.windows(n_members + 1).step_by(1) {
             assert!(pair[n_members] >= pair[0] - 1e-9, "{family:?}");
         }
+        params["extrapolation"] = json!(false);
+        let alone = fit(family, &params, &data, 3);
+        let alone = Distribution::new(&*alone, &grid, &pool).unwrap();
+        assert_eq!(members, alone.members().unwrap(), "{family:?}");
         let widest = dist.moments().unwrap().knowledge_std;
         assert!(widest[199] > 2.0 * widest[80], "{family:?}");
     }

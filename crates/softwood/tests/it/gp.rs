@@ -61,6 +61,43 @@ fn the_moments_of_the_members_are_those_of_the_joint_distribution() {
     }
 }
 
+/// In a row with an unseen category each member has another known one.
+#[test]
+fn all_answers_agree_in_rows_with_unseen_categories() {
+    let x: Vec<f64> = (0..120).map(|row| f64::from(row) / 20.0).collect();
+    let names = ["a", "b", "c"];
+    let group: Vec<Option<&str>> = (0..120).map(|at| Some(names[at % 3])).collect();
+    let y = (0..120).map(|at| x[at].sin() + (at % 3) as f64).collect();
+    let table = Table::new(vec![
+        Column::numeric("x", x),
+        Column::categorical("group", &group),
+        Column::numeric("y", y),
+    ])
+    .unwrap();
+    let rows = Table::new(vec![
+        Column::numeric("x", vec![2.0, 9.0, 7.0]),
+        Column::categorical("group", &[Some("d"); 3]),
+    ])
+    .unwrap();
+    let pool = Pool::new(1).unwrap();
+    let model = process(&table, &json!({"n_members": 16}));
+    let dist = Distribution::new(&*model, &rows, &pool).unwrap();
+    let (moments, members) = (dist.moments().unwrap(), dist.members().unwrap());
+    let draws = dist.sample(100_000, Key::from_seed(1)).unwrap();
+    for (row, members) in members.chunks_exact(16).enumerate() {
+        let mean = members.iter().sum::<f64>() / 16.0;
+        let square = |value: &f64| (value - mean).powi(2);
+        let sd = (members.iter().map(square).sum::<f64>() / 16.0).sqrt();
+        assert!((mean - moments.mean[row]).abs() < 1e-9 * (1.0 + mean.abs()));
+        assert!((sd / moments.knowledge_std[row] - 1.0).abs() < 1e-9);
+        // the fourth moment of the widest component is finite: the standard error is below 1%
+        let draws = &draws[row * 100_000..(row + 1) * 100_000];
+        let square: f64 = draws.iter().map(|y| (y - moments.mean[row]).powi(2)).sum();
+        let ratio = (square / 1e5).sqrt() / moments.std[row];
+        assert!((ratio - 1.0).abs() < 0.05, "{row}: {ratio}");
+    }
+}
+
 /// Normal distributions around sampled functions would have almost no density between them and beyond.
 #[test]
 fn densities_without_noise_have_heavier_tails_than_a_normal_distribution() {

@@ -20,6 +20,7 @@ use crate::model::{JointNormal, Model, Training};
 use crate::models::gp::noise_tree::GpNoise;
 use crate::models::gp::params::{GpParams, GpRnnTreeParams};
 use crate::numerics::dense_cholesky::DenseCholesky;
+use crate::numerics::dot::dot;
 use crate::numerics::gemm::{Matrix, transposed_product};
 use crate::params;
 use crate::predictive::block::{AddedVariance, Block, Head, no_finite_prediction};
@@ -75,6 +76,8 @@ struct MemberLatents {
     mean: Vec<f64>,
     variance: Vec<f64>,
     shift: Vec<f64>,
+    /// Rows with unseen categories.
+    unseen: Vec<usize>,
 }
 
 impl MemberLatents {
@@ -85,6 +88,7 @@ impl MemberLatents {
             mean: zeros(),
             variance: zeros(),
             shift: zeros(),
+            unseen: Vec::new(),
         }
     }
 
@@ -96,29 +100,55 @@ impl MemberLatents {
     }
 
     /// Adds the variance of the function to the noise of the members of a block, times the tail of each
-    /// member. Normal distributions around the sampled functions would have the same moments, but their
-    /// mixture would be a comb of narrow peaks where the noise is small.
-    fn write(self, tails: &[f64], out: &mut Block) {
+    /// member. The mixture of Normal distributions around the sampled functions would be a comb of
+    /// narrow peaks where the noise is small.
+    fn fill_block(mut self, tails: &[f64], out: &mut Block) {
         let stride = self.stride;
+        if stride == 0 {
+            return;
+        }
         let n_members = out.n_members as f64;
-        out.normal_mut().mean = self.mean;
-        let mut added = AddedVariance {
-            mean: row_moments(out).map(|row| row.mean).collect(),
-            variance: vec![0.0; stride],
-            data: vec![0.0; stride],
-            member_shift: self.shift,
-        };
+        let (mut variance, mut data) = (vec![0.0; stride], vec![0.0; stride]);
         let normal = out.normal_mut();
         for (member, tail) in tails.iter().enumerate() {
             for row in 0..stride {
                 let at = member * stride + row;
                 let noise = normal.sd[at] * normal.sd[at];
-                added.data[row] += noise / n_members;
-                added.variance[row] += self.variance[at] / n_members;
-                normal.sd[at] = (noise + tail * self.variance[at]).sqrt();
+                let added = tail * self.variance[at];
+                data[row] += noise / n_members;
+                variance[row] += added / n_members;
+                normal.sd[at] = (noise + added).sqrt();
             }
         }
-        out.added = Some(added);
+        for row in std::mem::take(&mut self.unseen) {
+            self.match_moments(row, variance[row]);
+        }
+        out.normal_mut().mean = self.mean;
+        out.added = Some(AddedVariance {
+            mean: row_moments(out).map(|row| row.mean).collect(),
+            variance,
+            data,
+            member_shift: self.shift,
+        });
+    }
+
+    /// Centres and scales the shifts of a row with means of its own for each member, so that the functions
+    /// have the mean of these means, and a variance that is larger than theirs by `added`.
+    fn match_moments(&mut self, row: usize, added: f64) {
+        let (stride, n) = (self.stride, self.mean.len() / self.stride);
+        let of_row = |values: &[f64]| -> Vec<f64> {
+            let values: Vec<f64> = (0..n).map(|member| values[member * stride + row]).collect();
+            let mean = values.iter().sum::<f64>() / n as f64;
+            values.iter().map(|value| value - mean).collect()
+        };
+        let (means, shifts) = (of_row(&self.mean), of_row(&self.shift));
+        let (square, product) = (dot(&shifts, &shifts), dot(&shifts, &means));
+        // the root of scale² square + 2 scale product = n added
+        let scale = (product * product + square * n as f64 * added).sqrt() - product;
+        let scale = if square > 0.0 { scale / square } else { 0.0 };
+        for (member, shift) in shifts.into_iter().enumerate() {
+            self.shift[member * stride + row] = scale * shift;
+        }
     }
 }
 
@@ -261,6 +291,7 @@ impl Gp {
         unseen.sort_by_key(|cell| cell.row);
         for cells in until_cancelled(unseen.chunk_by(|a, b| a.row == b.row)) {
             let row = cells[0].row;
+            out.unseen.push(row);
             let mut copies = encoded[row * width..(row + 1) * width].repeat(*n_members);
             for (member, copy) in copies.chunks_exact_mut(width).enumerate() {
                 for cell in cells {
@@ -379,7 +410,7 @@ impl Model for Gp {
             }
         });
         self.replace_unseen(rows, &encoded, &mut functions);
-        functions.write(&self.tails, out);
+        functions.fill_block(&self.tails, out);
         out.pad();
         Ok(())
     }
