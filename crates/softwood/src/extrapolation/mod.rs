@@ -11,9 +11,9 @@
 //! `c = 1.5 max(0, v - b) + w (μ - m)²`,
 //!
 //! where `μ` is the mean of the model. The first term is the variance of the function of the process,
-//! the second the disagreement of the two means. With the variance `k` of the members' means, the knowledge variance becomes
-//! `(1 - w) k + max(w k, c)`: nothing changes among the rows, and far from them the larger of the
-//! two counts.
+//! the second the disagreement of the two means. With the variance `k` of the members' means, the
+//! knowledge variance becomes `(1 - w) k + max(w k, c)`: nothing changes among the rows, and far from
+//! them the larger of the two counts.
 //!
 //! The second term, `e²`, widens the components of every member, so densities, quantiles and scores
 //! contain it; the deviations of the members' means shrink by `sqrt(1 - w)`. So the density is smooth
