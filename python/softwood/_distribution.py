@@ -160,8 +160,8 @@ class _Distribution:
 class RegressionDistribution(_Distribution):
     """Predictive distribution of a numeric target for each row: a mixture over the members of a model.
 
-    `total`, `data` (aleatoric) and `knowledge` (epistemic) are variances: `data` is the mean of the members' variances,
-    `knowledge` the variance of the members' means, and `total = data + knowledge`.
+    `total`, `data` (aleatoric) and `knowledge` (epistemic) are variances: `data` is that of the noise, `knowledge` that
+    of the members as functions (`members`), and `total = data + knowledge`.
 
     Examples
     --------

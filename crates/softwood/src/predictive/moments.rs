@@ -5,7 +5,7 @@
 //! mean of `m_s`, knowledge = population variance of `m_s`, data = mean of `v_s`, total = knowledge
 //! + data (law of total variance).
 //!
-//! Variance that was added to the members of a row away from the training rows is knowledge.
+//! Variance that was added to the components of the members (`Block::added`) is knowledge.
 
 use multiversion::multiversion;
 
