@@ -123,6 +123,7 @@ impl Extrapolation {
             units,
             process: conditioned.process,
             baseline: conditioned.baseline,
+            residual_baseline: conditioned.residual_baseline,
             key: key.child(streams::FUNCTIONS),
             shifts_members: true,
             shares: OnceLock::new(),
@@ -206,6 +207,7 @@ fn hyperparameters(rows: &ProcessRows) -> Result<Option<GpHyperparameters>> {
 struct ConditionedProcess {
     process: Process,
     baseline: f64,
+    residual_baseline: f64,
 }
 
 fn condition(rows: &ProcessRows, found: &GpHyperparameters) -> Result<Option<ConditionedProcess>> {
@@ -239,35 +241,101 @@ fn condition(rows: &ProcessRows, found: &GpHyperparameters) -> Result<Option<Con
     let Some(process) = Process::new(basis.posterior(q), inducing) else {
         return Ok(None);
     };
-    let variances = if n_held_out > 0 {
+    let left_out = if n_held_out > 0 {
         let held_out: Vec<usize> = (training.n()..rows.n()).collect();
         let latent = process.latent(&kernel.scaled(&rows.points.take(&held_out)));
-        latent.variance
+        let targets = &rows.targets[training.n()..];
+        let residuals = targets.iter().zip(&latent.mean).map(|(y, mean)| y - mean);
+        LeftOut {
+            residuals: residuals.collect(),
+            variances: latent.variance,
+        }
     } else {
-        let Some(variances) = left_out_variances(kernel, &training, found.noise()) else {
+        let Some(left_out) = LeftOut::one_at_a_time(kernel, &training, found.noise()) else {
             return Ok(None);
         };
-        variances
+        left_out
     };
-    let baseline = variances.into_iter().fold(0.0, f64::max);
-    Ok(Some(ConditionedProcess { process, baseline }))
+    Ok(Some(ConditionedProcess {
+        process,
+        baseline: left_out.variances.iter().copied().fold(0.0, f64::max),
+        residual_baseline: left_out.residuals.iter().map(|r| r * r).fold(0.0, f64::max),
+    }))
 }
 
-/// The variances of the function at rows that are left out one at a time: with the covariance `K` of
-/// the noisy targets and the noise `v` of the row each is `1 / [K^-1]_nn - v`. `None` if `K` cannot be
-/// factored.
-fn left_out_variances(
-    kernel: &CovarianceKernel,
-    rows: &ProcessRows,
-    noise: f64,
-) -> Option<Vec<f64>> {
-    let n = rows.n();
-    let mut covariance = vec![0.0; n * n];
-    kernel.lower(&kernel.scaled(&rows.points), &mut covariance);
-    for (row, weight) in rows.weights.iter().enumerate() {
-        covariance[row * n + row] += noise / weight;
+/// Residuals and variances of the function at rows that the process was not conditioned on.
+struct LeftOut {
+    residuals: Vec<f64>,
+    variances: Vec<f64>,
+}
+
+impl LeftOut {
+    /// Rows that are left out one at a time: with the covariance `K` of the noisy targets `y` and the
+    /// noise `v` of the row, the residual is `[K^-1 y]_n / [K^-1]_nn` and the variance
+    /// `1 / [K^-1]_nn - v`. `None` if `K` cannot be factored.
+    fn one_at_a_time(kernel: &CovarianceKernel, rows: &ProcessRows, noise: f64) -> Option<Self> {
+        let n = rows.n();
+        let mut covariance = vec![0.0; n * n];
+        kernel.lower(&kernel.scaled(&rows.points), &mut covariance);
+        for (row, weight) in rows.weights.iter().enumerate() {
+            covariance[row * n + row] += noise / weight;
+        }
+        let inverse = DenseCholesky::factor(covariance, n)?.into_inverse();
+        let value = |row: usize, column: usize| inverse[row.max(column) * n + row.min(column)];
+        let weighted = |row: usize| -> f64 {
+            let terms = rows.targets.iter().enumerate();
+            terms.map(|(column, y)| value(row, column) * y).sum()
+        };
+        let variance = |row: usize| (1.0 / value(row, row) - noise / rows.weights[row]).max(0.0);
+        Some(Self {
+            residuals: (0..n).map(|row| weighted(row) / value(row, row)).collect(),
+            variances: (0..n).map(variance).collect(),
+        })
     }
-    let inverse = DenseCholesky::factor(covariance, n)?.into_inverse();
-    let variance = |row: usize| (1.0 / inverse[row * n + row] - noise / rows.weights[row]).max(0.0);
-    Some((0..n).map(variance).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gaussian_process::exact;
+    use softwood_testkit::close;
+
+    #[test]
+    fn rows_left_out_have_the_residual_and_variance_of_a_process_without_them() {
+        let n = 12;
+        let x = (0..n).map(|row| (row * row % 17) as f64 / 4.0).collect();
+        let rows = ProcessRows {
+            points: Points::from_columns(x, n, 1),
+            targets: (0..n).map(|row| (row * 5 % 7) as f64 / 3.0 - 1.0).collect(),
+            weights: (0..n).map(|row| 1.0 + (row % 3) as f64).collect(),
+        };
+        let kernel = CovarianceKernel {
+            shape: KernelShape::Matern52,
+            log_lengths: vec![0.2],
+            log_signal: 0.1,
+        };
+        let noise = 0.05;
+        let found = LeftOut::one_at_a_time(&kernel, &rows, noise).unwrap();
+        for left_out in 0..n {
+            let others: Vec<usize> = (0..n).filter(|&row| row != left_out).collect();
+            let of_others =
+                |values: &[f64]| -> Vec<f64> { others.iter().map(|&row| values[row]).collect() };
+            let posterior = exact::posterior(
+                &kernel,
+                &Observations {
+                    points: &rows.points.take(&others),
+                    targets: &of_others(&rows.targets),
+                    weights: &of_others(&rows.weights),
+                    noise: &vec![noise; n - 1],
+                },
+            );
+            let latent = posterior
+                .unwrap()
+                .unwrap()
+                .latent(&rows.points.take(&[left_out]));
+            let residual = rows.targets[left_out] - latent.mean[0];
+            close(&[found.residuals[left_out]], &[residual], 1e-7);
+            close(&[found.variances[left_out]], &latent.variance, 1e-7);
+        }
+    }
 }

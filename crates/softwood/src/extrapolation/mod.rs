@@ -4,18 +4,22 @@
 //! the rows, and beyond them, they agree more than the data justify: hard trees predict a constant
 //! there, and variational posteriors are too narrow. A small Gaussian process, fitted to a sample of
 //! the same rows, knows how far the target can move over a distance that the rows do not cover. With
-//! its mean `m`, the variance `v` of its function and the largest such variance `b` at held-out
-//! training rows, a row has the weight `w = max(0, 1 - b/v)` of a new row, and the process expects the
-//! variance
+//! its mean `m`, the variance `v` of its function, and the largest such variance `b` and the largest
+//! squared residual `r` at held-out training rows, a row has the weight
 //!
-//! `c = 1.5 max(0, v - b) + w (μ - m)²`,
+//! `w = max(0, 1 - b/v, 1 - (r + 9 s)/(μ - m)²)`
 //!
-//! where `μ` is the mean of the model. The first term is the variance of the function of the process,
-//! the second the disagreement of the two means. With the variance `k` of the members' means, the
-//! knowledge variance becomes `(1 - w) k + max(w k, c)`: nothing changes among the rows, and far from
-//! them the larger of the two counts.
+//! of a new row, where `μ` is the mean and `s` the total variance of the model: the process is unsure
+//! about it, or contradicts the model. The process expects the variance
 //!
-//! The second term, `e²`, widens the components of every member, so densities, quantiles and scores
+//! `c = 1.5 max(0, v - b) + w (μ - m)²`.
+//!
+//! The first term is the variance of the function of the process, the second the disagreement of the
+//! two means. With the variance `k` of the members' means, the knowledge variance becomes
+//! `(1 - w) k + max(w k, c)`: nothing changes among the rows, and far from them the larger of the two
+//! counts.
+//!
+//! The term `e² = max(w k, c)` widens the components of every member, so densities, quantiles and scores
 //! contain it; the deviations of the members' means shrink by `sqrt(1 - w)`. So the density is smooth
 //! where few members disagree by more than their noise. Members differ in the share of `e²` they get,
 //! so that the mixture over the members has the tails of Student's t distribution with 4 degrees of
@@ -67,6 +71,8 @@ pub struct Extrapolation {
     process: Process,
     /// Largest variance of the function among the training rows.
     baseline: f64,
+    /// Largest squared residual of the process at held-out training rows.
+    residual_baseline: f64,
     /// Key of the functions of the members.
     key: Key,
     /// Whether the members differ as functions, too. Members that satisfy constraints do not.

@@ -34,9 +34,16 @@ struct Header {
     log_lengths: Vec<f64>,
     log_signal: f64,
     baseline: f64,
+    /// Files of the first versions have none: no residual is large then.
+    #[serde(default = "no_residual_baseline")]
+    residual_baseline: f64,
     key: Key,
     shifts_members: bool,
     n_points: usize,
+}
+
+fn no_residual_baseline() -> f64 {
+    MAX_STANDARD
 }
 
 impl Extrapolation {
@@ -49,7 +56,8 @@ impl Extrapolation {
         let header = json!({
             "encoder": extrapolation.encoder, "inputs": extrapolation.inputs, "units": extrapolation.units,
             "log_lengths": kernel.log_lengths, "log_signal": kernel.log_signal,
-            "baseline": extrapolation.baseline, "key": extrapolation.key, "shifts_members": extrapolation.shifts_members,
+            "baseline": extrapolation.baseline, "residual_baseline": extrapolation.residual_baseline,
+            "key": extrapolation.key, "shifts_members": extrapolation.shifts_members,
             "n_points": extrapolation.process.points.n(),
         });
         meta.insert(NAME.to_owned(), header);
@@ -105,6 +113,7 @@ impl Extrapolation {
             units: header.units,
             process: process.ok_or_else(|| damaged("an array"))?,
             baseline: header.baseline,
+            residual_baseline: header.residual_baseline,
             key: header.key,
             shifts_members: header.shifts_members,
             shares: OnceLock::new(),
@@ -118,7 +127,12 @@ impl Header {
         for &logarithm in self.log_lengths.iter().chain([&self.log_signal]) {
             range::check("log_lengths", logarithm, &logarithms)?;
         }
-        range::check("baseline", self.baseline, &(0.0..=MAX_STANDARD))?;
+        for (name, value) in [
+            ("baseline", self.baseline),
+            ("residual_baseline", self.residual_baseline),
+        ] {
+            range::check(name, value, &(0.0..=MAX_STANDARD))?;
+        }
         self.units.check()?;
         let n_inputs = self.encoder.n_inputs();
         let is_valid = self.encoder.fits(schema)

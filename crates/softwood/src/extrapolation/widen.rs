@@ -11,6 +11,9 @@ use crate::predictive::moments::{RowMoments, row_moments};
 
 /// Factor of the variance of the process above the usual one.
 const VARIANCE_FACTOR: f64 = 1.5;
+/// Distance of the two means that is usual among the training rows, in standard deviations of the model's
+/// own distribution.
+const MAX_DEVIATIONS: f64 = 3.0;
 /// Shift of a logit that belongs to one standard deviation of the class index.
 const LOGIT_SCALE: f64 = 3.0;
 /// Class probabilities count as at least this much before their logits are shifted, far from the
@@ -74,8 +77,12 @@ impl Extrapolation {
     /// Widens the components of the rows of a regression model.
     fn widen_numbers(&self, block: &mut Block, points: &Points, latent: &Latent) {
         let own: Vec<RowMoments> = row_moments(block).collect();
-        let is_new = latent.variance.iter().any(|v| *v > self.baseline);
-        if !is_new && own.iter().all(|own| between_members(own) <= 0.0) {
+        let widenings: Vec<Widening> = own
+            .iter()
+            .enumerate()
+            .map(|(row, own)| self.widening(block, own, latent.mean[row], latent.variance[row]))
+            .collect();
+        if widenings.iter().all(|widening| widening.added <= 0.0) {
             return;
         }
         let mut added = AddedVariance {
@@ -84,8 +91,7 @@ impl Extrapolation {
             data: own.iter().map(|own| own.data).collect(),
             member_shift: vec![0.0; block.n_members * block.stride],
         };
-        for (row, own) in own.iter().enumerate() {
-            let widening = self.widening(block, own, latent.mean[row], latent.variance[row]);
+        for (row, (own, widening)) in own.iter().zip(widenings).enumerate() {
             if widening.added > 0.0 {
                 let point: Vec<f64> = points.row(row).collect();
                 let shifts = self.widen_row(block, row, own, widening, &point);
@@ -100,32 +106,28 @@ impl Extrapolation {
 
     /// The change of a row with moments `own` of the model, and `mean` and `variance` of the process.
     fn widening(&self, block: &Block, own: &RowMoments, mean: f64, variance: f64) -> Widening {
-        let excess = variance - self.baseline;
-        let (weight, expected) = if excess > 0.0 {
-            let expected = self.expected_variance(block, own.mean, mean, variance);
-            (excess / variance, expected)
-        } else {
-            (0.0, 0.0)
-        };
-        Widening::new(own, weight, expected, self.shifts_members)
-    }
-
-    /// The variance that the process expects of a row away from the training rows: that of its function and
-    /// the squared distance of the two means. `own` is the mean of the model.
-    fn expected_variance(&self, block: &Block, own: f64, mean: f64, variance: f64) -> f64 {
-        let excess = variance - self.baseline;
         // standard units of the process in those of the block
         let ratio = self.units.scale / block.scale;
         let shift = (self.units.shift - block.shift) / block.scale;
-        let distance = own - (shift + ratio * mean);
-        let expected =
-            VARIANCE_FACTOR * excess * ratio * ratio + excess / variance * distance * distance;
+        let distance = (own.mean - shift) / ratio - mean;
+        let (excess, square) = (variance - self.baseline, distance * distance);
+        // a row is new if the process is unsure about it, or if the means differ by more than what the
+        // process missed at held-out rows and what the model itself allows for
+        let of_model =
+            MAX_DEVIATIONS * MAX_DEVIATIONS * (own.data + own.knowledge) / (ratio * ratio);
+        let weight = share_above(variance, self.baseline)
+            .max(share_above(square, self.residual_baseline + of_model));
+        if weight <= 0.0 {
+            return Widening::new(own, 0.0, 0.0, self.shifts_members);
+        }
+        let expected = ratio * ratio * (VARIANCE_FACTOR * excess.max(0.0) + weight * square);
         // the disagreement of means may overflow; no variance at all, if the units do not fit
-        if expected.is_nan() {
+        let expected = if expected.is_nan() {
             0.0
         } else {
             expected.min(MAX_ADDED)
-        }
+        };
+        Widening::new(own, weight, expected, self.shifts_members)
     }
 
     /// Moves the means of the members of one row towards their mean and adds variance to their components.
@@ -196,6 +198,15 @@ impl Extrapolation {
     }
 }
 
+/// The share of a value that is above a baseline.
+fn share_above(value: f64, baseline: f64) -> f64 {
+    if value > baseline {
+        1.0 - baseline / value
+    } else {
+        0.0
+    }
+}
+
 /// The variance that is added to a row whose members disagree by more than three times their noise. The
 /// members are some of many functions: without it the density between them would be almost zero.
 fn between_members(own: &RowMoments) -> f64 {
@@ -256,6 +267,10 @@ fn member_shifts(own: &[f64], added: f64, mut z: Vec<f64>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::column::Column;
+    use crate::data::dataset::{Dataset, Roles};
+    use crate::data::table::Table;
+    use crate::rng::Key;
     use softwood_testkit::close;
 
     fn variance(values: &[f64]) -> f64 {
@@ -305,6 +320,40 @@ mod tests {
         close(&parts(1.0, 0.3, true), &[0.0, 2.0], 1e-12);
         close(&parts(0.5, 4.0, false), &[2.0, 3.0], 1e-12);
         close(&parts(0.5, 0.3, false), &[2.0, 0.0], 1e-12);
+    }
+
+    #[test]
+    fn a_mean_that_contradicts_the_process_is_new() {
+        let x: Vec<f64> = (0..200).map(|row| f64::from(row) / 40.0 - 2.5).collect();
+        let y = x.iter().map(|x| (2.0 * x).sin()).collect();
+        let columns = vec![Column::numeric("x", x), Column::numeric("y", y)];
+        let roles = Roles {
+            target: "y".to_owned(),
+            ..Roles::default()
+        };
+        let data = Dataset::from_table(Table::new(columns).unwrap(), &roles).unwrap();
+        let process = Extrapolation::fit(&data, Key::from_seed(1)).unwrap();
+        let process = process.expect("the target varies");
+        let rows = data.features().rows(100..101);
+        let mean = process.process.latent(&process.scaled_points(&rows)).mean[0];
+        // added variance of a row for members `distance` from the mean of the process
+        let added = |distance: f64, sd: f64| {
+            let mut block = Block::new(Head::Normal { components: 1 }, 4, 1);
+            (block.shift, block.scale) = (process.units.shift, process.units.scale);
+            block.weight.fill(1.0);
+            let normal = block.normal_mut();
+            normal.mean.fill(mean + distance);
+            normal.sd.fill(sd);
+            process.widen(&rows, &mut block);
+            block.added.map_or(0.0, |added| added.variance[0])
+        };
+        let largest = process.residual_baseline;
+        assert!(largest < 0.1, "{largest}");
+        close(&[added(0.0, 0.01)], &[0.0], 1e-12);
+        close(&[added(2.0, 0.01)], &[4.0 - largest - 9e-4], 1e-9);
+        // such a distance is no surprise to a model that allows for it
+        close(&[added(2.0, 1.0)], &[0.0], 1e-12);
+        assert!(added(f64::INFINITY, 1.0).is_finite());
     }
 
     #[test]
