@@ -3538,6 +3538,9 @@ class GPRegressor(Regressor):
     n_members : int, default=128
         Number of ensemble members: functions drawn from the posterior, in pairs around its mean. An odd number adds
         the mean itself. From 1 to 1000.
+    calibrate_noise : bool, default=True
+        Whether the scale and the tails of an estimated noise are corrected after training, on rows that are left
+        out one at a time. If not, the noise is Normal.
     min_scale : float or None, default=None
         Minimum predicted standard deviation, in units of the standard deviation of the target; None: 0.001, or half
         the resolution of a rounded target. From 1e-06 to 10.
@@ -3596,6 +3599,7 @@ class GPRegressor(Regressor):
         n_epochs: int = 10,
         max_categories: int = 32,
         n_members: int = 128,
+        calibrate_noise: bool = True,
         min_scale: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -3612,6 +3616,7 @@ class GPRegressor(Regressor):
         self.n_epochs = n_epochs
         self.max_categories = max_categories
         self.n_members = n_members
+        self.calibrate_noise = calibrate_noise
         self.min_scale = min_scale
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -3668,6 +3673,9 @@ class HeteroscedasticGPRegressor(Regressor):
     n_members : int, default=128
         Number of ensemble members: functions drawn from the posterior, in pairs around its mean. An odd number adds
         the mean itself. From 1 to 1000.
+    calibrate_noise : bool, default=True
+        Whether the scale and the tails of an estimated noise are corrected after training, on rows that are left
+        out one at a time. If not, the noise is Normal.
     max_bins : int, default=255
         Maximum number of bins of a column. Fewer bins are faster but make thresholds coarser. From 2 to 255.
     min_scale : float or None, default=None
@@ -3733,6 +3741,7 @@ class HeteroscedasticGPRegressor(Regressor):
         n_epochs: int = 10,
         max_categories: int = 32,
         n_members: int = 128,
+        calibrate_noise: bool = True,
         max_bins: int = 255,
         min_scale: float | None = None,
         random_state: Any = None,
@@ -3755,6 +3764,7 @@ class HeteroscedasticGPRegressor(Regressor):
         self.n_epochs = n_epochs
         self.max_categories = max_categories
         self.n_members = n_members
+        self.calibrate_noise = calibrate_noise
         self.max_bins = max_bins
         self.min_scale = min_scale
         self.random_state = random_state

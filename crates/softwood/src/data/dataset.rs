@@ -221,6 +221,14 @@ impl Dataset {
         self.with_features_at(rows, self.features.take(rows))
     }
 
+    /// At most `n` equally spaced rows.
+    pub(crate) fn spaced(&self, n: usize) -> Self {
+        let n_rows = self.n_rows();
+        let n = n_rows.min(n);
+        let rows: Vec<usize> = (0..n).map(|at| at * n_rows / n).collect();
+        self.take(&rows)
+    }
+
     /// As [`Dataset::take`], but checks at every column whether the work is cancelled.
     ///
     /// # Errors

@@ -49,7 +49,6 @@ const N_STEPS: usize = 10;
 
 /// Scales and tails that are accepted from a file.
 const SCALES: RangeInclusive<f64> = 1e-15..=1e15;
-const STORED_TAILS: RangeInclusive<f64> = 0.0..=3.0;
 const STORED_FLOORS: RangeInclusive<f64> = 0.0..=1e3;
 
 /// Factor that turns the residual of one of `n_models` models, which left a row out, into a residual of
@@ -86,6 +85,8 @@ pub(crate) struct NoiseCalibration {
 /// Predictions for rows that the model was not trained on.
 pub(crate) struct HeldOutBlock {
     pub(crate) block: Block,
+    /// Variance of each component besides its noise, in the order of the block; none, if it is empty.
+    pub(crate) added: Vec<f64>,
     /// Targets in standard units.
     pub(crate) target: Vec<f64>,
     /// Weights of the rows.
@@ -186,7 +187,7 @@ impl NoiseCalibration {
             return Ok(Self::IDENTITY);
         };
         range::check("calibration.scale", calibration.scale, &SCALES)?;
-        range::check("calibration.tail", calibration.tail, &STORED_TAILS)?;
+        range::check("calibration.tail", calibration.tail, &range::TAILS)?;
         range::check("calibration.floor", calibration.floor, &STORED_FLOORS)?;
         Ok(calibration)
     }
@@ -261,6 +262,20 @@ struct TargetDeviation {
     /// Target minus mean.
     distance: f64,
     sd: f64,
+    /// Variance besides the noise.
+    added: f64,
+}
+
+impl TargetDeviation {
+    /// Standard deviation with a factor of the noise.
+    fn total_sd(&self, factor: f64, floor: f64) -> f64 {
+        let noise = scaled_above_floor(self.sd, factor, floor);
+        if self.added > 0.0 {
+            (noise * noise + self.added).sqrt()
+        } else {
+            noise
+        }
+    }
 }
 
 /// The components of all members on held-out rows, relative to their targets.
@@ -291,6 +306,7 @@ impl TargetDeviations {
                     weight: block.weight[at],
                     distance,
                     sd,
+                    added: held_out.added.get(at).copied().unwrap_or(0.0),
                 }
             };
             used.map(deviation).collect()
@@ -308,8 +324,7 @@ impl TargetDeviations {
         let factors = calibration.member_factors(self.n_members);
         let is_inside = |components: &[TargetDeviation]| {
             let probabilities = components.iter().map(|component| {
-                let sd =
-                    scaled_above_floor(component.sd, factors[component.member], calibration.floor);
+                let sd = component.total_sd(factors[component.member], calibration.floor);
                 component.weight * cdf_and_kernel(component.distance / sd).0
             });
             let cdf = probabilities.sum::<f64>() / self.n_members as f64;
@@ -328,6 +343,11 @@ impl TargetDeviations {
             .collect();
         let log_density = |deviation: &TargetDeviation| {
             let (mut factor, mut log_factor, mut precision) = factors[deviation.member];
+            if deviation.added > 0.0 {
+                let sd = deviation.total_sd(factor, calibration.floor);
+                let square = (deviation.distance / sd).powi(2);
+                return (deviation.weight / sd).ln() - 0.5 * square;
+            }
             if factor * deviation.sd < calibration.floor && factor < 1.0 {
                 factor = (calibration.floor / deviation.sd).min(1.0);
                 (log_factor, precision) = (factor.ln(), 1.0 / (factor * factor));
@@ -352,7 +372,7 @@ fn scale_above_floor(sds: &mut [f64], factor: f64, floor: f64) {
 
 /// A standard deviation times a factor, but not below the floor, or not below itself if it is smaller.
 #[inline(always)]
-fn scaled_above_floor(sd: f64, factor: f64, floor: f64) -> f64 {
+pub(crate) fn scaled_above_floor(sd: f64, factor: f64, floor: f64) -> f64 {
     let bound = if sd < floor { sd } else { floor };
     let scaled = factor * sd;
     if scaled > bound { scaled } else { bound }
@@ -376,6 +396,7 @@ mod tests {
         let pairs = draws.chunks_exact(2);
         HeldOutBlock {
             block,
+            added: Vec::new(),
             target: pairs
                 .map(|pair| noise(f64::from(pair[0]), f64::from(pair[1])))
                 .collect(),
@@ -405,6 +426,18 @@ mod tests {
             let found = NoiseCalibration::learn(&[held_out(4000, |z, _| sd * z)], 0.0);
             assert!((found.scale / sd).ln().abs() < 0.07, "{sd}: {found:?}");
             assert!(found.tail < 0.2, "{sd}: {found:?}");
+        }
+    }
+
+    /// Residuals with variance 1 + 3 for members with noise variance 1 and an added variance of 3: no change.
+    /// With twice the noise, the scale is 2.
+    #[test]
+    fn an_added_variance_is_not_scaled() {
+        for sd in [1.0_f64, 2.0] {
+            let mut rows = held_out(4000, |z, _| (sd * sd + 3.0).sqrt() * z);
+            rows.added = vec![3.0; rows.block.normal().sd.len()];
+            let found = NoiseCalibration::learn(&[rows], 0.0);
+            assert!((found.scale / sd).ln().abs() < 0.25, "{sd}: {found:?}");
         }
     }
 

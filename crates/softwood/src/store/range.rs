@@ -13,6 +13,8 @@ pub(crate) const MAX_STANDARD: f64 = 1e30;
 pub(crate) const STANDARD_DEVIATIONS: RangeInclusive<f64> = 1e-15..=1e40;
 /// Floors of standard deviations in standard units of the target.
 pub(crate) const FLOORS: RangeInclusive<f64> = 1e-15..=1e3;
+/// Spreads of the logarithms of the members' standard deviations.
+pub(crate) const TAILS: RangeInclusive<f64> = 0.0..=3.0;
 
 /// Writes a number of a report; one that is not finite becomes the nearest finite one, and NaN the
 /// smallest, because JSON has neither and the file could not be read.

@@ -30,7 +30,7 @@ use crate::store::record::Record;
 use crate::variational::config::SoftTreeConfig;
 use crate::variational::encoded_rows::EncodedRows;
 use crate::variational::fitted::{FittedHeader, FittedTrees};
-use crate::variational::noise_calibration::subsample;
+use crate::variational::noise_calibration::MAX_ROWS;
 use crate::variational::options::PosteriorMethod;
 use crate::variational::sampling::{SampledFit, n_gradients, sample_weights};
 use crate::variational::streams::run as streams;
@@ -313,7 +313,7 @@ impl<L: StoredLayout> FittedEnsemble<L> {
         let SoftLikelihood::Normal { floor } = self.fits[0].spec.likelihood else {
             return;
         };
-        let rows = subsample(held_out);
+        let rows = held_out.spaced(MAX_ROWS);
         let Target::Numeric(target) = rows.target() else {
             return;
         };
@@ -323,6 +323,7 @@ impl<L: StoredLayout> FittedEnsemble<L> {
         self.uncalibrated_members(&rows.features().rows(0..n_rows), &mut block);
         let held_out = HeldOutBlock {
             block,
+            added: Vec::new(),
             target: target.iter().map(|&y| self.standard.apply(y)).collect(),
             weight: rows.weights().map_or(vec![1.0; n_rows], <[f64]>::to_vec),
         };

@@ -23,7 +23,7 @@ use crate::soft::layout::StoredLayout;
 use crate::variational::fitted::FittedTrees;
 
 /// Maximum number of validation rows per fit.
-const MAX_ROWS: usize = 500;
+pub(crate) const MAX_ROWS: usize = 500;
 /// Maximum number of posterior draws per fit.
 const MAX_DRAWS: usize = 32;
 /// Maximum absolute value of the log factor.
@@ -70,7 +70,7 @@ pub(crate) fn noise_factor<L: StoredLayout>(
     };
     let mut terms = Vec::new();
     for (at, (fit, rows)) in fits.iter().zip(*validation).enumerate() {
-        let Some(rows) = rows.as_ref().map(subsample) else {
+        let Some(rows) = rows.as_ref().map(|rows| rows.spaced(MAX_ROWS)) else {
             continue;
         };
         let Target::Numeric(target) = rows.target() else {
@@ -119,7 +119,7 @@ pub(crate) fn ensemble_calibration<L: StoredLayout>(
     let n_sets = if rows.is_shared { 1 } else { fits.len() };
     let blocks = rows.validation[..n_sets].iter().enumerate();
     let blocks = blocks.filter_map(|(at, own)| {
-        let own = subsample(own.as_ref()?);
+        let own = own.as_ref()?.spaced(MAX_ROWS);
         let Target::Numeric(target) = own.target() else {
             return None;
         };
@@ -132,6 +132,7 @@ pub(crate) fn ensemble_calibration<L: StoredLayout>(
         let weight = |row: usize| own.weights().map_or(1.0, |weights| weights[row]);
         Some(HeldOutBlock {
             block,
+            added: Vec::new(),
             weight: (0..own.n_rows()).map(weight).collect(),
             target,
         })
@@ -269,14 +270,6 @@ fn moments(block: &Block, member: usize) -> (Vec<f64>, Vec<f64>) {
         *square -= mean * mean;
     }
     (mean, square)
-}
-
-/// At most [`MAX_ROWS`] equally spaced rows.
-pub(crate) fn subsample(rows: &Dataset) -> Dataset {
-    let n_rows = rows.n_rows();
-    let n_sampled = n_rows.min(MAX_ROWS);
-    let sampled: Vec<usize> = (0..n_sampled).map(|at| at * n_rows / n_sampled).collect();
-    rows.take(&sampled)
 }
 
 /// Predictive distributions of one fit.

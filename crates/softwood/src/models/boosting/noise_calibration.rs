@@ -170,6 +170,7 @@ fn held_out_block(rows: &[HeldOutRow], scale: f64) -> HeldOutBlock {
     }
     HeldOutBlock {
         block,
+        added: Vec::new(),
         target: rows.iter().map(|row| row.target).collect(),
         weight: rows.iter().map(|row| row.weight).collect(),
     }

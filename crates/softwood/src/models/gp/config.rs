@@ -19,6 +19,7 @@ pub(super) struct GpConfig {
     pub(super) n_epochs: usize,
     pub(super) max_categories: usize,
     pub(super) n_members: usize,
+    pub(super) calibrate_noise: bool,
     pub(super) min_scale: Option<f64>,
 }
 
@@ -26,6 +27,11 @@ impl GpConfig {
     /// Whether a process on this many different rows is exact.
     pub(super) fn is_exact(&self, n_rows: usize) -> bool {
         self.n_inducing.is_none() && n_rows <= self.max_exact_rows
+    }
+
+    /// Whether the noise is estimated and then calibrated.
+    pub(super) fn calibrates(&self) -> bool {
+        self.calibrate_noise && self.noise_scale.is_none()
     }
 }
 

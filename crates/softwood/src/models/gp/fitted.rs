@@ -11,7 +11,6 @@ use crate::error::{Error, Result};
 use crate::explain::tree_export::TreeExport;
 use crate::extrapolation::variance_factors;
 use crate::fit::Fit;
-use crate::gaussian_process::hyperparameters::GpHyperparameters;
 use crate::gaussian_process::kernel::{CovarianceKernel, KernelShape};
 use crate::gaussian_process::pathwise::{PriorDraws, update_weights};
 use crate::gaussian_process::points::Points;
@@ -25,6 +24,7 @@ use crate::numerics::gemm::{Matrix, transposed_product};
 use crate::params;
 use crate::predictive::block::{AddedVariance, Block, Head, no_finite_prediction};
 use crate::predictive::moments::row_moments;
+use crate::predictive::noise_calibration::NoiseCalibration;
 use crate::rng::Key;
 use crate::stop::until_cancelled;
 use crate::store::range::{self, MAX_STANDARD};
@@ -48,6 +48,8 @@ pub(super) struct GpParts {
     pub(super) params: Value,
     pub(super) training: Training,
     pub(super) noise: GpNoise,
+    /// Tails of the noise; their scale is that of `noise`.
+    pub(super) calibration: NoiseCalibration,
     pub(super) posterior: GpPosterior,
     /// Encoded inputs of the points of the posterior.
     pub(super) points: Points,
@@ -174,6 +176,22 @@ impl RowFunctions<'_> {
 }
 
 impl Gp {
+    pub(super) fn parts(&self) -> &GpParts {
+        &self.parts
+    }
+
+    /// The model with this noise, whose tails are those of the calibration.
+    pub(super) fn with_noise(mut self, noise: GpNoise, calibration: NoiseCalibration) -> Self {
+        let GpPosterior {
+            kernel, precision, ..
+        } = &self.parts.posterior;
+        let (n, is_sparse) = (self.parts.points.n(), precision.is_some());
+        self.parts.training.chosen = description(kernel, &noise, n, is_sparse);
+        self.parts.noise = noise;
+        self.parts.calibration = calibration;
+        self
+    }
+
     /// Draws the members of the model. `noise` is the variance of each observation of an exact process.
     pub(super) fn new(parts: GpParts, noise: &[f64]) -> Self {
         let prior = prior_draws(&parts);
@@ -269,6 +287,7 @@ impl Gp {
             schema,
             encoder,
             noise,
+            calibration: NoiseCalibration::from_record(record)?,
             posterior,
             points,
             n_members,
@@ -393,6 +412,7 @@ impl Model for Gp {
             units,
             n_members,
             noise,
+            calibration,
             substitutes,
             ..
         } = &self.parts;
@@ -400,6 +420,7 @@ impl Model for Gp {
         out.scale = units.scale;
         out.weight.fill(1.0);
         noise.fill(rows, *substitutes, out);
+        calibration.apply(out);
         let encoded = encoder.encode(rows);
         let n_inputs = encoder.n_inputs();
         let points = Points::from_rows(&encoded, n_inputs + 1, n_inputs);
@@ -462,6 +483,7 @@ impl Model for Gp {
             arrays.push(("precision".to_owned(), Array::F64(precision.packed())));
         }
         parts.noise.write(&mut meta, &mut arrays);
+        parts.calibration.write(&mut meta);
         Record {
             family: parts.family.to_owned(),
             meta,
@@ -510,7 +532,7 @@ impl Model for Gp {
 
 /// A short description of the hyper-parameters and the noise.
 pub(super) fn description(
-    found: &GpHyperparameters,
+    kernel: &CovarianceKernel,
     noise: &GpNoise,
     n_points: usize,
     is_sparse: bool,
@@ -534,6 +556,6 @@ pub(super) fn description(
             }
         }
     };
-    let signal = found.kernel.log_signal.exp();
+    let signal = kernel.log_signal.exp();
     format!("{kind}, signal {signal:.3}, {noise}")
 }

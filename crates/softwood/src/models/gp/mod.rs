@@ -3,6 +3,7 @@
 
 mod config;
 mod fitted;
+mod noise_calibration;
 mod noise_network;
 mod noise_training;
 mod noise_tree;

@@ -12,6 +12,7 @@ use crate::explain::tree_export::binned::{BinnedConditions, export_binned_nodes}
 use crate::explain::tree_export::nodes::FittedNodes;
 use crate::explain::tree_export::{ExportNode, LeafValue, TreeExport};
 use crate::predictive::block::Block;
+use crate::predictive::noise_calibration::scaled_above_floor;
 use crate::store::range::{self, STANDARD_DEVIATIONS};
 use crate::store::record::{Array, Record};
 use crate::trees::cart::CartTarget;
@@ -56,6 +57,21 @@ impl GpNoise {
         match self {
             Self::Constant(sd) => out.normal_mut().sd.fill(*sd),
             Self::Tree(tree) => tree.fill(rows, substitutes, out),
+        }
+    }
+
+    /// The noise with standard deviations times a factor, but not below a floor.
+    pub(super) fn scaled(&self, factor: f64, floor: f64) -> Self {
+        let scaled = |sd: f64| scaled_above_floor(sd, factor, floor);
+        match self {
+            Self::Constant(sd) => Self::Constant(scaled(*sd)),
+            Self::Tree(tree) => {
+                let mut tree = tree.clone();
+                for leaf in &mut tree.leaves {
+                    leaf.sd = scaled(leaf.sd);
+                }
+                Self::Tree(tree)
+            }
         }
     }
 

@@ -42,6 +42,9 @@ param_group! {
         /// Number of ensemble members: functions drawn from the posterior, in pairs around its mean. An
         /// odd number adds the mean itself.
         n_members: usize = 128, [1, 1000];
+        /// Whether the scale and the tails of an estimated noise are corrected after training, on
+        /// rows that are left out one at a time. If not, the noise is Normal.
+        calibrate_noise: bool = true;
     }
 }
 

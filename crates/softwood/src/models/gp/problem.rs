@@ -25,6 +25,7 @@ use crate::models::gp::noise_tree::GpNoise;
 use crate::models::gp::search::{Progress, optimise, refine, sample, start};
 use crate::models::gp::streams;
 use crate::observer::Event;
+use crate::predictive::noise_calibration::NoiseCalibration;
 use crate::reserve;
 use crate::rng::Key;
 use crate::stop;
@@ -313,10 +314,11 @@ impl Problem {
             encoder: self.encoder.clone(),
             params: self.params.clone(),
             training: Training {
-                chosen: description(found, &noise, points.n(), is_sparse),
+                chosen: description(&found.kernel, &noise, points.n(), is_sparse),
                 ..training
             },
             noise,
+            calibration: NoiseCalibration::IDENTITY,
             posterior,
             points,
             key: self.key.child(streams::MEMBERS),

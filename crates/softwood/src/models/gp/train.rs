@@ -6,11 +6,13 @@ use crate::error::Result;
 use crate::fit::{Fit, Run};
 use crate::models::gp::config::GpConfig;
 use crate::models::gp::fitted::Gp;
+use crate::models::gp::noise_calibration::calibrated;
 use crate::models::gp::noise_training;
 use crate::models::gp::params::{GpParams, GpRnnTreeParams};
 use crate::models::gp::problem::{Problem, too_large};
 use crate::models::gp::search::Progress;
 use crate::params::Checked;
+use crate::stop;
 use crate::store::record::Record;
 
 impl Fit for GpParams {
@@ -32,8 +34,19 @@ impl Fit for GpParams {
         } else {
             problem.fit_sparse(&mut progress)
         };
-        model.map_err(|error| too_large(error, n_rows))
+        let model = model.map_err(|error| too_large(error, n_rows))?;
+        finished(model, &problem, &data)
     }
+}
+
+/// The model with a calibrated noise, if its parameters ask for that.
+fn finished(model: Gp, problem: &Problem, data: &Dataset) -> Result<Gp> {
+    if !problem.config.calibrates() {
+        return Ok(model);
+    }
+    let model = calibrated(model, data, problem.space.min_noise_sd);
+    stop::check()?;
+    Ok(model)
 }
 
 impl Fit for GpRnnTreeParams {
@@ -51,6 +64,7 @@ impl Fit for GpRnnTreeParams {
         let mut progress = Progress::new(run);
         let n_rows = problem.points.n();
         let model = noise_training::fit(&problem, params, &data, run, &mut progress);
-        model.map_err(|error| too_large(error, n_rows))
+        let model = model.map_err(|error| too_large(error, n_rows))?;
+        finished(model, &problem, &data)
     }
 }

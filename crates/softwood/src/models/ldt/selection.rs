@@ -8,9 +8,10 @@ use crate::models::ldt::grow::{LdtLimits, grow};
 use crate::models::ldt::params::LdtParams;
 use crate::models::ldt::pruning::{KeptNodes, PrunedTree, Pruner};
 use crate::models::ldt::rows::InputRows;
+use crate::models::ldt::streams;
 use crate::observer::Event;
 use crate::stop::until_cancelled;
-use crate::trees::leaf_posterior::{LeftOutRow, Smoothing};
+use crate::trees::leaf_posterior::{HeldOutLeaves, LeftOutRow, Smoothing};
 
 /// Shrinkages that are compared.
 const CANDIDATES: [f64; 4] = [0.001, 0.03, 0.3, 0.9];
@@ -34,6 +35,8 @@ pub(super) struct LdtRows {
 pub(super) struct SelectedTree {
     pub(super) pruned: PrunedTree,
     pub(super) smoothing: Smoothing,
+    /// Validation rows, which the noise of the selected tree is calibrated with.
+    calibration: HeldOutLeaves,
     pub(super) shrinkage: f64,
     /// Number of leaves before pruning.
     pub(super) n_full: usize,
@@ -74,6 +77,9 @@ pub(super) fn select(params: &LdtParams, rows: &LdtRows, run: &Run<'_>) -> Resul
     if candidates.len() > 1 {
         tree.trials = trials;
     }
+    let key = run.key.child(streams::CALIBRATION);
+    let smoothing = tree.smoothing.clone();
+    tree.smoothing = smoothing.calibrated(&tree.calibration, params.n_members, key);
     Ok(tree)
 }
 
@@ -99,23 +105,37 @@ fn grown(
     })?;
     let pruner = Pruner::new(&grown, train.kind);
     let plain = Smoothing::plain(train.kind, pruner.stats(0), rows.floor);
-    let (kept, smoothing, score) = match &rows.validation {
+    let validated = match &rows.validation {
         Some(validation) => pruned_and_smoothed(&pruner, validation, &plain),
-        None => (pruner.stump(), plain, 0.0),
+        None => ValidatedTree {
+            kept: pruner.stump(),
+            smoothing: plain,
+            calibration: HeldOutLeaves::default(),
+            score: 0.0,
+        },
     };
     let tree = SelectedTree {
         n_full: grown.tree.n_leaves(),
         is_stopped: grown.is_stopped,
         trials: Vec::new(),
-        pruned: pruner.pruned(&kept),
-        smoothing,
+        pruned: pruner.pruned(&validated.kept),
+        smoothing: validated.smoothing,
+        calibration: validated.calibration,
         shrinkage,
     };
-    Ok((tree, score))
+    Ok((tree, validated.score))
 }
 
-/// Prunes on the validation rows, and fits the smoothing to them. Returns also their mean
-/// log-likelihood.
+/// What the validation rows tell about a full tree.
+struct ValidatedTree {
+    kept: KeptNodes,
+    smoothing: Smoothing,
+    calibration: HeldOutLeaves,
+    /// Mean log-likelihood of the validation rows.
+    score: f64,
+}
+
+/// Prunes on the validation rows, and fits the smoothing to them.
 ///
 /// A tree looks better on the rows that pruned it than on new ones. Smoothing and likelihood are
 /// therefore those of the rows of each fold in the tree that the other folds prune.
@@ -123,7 +143,7 @@ fn pruned_and_smoothed(
     pruner: &Pruner<'_>,
     validation: &InputRows,
     plain: &Smoothing,
-) -> (KeptNodes, Smoothing, f64) {
+) -> ValidatedTree {
     let (kind, n_rows) = (validation.kind, validation.n_rows());
     let full_leaves = pruner.full_leaves(validation);
     let mut left_out = Vec::with_capacity(n_rows);
@@ -141,7 +161,12 @@ fn pruned_and_smoothed(
     let density = |row: &LeftOutRow<'_>| smoothing.log_density(kind, row.stats, row.target);
     let sum: f64 = left_out.iter().map(|row| row.weight * density(row)).sum();
     let kept = pruner.reduced_error(validation, 0..n_rows, &full_leaves);
-    (kept, smoothing, sum / total)
+    ValidatedTree {
+        kept,
+        smoothing,
+        calibration: HeldOutLeaves::new(kind, &left_out),
+        score: sum / total,
+    }
 }
 
 impl SelectedTree {

@@ -12,7 +12,7 @@ use crate::par::Pool;
 use crate::rng::shuffle;
 use crate::trees::cart::pruning::{NodeStatistics, PruningPath};
 use crate::trees::cart::{Cart, CartLimits, CartTarget, grow};
-use crate::trees::leaf_posterior::{LeftOutRow, Smoothing};
+use crate::trees::leaf_posterior::{HeldOutLeaves, LeftOutRow, Smoothing};
 use crate::trees::routing::RowBins;
 use crate::trees::training_set::TreeTrainingSet;
 
@@ -106,18 +106,33 @@ struct RoutedRow {
     leaf: u32,
 }
 
+/// What the cross-validation needs besides its candidates.
+pub(super) struct CrossValidation<'a> {
+    pub(super) training_set: &'a TreeTrainingSet,
+    pub(super) limits: &'a CartLimits,
+    /// Smoothing without left-out rows.
+    pub(super) plain: &'a Smoothing,
+    /// Number of members of the model.
+    pub(super) n_members: usize,
+    pub(super) run: &'a Run<'a>,
+}
+
 /// Selects alpha and the smoothing; with too few rows for the folds, the first candidate and the
 /// `plain` smoothing.
 ///
 /// # Errors
 /// When the observer stops the fit.
 pub(super) fn choose(
-    training_set: &TreeTrainingSet,
     candidates: &PruningCandidates,
-    limits: &CartLimits,
-    plain: &Smoothing,
-    run: &Run<'_>,
+    validation: &CrossValidation<'_>,
 ) -> Result<ChosenPruning> {
+    let CrossValidation {
+        training_set,
+        limits,
+        plain,
+        n_members,
+        run,
+    } = *validation;
     let n_rows = training_set.n_rows();
     if n_rows < FOLDS {
         return Ok(candidates.first(plain, false));
@@ -129,9 +144,11 @@ pub(super) fn choose(
     let scores = scores(training_set, candidates, &folds, plain);
     let best = pick(&scores);
     let left_out = left_out(training_set, &folds, candidates.fold_alphas[best]);
+    let (kind, key) = (training_set.kind, run.key.child(streams::CALIBRATION));
+    let smoothing = plain.fit(kind, &left_out);
     Ok(ChosenPruning {
         alpha: candidates.steps[best].0,
-        smoothing: plain.fit(training_set.kind, &left_out),
+        smoothing: smoothing.calibrated(&HeldOutLeaves::new(kind, &left_out), n_members, key),
         trials: trials(training_set.kind, candidates, &scores, best),
         is_stopped: folds.len() < FOLDS,
     })

@@ -7,7 +7,7 @@ use crate::fit::{Fit, Run};
 use crate::model::Training;
 use crate::models::tree::fitted::{Tree, TreeParts};
 use crate::models::tree::params::TreeParams;
-use crate::models::tree::pruning_cv::{PruningCandidates, choose};
+use crate::models::tree::pruning_cv::{CrossValidation, PruningCandidates, choose};
 use crate::models::tree::streams;
 use crate::observer::Event;
 use crate::params::Checked;
@@ -53,10 +53,17 @@ impl Fit for TreeParams {
             PruningCandidates::new(&path, n_full, params.ccp_alpha, params.max_leaf_nodes);
         let floor = params.min_scale.unwrap_or(training_set.floor);
         let plain = Smoothing::plain(training_set.kind, nodes.stats(0), floor);
+        let validation = CrossValidation {
+            training_set: &training_set,
+            limits: &limits,
+            plain: &plain,
+            n_members: params.n_members,
+            run,
+        };
         let chosen = if full.is_stopped {
             candidates.first(&plain, true)
         } else {
-            choose(&training_set, &candidates, &limits, &plain, run)?
+            choose(&candidates, &validation)?
         };
         let (structure, stats) = nodes.pruned(&full.structure, &path, chosen.alpha);
         let leaves = SmoothedLeaves {
