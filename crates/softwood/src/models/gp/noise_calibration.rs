@@ -26,7 +26,7 @@ const N_MEMBERS: usize = 32;
 const MAX_LEVERAGE: f64 = 0.99;
 
 /// A row without one of its copies.
-struct LeftOutRow {
+struct LeaveOneOutRow {
     mean: f64,
     /// Variance of the function.
     variance: f64,
@@ -69,7 +69,7 @@ pub(super) fn calibrated(model: Gp, data: &Dataset, floor: f64) -> Gp {
     )
 }
 
-fn left_out_rows(model: &Gp, data: &Dataset) -> Vec<LeftOutRow> {
+fn left_out_rows(model: &Gp, data: &Dataset) -> Vec<LeaveOneOutRow> {
     let parts = model.parts();
     let Target::Numeric(values) = data.target() else {
         return Vec::new();
@@ -82,7 +82,7 @@ fn left_out_rows(model: &Gp, data: &Dataset) -> Vec<LeftOutRow> {
     parts.noise.fill(&rows, parts.substitutes, &mut noise);
     let row = |row: usize| {
         let weight = data.weights().map_or(1.0, |weights| weights[row]);
-        LeftOutRow::new(
+        LeaveOneOutRow::new(
             parts.units.apply(values[row]),
             (latent.mean[row], latent.variance[row]),
             noise.normal().sd[row],
@@ -92,7 +92,7 @@ fn left_out_rows(model: &Gp, data: &Dataset) -> Vec<LeftOutRow> {
     (0..data.n_rows()).filter_map(row).collect()
 }
 
-impl LeftOutRow {
+impl LeaveOneOutRow {
     /// A row for which the process has this mean and variance; `None` if nothing else tells about it.
     fn new(target: f64, (mean, variance): (f64, f64), noise_sd: f64, weight: f64) -> Option<Self> {
         let noise = noise_sd * noise_sd;
@@ -152,13 +152,13 @@ mod tests {
             weights[row] = 1.0;
             let expected = latent(&weights);
             let of_process = (with_all.mean[row], with_all.variance[row]);
-            let found = LeftOutRow::new(targets[row], of_process, noise_sd, 2.0).unwrap();
+            let found = LeaveOneOutRow::new(targets[row], of_process, noise_sd, 2.0).unwrap();
             close(
                 &[found.mean, found.variance],
                 &[expected.mean[row], expected.variance[row]],
                 1e-7,
             );
         }
-        assert!(LeftOutRow::new(0.0, (0.1, 0.09), noise_sd, 1.0).is_none());
+        assert!(LeaveOneOutRow::new(0.0, (0.1, 0.09), noise_sd, 1.0).is_none());
     }
 }
