@@ -10,13 +10,13 @@
 //! `w = max(0, 1 - b/v, 1 - (r + 9 s)/(μ - m)²)`
 //!
 //! of a new row, where `μ` is the mean and `s` the total variance of the model: the process is unsure
-//! about it, or contradicts the model. The process expects the variance
+//! about it, or contradicts the model (regression only). The process expects the variance
 //!
 //! `c = 1.5 max(0, v - b) + w (μ - m)²`.
 //!
 //! The first term is the variance of the function of the process, the second the disagreement of the
 //! two means. With the variance `k` of the members' means, the knowledge variance becomes
-//! `(1 - w) k + max(w k, c)`: nothing changes among the rows, and far from them the larger of the two
+//! `(1 - w) k + max(w k, c)`: nothing changes where `w` is 0, and far from them the larger of the two
 //! counts.
 //!
 //! The term `e² = max(w k, c)` widens the components of every member, so densities, quantiles and scores

@@ -63,6 +63,9 @@ impl GpPosterior {
             latent.mean.extend(&mean[..block.n]);
             latent.variance.extend(&block.variance[..block.n]);
         });
+        // cancelled work has the right shape
+        latent.mean.resize(points.n(), 0.0);
+        latent.variance.resize(points.n(), 0.0);
         latent
     }
 

@@ -162,7 +162,8 @@ impl NoiseCalibration {
         };
         let (mut low, mut high) = (-MAX_LOG_CORRECTION, MAX_LOG_CORRECTION);
         if !is_too_narrow(LOG_NO_NOISE) {
-            // the disagreement of the members, or the floor, covers the rows without the noise
+            // the disagreement of the members, the added variance or the floor covers the rows without
+            // the noise
             return self;
         }
         for _ in 0..N_BISECTIONS {
@@ -292,6 +293,10 @@ impl TargetDeviations {
             return None;
         }
         let normal = block.normal();
+        assert!(
+            held_out.added.is_empty() || held_out.added.len() == normal.sd.len(),
+            "a variance for each component"
+        );
         let components = |row: usize| {
             let indices = (0..block.n_members * block.n_components())
                 .map(move |component| (component, component * block.stride + row));

@@ -6,7 +6,7 @@
 //! `f` corrects for the fact that the splits were selected on the same rows. The posterior variance
 //! of the leaf mean is `v / n`. The standard deviations of the members differ by factors with the
 //! spread `t` ([`NoiseCalibration`]), so that the noise may have heavier tails than a Normal
-//! distribution; `f` and `t` suit the left-out rows, and 90% intervals cover them. Classification: the posterior of the class probabilities is a
+//! distribution; `f` and `t` suit the left-out rows. Classification: the posterior of the class probabilities is a
 //! Dirichlet distribution with the counts `n_c + k p_c`, where `p` are the overall class
 //! frequencies.
 
@@ -91,8 +91,8 @@ impl HeldOutLeaves {
         if kind != CartTarget::Number {
             return chosen;
         }
-        let step = rows.len().div_ceil(MAX_CALIBRATION_ROWS).max(1);
-        for row in rows.iter().step_by(step) {
+        let n = rows.len().min(MAX_CALIBRATION_ROWS);
+        for row in (0..n).map(|at| &rows[at * rows.len() / n]) {
             chosen
                 .stats
                 .push([row.stats[0], row.stats[1], row.stats[2]]);
@@ -155,19 +155,18 @@ impl Smoothing {
     }
 
     /// The smoothing of a model with `n_members` members whose noise has the scale and the tail of left-out
-    /// rows.
-    pub(crate) fn calibrated(self, rows: &HeldOutLeaves, n_members: usize, key: Key) -> Self {
+    /// rows. The scale multiplies the variance of a new row as a whole, as the factor does.
+    pub(crate) fn calibrated(self, rows: &HeldOutLeaves, n_members: usize) -> Self {
         let n_members = n_members.min(MAX_CALIBRATION_MEMBERS);
         let n_rows = rows.target.len();
         let mut block = Block::new(Head::Normal { components: 1 }, n_members, n_rows);
         block.weight.fill(1.0);
         for (row, stats) in rows.stats.iter().enumerate() {
-            let sd = self.variance(stats).sqrt();
-            let means = self.draw_means(stats, n_members, key.child(row as u64));
-            for (member, mean) in means.into_iter().enumerate() {
+            let sd = self.predictive_variance(stats).sqrt();
+            for member in 0..n_members {
                 let at = block.at(member, 0) + row;
                 let normal = block.normal_mut();
-                (normal.mean[at], normal.sd[at]) = (mean, sd);
+                (normal.mean[at], normal.sd[at]) = (stats[1], sd);
             }
         }
         let held_out = [HeldOutBlock {
@@ -450,7 +449,7 @@ mod tests {
             })
             .collect();
         let rows = HeldOutLeaves::new(CartTarget::Number, &rows);
-        plain().calibrated(&rows, 20, Key::from_seed(1))
+        plain().calibrated(&rows, 20)
     }
 
     /// The standard error of the variance is 0.045 for 1000 rows; the test allows six.
@@ -500,9 +499,6 @@ mod tests {
         };
         let smoothing = Smoothing::plain(kind, &stats, 1e-3);
         let rows = HeldOutLeaves::new(kind, &[row]);
-        assert_eq!(
-            smoothing.clone().calibrated(&rows, 10, Key::from_seed(1)),
-            smoothing
-        );
+        assert_eq!(smoothing.clone().calibrated(&rows, 10), smoothing);
     }
 }

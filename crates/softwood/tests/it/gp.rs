@@ -380,3 +380,35 @@ fn the_gain_of_a_split_of_the_noise_is_a_log_likelihood_per_row() {
     // half of the rows have a log scale of about 0.5, the other half one of about 3
     assert!(split.gain > 0.3 && split.gain < 3.0, "{}", split.gain);
 }
+
+/// Noise that is a mixture of narrow and wide Normal distributions: a calibrated noise is more probable on new
+/// rows than a Normal one, and a given one is kept.
+#[test]
+fn the_tails_of_the_noise_are_learned_unless_it_is_given() {
+    let table = |key: u64, n: usize| {
+        let (z, u) = (
+            normals(Key::from_seed(key), n),
+            normals(Key::from_seed(key + 1), n),
+        );
+        let x: Vec<f64> = (0..n).map(|row| 6.0 * row as f64 / n as f64).collect();
+        let y = (0..n)
+            .map(|row| x[row].sin() + 0.1 * z[row] * u[row].exp())
+            .collect();
+        Table::new(vec![Column::numeric("x", x), Column::numeric("y", y)]).unwrap()
+    };
+    let (train, test) = (table(30, 400), table(40, 4000));
+    let pool = Pool::new(1).unwrap();
+    let score = |params: Value| {
+        let model = process(&train, &params);
+        let dist = Distribution::new(&*model, &test, &pool).unwrap();
+        let densities = dist.logpdf(&numbers(&test, "y")).unwrap();
+        let data = dist.uncertainty().unwrap().data[0];
+        (densities.iter().sum::<f64>() / 4000.0, data)
+    };
+    let calibrated = score(json!({}));
+    let normal = score(json!({"calibrate_noise": false}));
+    assert!(calibrated.0 > normal.0 + 0.1, "{calibrated:?} {normal:?}");
+    let given = score(json!({"noise_scale": 0.3}));
+    let not_calibrated = score(json!({"noise_scale": 0.3, "calibrate_noise": false}));
+    assert_eq!(given, not_calibrated);
+}

@@ -3,16 +3,19 @@
 //! A row with the target `y`, one copy of which has the noise variance `v`, and for which the process
 //! has the mean `m` and the variance `s` of the function, has without this copy
 //!
-//! - the residual `(y - m) v / (v - s)`,
-//! - the variance `s v / (v - s)` of the function,
+//! - the residual `(y - m) v / (v - c s)`,
+//! - the variance `s v / (v - c s)` of the function,
 //!
-//! exactly for an exact process, and up to the change of the inducing values for a sparse one. Scale and
-//! tails of the noise suit these residuals; the variance of the function stays as it is.
+//! where `c` is 1, or the weight of the row if that is smaller. For a sparse process, a row tells only
+//! about the part of the function that the inducing points determine: `s` is the variance of this part, and
+//! the variance of the other part is added afterwards. Scale and tails of the noise suit these residuals;
+//! the variance of the function stays as it is.
 
 use crate::data::dataset::Dataset;
 use crate::data::target::Target;
 use crate::extrapolation::variance_factors;
 use crate::gaussian_process::points::Points;
+use crate::gaussian_process::posterior::GpPosterior;
 use crate::models::gp::fitted::Gp;
 use crate::predictive::block::{Block, Head};
 use crate::predictive::noise_calibration::{HeldOutBlock, NoiseCalibration};
@@ -21,11 +24,24 @@ use crate::predictive::noise_calibration::{HeldOutBlock, NoiseCalibration};
 const MAX_ROWS: usize = 2000;
 /// Number of members that the noise is calibrated with.
 const N_MEMBERS: usize = 32;
-/// Largest share of the noise in the variance of the function: rows that nothing else tells about have
-/// no residual.
+/// Largest variance of the function, as a share of that of the noise, at which a row is left out: without
+/// it hardly anything would tell about the row.
 const MAX_LEVERAGE: f64 = 0.99;
 
-/// A row without one of its copies.
+/// A training row under the process that was conditioned on it.
+#[derive(Clone, Copy)]
+struct ConditionedRow {
+    target: f64,
+    mean: f64,
+    /// Variance of the part of the function that the rows tell about.
+    variance: f64,
+    /// Variance of the rest of the function.
+    unresolved: f64,
+    noise_sd: f64,
+    weight: f64,
+}
+
+/// A row under the process without one of its copies.
 struct LeaveOneOutRow {
     mean: f64,
     /// Variance of the function.
@@ -75,37 +91,53 @@ fn left_out_rows(model: &Gp, data: &Dataset) -> Vec<LeaveOneOutRow> {
         return Vec::new();
     };
     let rows = data.features().rows(0..data.n_rows());
-    let latent = parts
-        .posterior
-        .latent(&Points::encoded(&parts.encoder, &rows));
+    let points = Points::encoded(&parts.encoder, &rows);
+    let latent = parts.posterior.latent(&points);
+    let unresolved = unresolved_variances(&parts.posterior, &points);
     let mut noise = Block::new(Head::Normal { components: 1 }, 1, data.n_rows());
     parts.noise.fill(&rows, parts.substitutes, &mut noise);
     let row = |row: usize| {
-        let weight = data.weights().map_or(1.0, |weights| weights[row]);
-        LeaveOneOutRow::new(
-            parts.units.apply(values[row]),
-            (latent.mean[row], latent.variance[row]),
-            noise.normal().sd[row],
-            weight,
-        )
+        ConditionedRow {
+            target: parts.units.apply(values[row]),
+            mean: latent.mean[row],
+            variance: (latent.variance[row] - unresolved[row]).max(0.0),
+            unresolved: unresolved[row],
+            noise_sd: noise.normal().sd[row],
+            weight: data.weights().map_or(1.0, |weights| weights[row]),
+        }
+        .left_out()
     };
     (0..data.n_rows()).filter_map(row).collect()
 }
 
-impl LeaveOneOutRow {
-    /// A row for which the process has this mean and variance; `None` if nothing else tells about it.
-    fn new(target: f64, (mean, variance): (f64, f64), noise_sd: f64, weight: f64) -> Option<Self> {
-        let noise = noise_sd * noise_sd;
-        if variance > MAX_LEVERAGE * noise {
+/// The variance of the function that is left if the values at the inducing points are known; none for an
+/// exact process.
+fn unresolved_variances(posterior: &GpPosterior, points: &Points) -> Vec<f64> {
+    if posterior.precision.is_none() {
+        return vec![0.0; points.n()];
+    }
+    let given_values = GpPosterior {
+        precision: None,
+        ..posterior.clone()
+    };
+    given_values.latent(points).variance
+}
+
+impl ConditionedRow {
+    /// The row without one of its copies; `None` if hardly anything else tells about it.
+    fn left_out(self) -> Option<LeaveOneOutRow> {
+        let noise = self.noise_sd * self.noise_sd;
+        let explained = self.weight.min(1.0) * self.variance;
+        if explained > MAX_LEVERAGE * noise {
             return None;
         }
-        let factor = noise / (noise - variance);
-        Some(Self {
-            mean: target - factor * (target - mean),
-            variance: factor * variance,
-            noise_sd,
-            target,
-            weight,
+        let factor = noise / (noise - explained);
+        Some(LeaveOneOutRow {
+            mean: self.target - factor * (self.target - self.mean),
+            variance: factor * self.variance + self.unresolved,
+            noise_sd: self.noise_sd,
+            target: self.target,
+            weight: self.weight,
         })
     }
 }
@@ -116,49 +148,91 @@ mod tests {
     use crate::gaussian_process::exact;
     use crate::gaussian_process::kernel::{CovarianceKernel, KernelShape};
     use crate::gaussian_process::points::Observations;
+    use crate::gaussian_process::sparse::{InducingBasis, NaturalParameters};
     use softwood_testkit::close;
 
-    #[test]
-    fn a_row_is_left_out_as_by_a_process_without_one_of_its_copies() {
-        let n = 10;
-        let points = Points::from_columns(
-            (0..n).map(|row| (row * row % 13) as f64 / 4.0).collect(),
-            n,
-            1,
-        );
-        let targets: Vec<f64> = (0..n).map(|row| (row * 5 % 7) as f64 / 3.0 - 1.0).collect();
-        let kernel = CovarianceKernel {
+    const N: usize = 10;
+    const NOISE_SD: f64 = 0.3;
+
+    fn points() -> Points {
+        let x = (0..N).map(|row| (row * row % 13) as f64 / 4.0).collect();
+        Points::from_columns(x, N, 1)
+    }
+
+    fn targets() -> Vec<f64> {
+        (0..N).map(|row| (row * 5 % 7) as f64 / 3.0 - 1.0).collect()
+    }
+
+    fn kernel() -> CovarianceKernel {
+        CovarianceKernel {
             shape: KernelShape::Matern52,
             log_lengths: vec![0.2],
             log_signal: 0.1,
+        }
+    }
+
+    /// The posterior of rows with these weights, exact or with four inducing points.
+    fn posterior(weights: &[f64], is_sparse: bool) -> GpPosterior {
+        let (points, targets) = (points(), targets());
+        let rows = Observations {
+            points: &points,
+            targets: &targets,
+            weights,
+            noise: &[NOISE_SD * NOISE_SD; N],
         };
-        let noise_sd = 0.3;
-        let latent = |weights: &[f64]| {
-            let noise = vec![noise_sd * noise_sd; n];
-            let rows = Observations {
-                points: &points,
-                targets: &targets,
-                weights,
-                noise: &noise,
+        if !is_sparse {
+            return exact::posterior(&kernel(), &rows).unwrap().unwrap();
+        }
+        let basis = InducingBasis::new(&kernel(), &points.take(&[0, 2, 3, 5])).unwrap();
+        let mut natural = NaturalParameters::prior(4);
+        natural.add(&basis.project(rows), 1.0);
+        basis.posterior(natural.posterior().unwrap())
+    }
+
+    fn check_left_out(weight: f64, is_sparse: bool) {
+        let all = posterior(&[weight; N], is_sparse);
+        let latent = all.latent(&points());
+        let unresolved = unresolved_variances(&all, &points());
+        for row in 0..N {
+            let mut weights = [weight; N];
+            // of a row with a weight of at most 1 next to nothing is left
+            weights[row] = (weight - 1.0).max(1e-9);
+            let expected = posterior(&weights, is_sparse).latent(&points());
+            let found = ConditionedRow {
+                target: targets()[row],
+                mean: latent.mean[row],
+                variance: latent.variance[row] - unresolved[row],
+                unresolved: unresolved[row],
+                noise_sd: NOISE_SD,
+                weight,
             };
-            exact::posterior(&kernel, &rows)
-                .unwrap()
-                .unwrap()
-                .latent(&points)
-        };
-        let with_all = latent(&vec![2.0; n]);
-        for row in 0..n {
-            let mut weights = vec![2.0; n];
-            weights[row] = 1.0;
-            let expected = latent(&weights);
-            let of_process = (with_all.mean[row], with_all.variance[row]);
-            let found = LeaveOneOutRow::new(targets[row], of_process, noise_sd, 2.0).unwrap();
+            let found = found.left_out().expect("other rows are near");
             close(
                 &[found.mean, found.variance],
                 &[expected.mean[row], expected.variance[row]],
-                1e-7,
+                1e-5,
             );
         }
-        assert!(LeaveOneOutRow::new(0.0, (0.1, 0.09), noise_sd, 1.0).is_none());
+    }
+
+    #[test]
+    fn a_row_is_left_out_as_by_a_process_without_one_of_its_copies() {
+        for weight in [2.0, 1.0, 0.3] {
+            check_left_out(weight, false);
+            check_left_out(weight, true);
+        }
+    }
+
+    #[test]
+    fn a_row_that_nothing_else_tells_about_has_no_residual() {
+        let row = ConditionedRow {
+            target: 0.0,
+            mean: 0.1,
+            variance: 0.09,
+            unresolved: 0.0,
+            noise_sd: NOISE_SD,
+            weight: 1.0,
+        };
+        assert!(row.left_out().is_none());
     }
 }

@@ -24,6 +24,4 @@ mod streams {
     pub(super) const MEMBERS: u64 = 1;
     /// Substitutes for unseen categories.
     pub(super) const UNSEEN: u64 = 2;
-    /// Posterior draws of the leaves of validation rows, which the noise is calibrated with.
-    pub(super) const CALIBRATION: u64 = 3;
 }

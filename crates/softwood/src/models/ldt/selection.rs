@@ -8,7 +8,6 @@ use crate::models::ldt::grow::{LdtLimits, grow};
 use crate::models::ldt::params::LdtParams;
 use crate::models::ldt::pruning::{KeptNodes, PrunedTree, Pruner};
 use crate::models::ldt::rows::InputRows;
-use crate::models::ldt::streams;
 use crate::observer::Event;
 use crate::stop::until_cancelled;
 use crate::trees::leaf_posterior::{HeldOutLeaves, LeftOutRow, Smoothing};
@@ -77,9 +76,8 @@ pub(super) fn select(params: &LdtParams, rows: &LdtRows, run: &Run<'_>) -> Resul
     if candidates.len() > 1 {
         tree.trials = trials;
     }
-    let key = run.key.child(streams::CALIBRATION);
     let smoothing = tree.smoothing.clone();
-    tree.smoothing = smoothing.calibrated(&tree.calibration, params.n_members, key);
+    tree.smoothing = smoothing.calibrated(&tree.calibration, params.n_members);
     Ok(tree)
 }
 

@@ -19,6 +19,4 @@ mod streams {
     pub(super) const FOLD_TREES: u64 = 2;
     /// Posterior draws of the leaves.
     pub(super) const MEMBERS: u64 = 3;
-    /// Posterior draws of the leaves of left-out rows, which the noise is calibrated with.
-    pub(super) const CALIBRATION: u64 = 5;
 }

@@ -144,11 +144,11 @@ pub(super) fn choose(
     let scores = scores(training_set, candidates, &folds, plain);
     let best = pick(&scores);
     let left_out = left_out(training_set, &folds, candidates.fold_alphas[best]);
-    let (kind, key) = (training_set.kind, run.key.child(streams::CALIBRATION));
+    let kind = training_set.kind;
     let smoothing = plain.fit(kind, &left_out);
     Ok(ChosenPruning {
         alpha: candidates.steps[best].0,
-        smoothing: smoothing.calibrated(&HeldOutLeaves::new(kind, &left_out), n_members, key),
+        smoothing: smoothing.calibrated(&HeldOutLeaves::new(kind, &left_out), n_members),
         trials: trials(training_set.kind, candidates, &scores, best),
         is_stopped: folds.len() < FOLDS,
     })
