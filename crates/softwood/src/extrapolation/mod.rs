@@ -16,8 +16,8 @@
 //!
 //! The first term is the variance of the function of the process, the second the disagreement of the
 //! two means. With the variance `k` of the members' means, the knowledge variance becomes
-//! `(1 - w) k + max(w k, c)`: nothing changes where `w` is 0, and far from them the larger of the two
-//! counts.
+//! `(1 - w) k + max(w k, c)`: nothing changes where `w` is 0, and far from the rows the larger of the
+//! two counts.
 //!
 //! The term `e² = max(w k, c)` widens the components of every member, so densities, quantiles and scores
 //! contain it; the deviations of the members' means shrink by `sqrt(1 - w)`. So the density is smooth

@@ -11,8 +11,8 @@ use crate::predictive::moments::{RowMoments, row_moments};
 
 /// Factor of the variance of the process above the usual one.
 const VARIANCE_FACTOR: f64 = 1.5;
-/// Distance of the two means that is usual among the training rows, in standard deviations of the model's
-/// own distribution.
+/// Distance of the two means that is no contradiction, in standard deviations of the model's own
+/// distribution.
 const MAX_DEVIATIONS: f64 = 3.0;
 /// Shift of a logit that belongs to one standard deviation of the class index.
 const LOGIT_SCALE: f64 = 3.0;
