@@ -28,6 +28,12 @@ const MAX_ROWS: usize = 5000;
 /// Largest number of held-out rows, whose variances are usual, and their share of the rows.
 const MAX_HELD_OUT: usize = 500;
 const HELD_OUT_SHARE: usize = 5;
+/// Share of the held-out rows that may lie so far from all others that they do not tell what is usual;
+/// a usual value may be this many times the largest value of the rest.
+const MAX_OUTLYING: f64 = 0.05;
+const OUTLYING_RATIO: f64 = 4.0;
+/// Smallest usual variance, as a share of the variance of the function: less is rounding.
+const MIN_BASELINE: f64 = 1e-6;
 /// Number of rows that hyper-parameters are estimated from, and iterations of their estimation.
 const N_HYPER_ROWS: usize = 200;
 const HYPER_ITERATIONS: usize = 30;
@@ -258,9 +264,19 @@ fn condition(rows: &ProcessRows, found: &GpHyperparameters) -> Result<Option<Con
     };
     Ok(Some(ConditionedProcess {
         process,
-        baseline: left_out.variances.iter().copied().fold(0.0, f64::max),
-        residual_baseline: left_out.residuals.iter().map(|r| r * r).fold(0.0, f64::max),
+        baseline: usual_maximum(left_out.variances).max(MIN_BASELINE * kernel.variance()),
+        residual_baseline: usual_maximum(left_out.residuals.iter().map(|r| r * r).collect()),
     }))
+}
+
+/// The largest value, but at most [`OUTLYING_RATIO`] times the largest one without a share of
+/// [`MAX_OUTLYING`]: single rows far from all others would let everything pass as usual.
+fn usual_maximum(mut values: Vec<f64>) -> f64 {
+    values.sort_by(|a, b| b.total_cmp(a));
+    let n_outlying = (MAX_OUTLYING * values.len() as f64).ceil() as usize;
+    let largest = values.first().copied().unwrap_or(0.0);
+    let rest = values.get(n_outlying).copied().unwrap_or(largest);
+    largest.min(OUTLYING_RATIO * rest)
 }
 
 /// Residuals and variances of the function at rows that the process was not conditioned on.
@@ -299,6 +315,24 @@ mod tests {
     use super::*;
     use crate::gaussian_process::exact;
     use softwood_testkit::close;
+
+    #[test]
+    fn outlying_values_are_not_usual() {
+        let found = |outlying: &[f64]| {
+            let rest = vec![1.0; 100 - outlying.len()];
+            usual_maximum([&rest, outlying].concat())
+        };
+        close(
+            &[found(&[3.0; 5]), found(&[1e3; 5]), found(&[9.0; 6])],
+            &[3.0, 4.0, 9.0],
+            1e-12,
+        );
+        close(
+            &[usual_maximum(vec![2.0]), usual_maximum(Vec::new())],
+            &[2.0, 0.0],
+            1e-12,
+        );
+    }
 
     #[test]
     fn rows_left_out_have_the_residual_and_variance_of_a_process_without_them() {
