@@ -19,17 +19,19 @@ pub(crate) struct UsedThresholds(Vec<ColumnThresholds>);
 enum ColumnThresholds {
     /// No condition uses the column.
     Unused,
-    Number(BinLookup),
-    /// Bins of the levels, and of an unseen category.
+    /// Bins between the thresholds, and the bin of a missing cell.
+    Number { lookup: BinLookup, missing: u8 },
+    /// Bins of the levels, of an unseen category and of a missing cell.
     Category {
         bins: Vec<u8>,
         unseen: u8,
+        missing: u8,
     },
 }
 
 impl UsedThresholds {
-    /// Thresholds of chain number `number`. Each chain replaces an unseen category by a known one
-    /// of its own.
+    /// Thresholds of chain number `number`. Each chain replaces an unseen cell by a known one of
+    /// its own.
     pub(crate) fn new(
         chain: &Chain,
         cuts: &Cuts,
@@ -55,11 +57,23 @@ impl UsedThresholds {
         let thresholds =
             |(column, (cut, used)): (usize, (&Cut, Option<[bool; MAX_BINS]>))| match (cut, used) {
                 (_, None) => ColumnThresholds::Unused,
-                (Cut::Number { edges, .. }, Some(used)) => {
+                (
+                    Cut::Number {
+                        edges, is_complete, ..
+                    },
+                    Some(used),
+                ) => {
                     let which: Vec<usize> = (0..edges.len()).filter(|&edge| used[edge]).collect();
-                    ColumnThresholds::Number(BinLookup::of_some(edges, &which))
+                    let missing = substitutes
+                        .code_of_number(number, column, &(1..cut.n_bins()))
+                        .filter(|_| *is_complete)
+                        .map_or(MISSING_BIN, |bin| bin as u8);
+                    ColumnThresholds::Number {
+                        lookup: BinLookup::of_some(edges, &which),
+                        missing,
+                    }
                 }
-                (Cut::Category { bins }, Some(_)) => {
+                (Cut::Category { bins, is_complete }, Some(_)) => {
                     let unseen = substitutes
                         .code(number, column, &(1..cut.n_bins()))
                         .map_or(MISSING_BIN, |bin| bin as u8);
@@ -67,6 +81,7 @@ impl UsedThresholds {
                     ColumnThresholds::Category {
                         bins: bins.iter().map(substitute).collect(),
                         unseen,
+                        missing: if *is_complete { unseen } else { MISSING_BIN },
                     }
                 }
             };
@@ -106,19 +121,25 @@ impl BinSource for UsedBins<'_> {
             &self.rows.table.columns()[column].values,
         ) {
             (ColumnThresholds::Unused, _) => {}
-            (ColumnThresholds::Number(lookup), Values::Numeric(values)) => {
+            (ColumnThresholds::Number { lookup, missing }, Values::Numeric(values)) => {
                 lookup.bins(&values[cells], bins);
+                if *missing != MISSING_BIN {
+                    for bin in bins {
+                        *bin = if *bin == MISSING_BIN { *missing } else { *bin };
+                    }
+                }
             }
             (
                 ColumnThresholds::Category {
                     bins: known,
                     unseen,
+                    missing,
                 },
                 Values::Categorical { codes, .. },
             ) => {
                 for (bin, &code) in bins.iter_mut().zip(&codes[cells]) {
                     let known_bin = known.get(code as usize).copied();
-                    let other_bin = if code == UNSEEN { *unseen } else { MISSING_BIN };
+                    let other_bin = if code == UNSEEN { *unseen } else { *missing };
                     *bin = known_bin.unwrap_or(other_bin);
                 }
             }

@@ -1,16 +1,33 @@
-//! Categories that did not occur in training: each member replaces such a category by one that did.
+//! Cells that training knows nothing of: categories that did not occur, and missing cells of columns
+//! without missing cells. Each member replaces such a cell by a category or a value that did occur.
 //!
-//! A member uses the same replacement on every row, so members disagree about an unseen category as
-//! much as the known categories differ. Target-encoded columns (`data/categories/target_encoding.rs`)
-//! are an exception: there an unseen category has the prior mean.
+//! A member uses the same replacement on every row, so members disagree about an unseen cell as
+//! much as the known categories or values differ. Target-encoded columns
+//! (`data/categories/target_encoding.rs`) are an exception: there an unseen category has the prior mean.
 
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::rng::{Key, below};
+use crate::rng::{Key, below, uniform};
 use crate::store::record::Record;
 
-/// The known category that each member substitutes for an unseen one.
+/// Steps between the levels of successive members, one of them for each column: the fractional parts of
+/// square roots of primes, so that any number of members has evenly spread levels, and the levels of
+/// different columns are not related.
+const LEVEL_STEPS: [f64; 8] = [
+    0.414_213_562_373_095,
+    0.732_050_807_568_877,
+    0.236_067_977_499_789,
+    0.645_751_311_064_590,
+    0.316_624_790_355_399,
+    0.605_551_275_463_989,
+    0.123_105_625_617_660,
+    0.358_898_943_540_673,
+];
+/// Stream of the first level of a column.
+const LEVELS: u64 = u64::MAX;
+
+/// The known category or value that each member substitutes for an unseen one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct UnseenSubstitutes(Option<Key>);
 
@@ -33,8 +50,34 @@ impl UnseenSubstitutes {
         self.0
     }
 
-    /// The known code that a member substitutes in a column, the same on every row; `None` if there
-    /// are no known codes.
+    /// The known code that a member substitutes for a cell, the same on every row; `None` if there are
+    /// no known codes.
+    pub(crate) fn code_of(self, member: usize, cell: &UnseenCell) -> Option<usize> {
+        if cell.is_number {
+            self.code_of_number(member, cell.column, &cell.known)
+        } else {
+            self.code(member, cell.column, &cell.known)
+        }
+    }
+
+    /// As [`Self::code`], for codes that are equal parts of the distribution of a number: the members
+    /// have evenly spread codes.
+    pub(crate) fn code_of_number(
+        self,
+        member: usize,
+        column: usize,
+        known: &Range<usize>,
+    ) -> Option<usize> {
+        let key = self.0.unwrap_or(Key::from_seed(0));
+        let first = uniform(&mut key.child(column as u64).child(LEVELS).rng());
+        let step = LEVEL_STEPS[column % LEVEL_STEPS.len()];
+        let level = step.mul_add(member as f64, first).fract();
+        let at = (level * known.len() as f64) as usize;
+        (!known.is_empty()).then(|| known.start + at.min(known.len() - 1))
+    }
+
+    /// The known category that a member substitutes in a column, the same on every row; `None` if there
+    /// are no known categories.
     pub(crate) fn code(self, member: usize, column: usize, known: &Range<usize>) -> Option<usize> {
         let (member, column) = (member as u64, column as u64);
         let key = match self.0 {
@@ -45,20 +88,45 @@ impl UnseenSubstitutes {
     }
 }
 
-/// A cell whose category did not occur in training.
+/// A cell whose category did not occur in training, or which is missing in a column without missing
+/// cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnseenCell {
     /// Row index within the block.
     pub(crate) row: usize,
     /// Index of the column.
     pub(crate) column: usize,
-    /// Codes (inputs or bins) of the categories that occurred in training.
+    /// Codes (inputs, bins or quantiles) of the categories or values that occurred in training.
     pub(crate) known: Range<usize>,
+    /// Whether the column is numeric.
+    pub(crate) is_number: bool,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn members_take_evenly_spread_values() {
+        let substitutes = UnseenSubstitutes::new(Key::from_seed(7));
+        for column in 0..10 {
+            let cell = UnseenCell {
+                row: 0,
+                column,
+                known: 3..7,
+                is_number: true,
+            };
+            let mut counts = [0; 4];
+            for member in 0..40 {
+                counts[substitutes.code_of(member, &cell).unwrap() - 3] += 1;
+            }
+            assert!(
+                counts.iter().all(|count| (8..=12).contains(count)),
+                "{counts:?}"
+            );
+        }
+        assert_eq!(substitutes.code_of_number(0, 0, &(1..1)), None);
+    }
 
     #[test]
     fn a_member_takes_one_known_category_and_members_differ() {

@@ -155,8 +155,9 @@ impl EncodedSplit {
         data: &Dataset,
         validation: Option<&Dataset>,
         scale: TargetScale,
-        encoder: Encoder,
+        mut encoder: Encoder,
     ) -> Self {
+        encoder.see_missing_cells(data.features());
         let train = scale.encode(data, &encoder);
         let validation = validation.map(|rows| scale.encode(rows, &encoder));
         Self {

@@ -158,7 +158,8 @@ impl<L: StoredLayout> FittedTrees<L> {
     /// Writes the components of every draw to the members of `out` from member `first` on.
     pub(crate) fn fill(&self, rows: &Rows<'_>, first: usize, out: &mut Block) {
         let stack = &self.spec.stack;
-        let inputs = transpose(&self.encoder.encode(rows), stack.width());
+        let encoded = self.encoder.encode(rows);
+        let inputs = transpose(&encoded, stack.width());
         let n_rows = rows.len().next_multiple_of(LANES);
         let widest = stack.trees().map(L::n_activations).max();
         let mut values = vec![0.0; widest.unwrap_or(0) * n_rows];
@@ -167,11 +168,12 @@ impl<L: StoredLayout> FittedTrees<L> {
         let mut added_scratch = ForwardScratch::new(&stack.added);
         let unseen = self.encoder.unseen(rows);
         for draw in until_cancelled(0..self.n_draws()) {
+            let changes = self.changes(rows, &encoded, &unseen, draw);
             root_sum.fill(0.0);
             for packed in &self.draws[1..] {
                 let values = &mut values[..stack.added.n_activations() * n_rows];
                 packed.activate(draw, &inputs, values);
-                self.replace_unseen(&unseen, packed, draw, values);
+                add_changes(&changes, packed, draw, values);
                 let activations = Activations { values, n_rows };
                 let beta = self.spec.beta;
                 add_root(
@@ -184,7 +186,7 @@ impl<L: StoredLayout> FittedTrees<L> {
             }
             let values = &mut values[..stack.first.n_activations() * n_rows];
             self.draws[0].activate(draw, &inputs, values);
-            self.replace_unseen(&unseen, &self.draws[0], draw, values);
+            add_changes(&changes, &self.draws[0], draw, values);
             let activations = Activations { values, n_rows };
             let mut member = components_of(out, first + draw);
             let root_sum = if stack.n_added > 0 {
@@ -197,26 +199,31 @@ impl<L: StoredLayout> FittedTrees<L> {
         }
     }
 
-    /// Adds the effect of categories that do not occur in the training set to the activations of a
-    /// tree. Each draw replaces such a category by a known one, the same in every row: draws then
-    /// disagree by as much as the known categories differ.
-    fn replace_unseen(
+    /// How the inputs of rows with unseen cells change in a draw. Each draw replaces an unseen category or
+    /// value by a known one, the same in every row: draws then disagree by as much as the known ones
+    /// differ.
+    fn changes(
         &self,
+        rows: &Rows<'_>,
+        encoded: &[f32],
         unseen: &[UnseenCell],
-        tree: &PackedWeights<L>,
         draw: usize,
-        activations: &mut [f32],
-    ) {
-        let layout = tree.layout();
-        let n_rows = activations.len() / layout.n_activations();
-        for cell in unseen {
-            let Some(input) = self.substitutes.code(draw, cell.column, &cell.known) else {
-                continue;
-            };
-            for product in 0..layout.n_products() {
-                activations[product * n_rows + cell.row] += tree.weight(draw, product, input);
-            }
-        }
+    ) -> Vec<InputChange> {
+        let width = self.spec.stack.width();
+        let of_row = |cells: &[UnseenCell]| {
+            let row = cells[0].row;
+            let known = self
+                .encoder
+                .substituted(rows, cells, self.substitutes, draw);
+            let own = encoded[row * width..(row + 1) * width].to_vec();
+            let pairs = known.into_iter().zip(own).enumerate();
+            pairs.filter_map(move |(input, (known, own))| {
+                let by = known - own;
+                (by != 0.0).then_some(InputChange { row, input, by })
+            })
+        };
+        let by_row = unseen.chunk_by(|a, b| a.row == b.row);
+        by_row.flat_map(of_row).collect()
     }
 
     /// Number of components or classes of a draw.
@@ -316,6 +323,30 @@ impl<L: StoredLayout> FittedTrees<L> {
 /// Name of the array with the draws of a chain.
 fn chain_name(name: &str) -> String {
     format!("{name}_draws")
+}
+
+/// The change of one input of a row.
+struct InputChange {
+    row: usize,
+    input: usize,
+    by: f32,
+}
+
+/// Adds the effect of changed inputs to the activations of a tree in a draw.
+fn add_changes<L: StoredLayout>(
+    changes: &[InputChange],
+    tree: &PackedWeights<L>,
+    draw: usize,
+    activations: &mut [f32],
+) {
+    let layout = tree.layout();
+    let n_rows = activations.len() / layout.n_activations();
+    for change in changes {
+        for product in 0..layout.n_products() {
+            activations[product * n_rows + change.row] +=
+                change.by * tree.weight(draw, product, change.input);
+        }
+    }
 }
 
 /// The drawn weights of each tree, from draws of all weights.

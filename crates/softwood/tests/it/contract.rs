@@ -3,7 +3,7 @@
 use crate::problems::FitJson as _;
 use crate::problems::{
     categories, classifiers, fit, mixed, normals, numbers, prediction_bits, quick, replaced,
-    targets_of, with_target,
+    targets_of, uniforms, with_target,
 };
 use softwood::observer::{NoObserver, Observer};
 use softwood::{
@@ -167,6 +167,57 @@ fn an_unseen_category_raises_knowledge_uncertainty() {
                 let seen = knowledge(&*model, table, kind);
                 assert!(unseen > 2.0 * seen, "{target}: {unseen}, {kind} {seen}");
             }
+        }
+    }
+}
+
+/// Three times `x` with little noise, as a number or as two classes, and a second input without effect.
+fn steep(x: Option<&[f64]>, is_class: bool) -> (Table, Vec<f64>) {
+    let key = Key::from_seed(11);
+    let draws = uniforms(key.child(0), 300);
+    let own: Vec<f64> = draws.iter().map(|u| 4.0 * u - 2.0).collect();
+    let noise = normals(key.child(1), 300);
+    let pairs = own.iter().zip(noise);
+    let target: Vec<f64> = pairs.map(|(x, noise)| 3.0 * x + 0.1 * noise).collect();
+    let class = |y: &f64| Some(if *y > 0.0 { "high" } else { "low" });
+    let classes: Vec<_> = target.iter().map(class).collect();
+    let columns = vec![
+        Column::numeric("x", x.unwrap_or(&own).to_vec()),
+        Column::numeric("other", uniforms(key.child(2), 300)),
+        if is_class {
+            Column::categorical("target", &classes)
+        } else {
+            Column::numeric("target", target.clone())
+        },
+    ];
+    (Table::new(columns).unwrap(), target)
+}
+
+#[test]
+fn a_missing_cell_of_a_complete_column_leaves_the_target_uncertain() {
+    for &family in Family::ALL {
+        let (table, target) = steep(None, false);
+        let (missing, _) = steep(Some(&[f64::NAN; 300]), false);
+        let data = Dataset::from_table(&table, &roles("target")).unwrap();
+        let model = quick_fit(family, &data);
+        let interval = model.predict(&missing).unwrap().interval(0.9).unwrap();
+        let pairs = target.iter().zip(interval.chunks_exact(2));
+        let is_inside = |(y, ends): &(&f64, &[f64])| (ends[0]..=ends[1]).contains(y);
+        let covered = pairs.filter(is_inside).count();
+        assert!(covered >= 200, "{family:?}: {covered} of 300");
+        let knowledge = |table: &Table| {
+            let parts = model.predict(table).unwrap().uncertainty().unwrap();
+            parts.knowledge[0]
+        };
+        let (known, unknown) = (knowledge(&table), knowledge(&missing));
+        assert!(unknown > 10.0 * known, "{family:?}: {unknown}, {known}");
+        if family.supports_classes() {
+            let data = steep(None, true).0;
+            let data = Dataset::from_table(&data, &roles("target")).unwrap();
+            let model = quick_fit(family, &data);
+            let probabilities = model.predict(&missing).unwrap().probabilities().unwrap();
+            let found = probabilities[0];
+            assert!((0.1..0.9).contains(&found), "{family:?}: {found}");
         }
     }
 }

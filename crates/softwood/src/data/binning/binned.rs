@@ -114,7 +114,7 @@ impl Cuts {
                         write_bins(&lookup, chunk, cells, offset);
                     }
                 }
-                (Cut::Category { bins }, Values::Categorical { codes, .. }) => {
+                (Cut::Category { bins, .. }, Values::Categorical { codes, .. }) => {
                     for (index, cells) in cells.iter_mut().enumerate() {
                         let bin = bins.get(codes[row(index)] as usize);
                         cells[offset] = bin.copied().unwrap_or(MISSING_BIN);
@@ -150,7 +150,7 @@ fn write_bins(lookup: &BinLookup, values: &[f64], cells: &mut [[u8; GROUP]], off
     }
 }
 
-/// Replaces the bins of unseen categories by the substitutes of a member (or of a chain of
+/// Replaces the bins of unseen cells by the substitutes of a member (or of a chain of
 /// members).
 pub(crate) fn substitute_unseen(
     unseen: &[UnseenCell],
@@ -159,7 +159,7 @@ pub(crate) fn substitute_unseen(
     binned: &mut Binned,
 ) {
     for cell in unseen {
-        if let Some(bin) = substitutes.code(member, cell.column, &cell.known) {
+        if let Some(bin) = substitutes.code_of(member, cell) {
             binned.set(cell.row, cell.column, bin as u8);
         }
     }

@@ -3,9 +3,11 @@
 //! Bin 0 is the missing cell, and the category that did not occur in training; numbers have bins
 //! from 1 on in ascending order.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
-use crate::data::column::{UNSEEN, Values};
+use crate::data::column::{MISSING, UNSEEN, Values};
 use crate::data::table::{Rows, Table};
 use crate::data::unseen::UnseenCell;
 use crate::error::{Error, Result};
@@ -31,11 +33,17 @@ pub(crate) enum Cut {
         /// How far each edge can move without changing the bin of a training row; empty if unknown.
         #[serde(default)]
         slack: Vec<f64>,
+        /// Whether no training row has a missing cell; false in files of earlier versions.
+        #[serde(default)]
+        is_complete: bool,
     },
     /// Bin of each category; rare categories share one bin.
     Category {
         /// One bin per level of the schema.
         bins: Vec<u8>,
+        /// As for numbers.
+        #[serde(default)]
+        is_complete: bool,
     },
 }
 
@@ -50,12 +58,32 @@ impl Cut {
     pub(crate) fn n_bins(&self) -> usize {
         match self {
             Self::Number { edges, .. } => edges.len() + 2,
-            Self::Category { bins } => 1 + bins.iter().copied().max().map_or(0, usize::from),
+            Self::Category { bins, .. } => 1 + bins.iter().copied().max().map_or(0, usize::from),
         }
     }
 
     pub(crate) fn is_category(&self) -> bool {
         matches!(self, Self::Category { .. })
+    }
+
+    /// Rows of a range, counted from its start, whose cell training knows nothing of.
+    fn unseen(&self, values: &Values, range: &Range<usize>) -> impl Iterator<Item = usize> {
+        range.clone().enumerate().filter_map(move |(at, row)| {
+            let is_unseen = match (self, values) {
+                (Self::Number { is_complete, .. }, Values::Numeric(values)) => {
+                    *is_complete && values[row].is_nan()
+                }
+                (Self::Category { bins, is_complete }, Values::Categorical { codes, .. }) => {
+                    let code = codes[row];
+                    let bin = bins.get(code as usize);
+                    code == UNSEEN
+                        || (*is_complete && code == MISSING)
+                        || bin.is_some_and(|&bin| bin == MISSING_BIN)
+                }
+                _ => false,
+            };
+            is_unseen.then_some(at)
+        })
     }
 
     /// A cut of the right kind without bins, for work that is cancelled.
@@ -64,9 +92,11 @@ impl Cut {
             Values::Numeric(_) => Self::Number {
                 edges: Vec::new(),
                 slack: Vec::new(),
+                is_complete: false,
             },
             Values::Categorical { levels, .. } => Self::Category {
                 bins: vec![MISSING_BIN; levels.len()],
+                is_complete: false,
             },
         }
     }
@@ -81,7 +111,11 @@ impl Cut {
             .collect();
         sample.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         let (edges, slack) = edges(&sample, max_bins).into_iter().unzip();
-        Self::Number { edges, slack }
+        Self::Number {
+            edges,
+            slack,
+            is_complete: !rows.iter().any(|&row| values[row as usize].is_nan()),
+        }
     }
 
     /// The most frequent categories have a bin each, the others share the last one; categories
@@ -111,7 +145,10 @@ impl Cut {
         for (rank, &level) in order.iter().enumerate() {
             bins[level] = (rank + 1).min(max_bins) as u8;
         }
-        Self::Category { bins }
+        Self::Category {
+            bins,
+            is_complete: !rows.iter().any(|&row| codes[row as usize] == MISSING),
+        }
     }
 }
 
@@ -150,7 +187,7 @@ impl Cuts {
     pub(crate) fn jittered(&self, key: Key) -> Self {
         let mut cuts = self.clone();
         for (column, cut) in cuts.columns.iter_mut().enumerate() {
-            if let Cut::Number { edges, slack } = cut {
+            if let Cut::Number { edges, slack, .. } = cut {
                 let mut rng = key.child(column as u64).rng();
                 for (edge, slack) in edges.iter_mut().zip(slack) {
                     *edge += (2.0 * uniform(&mut rng) - 1.0) * *slack;
@@ -160,29 +197,35 @@ impl Cuts {
         cuts
     }
 
-    /// Cells of a range of rows whose category did not occur in training.
+    /// Cells of a range of rows whose category did not occur in training, and missing cells of columns
+    /// that had none.
     pub(crate) fn unseen(&self, rows: &Rows<'_>) -> Vec<UnseenCell> {
         let mut found = Vec::new();
         for (column, cut) in self.columns.iter().enumerate() {
             let values = &rows.table.columns()[column].values;
-            if let (Cut::Category { bins }, Values::Categorical { codes, .. }) = (cut, values) {
-                let is_unseen = |code: u32| {
-                    code == UNSEEN
-                        || bins
-                            .get(code as usize)
-                            .is_some_and(|&bin| bin == MISSING_BIN)
-                };
-                let cells = codes[rows.range.clone()].iter().enumerate();
-                found.extend(cells.filter(|&(_, &code)| is_unseen(code)).map(|(row, _)| {
-                    UnseenCell {
-                        row,
-                        column,
-                        known: 1..cut.n_bins(),
-                    }
-                }));
-            }
+            found.extend(cut.unseen(values, &rows.range).map(|row| UnseenCell {
+                row,
+                column,
+                known: 1..cut.n_bins(),
+                is_number: !cut.is_category(),
+            }));
         }
         found
+    }
+
+    /// Missing cells of these rows are no longer unseen, because a model is trained on them.
+    pub(crate) fn see_missing_cells(&mut self, features: &Table, rows: &[u32]) {
+        for (cut, column) in self.columns.iter_mut().zip(features.columns()) {
+            match (cut, &column.values) {
+                (Cut::Number { is_complete, .. }, Values::Numeric(values)) => {
+                    *is_complete &= !rows.iter().any(|&row| values[row as usize].is_nan());
+                }
+                (Cut::Category { is_complete, .. }, Values::Categorical { codes, .. }) => {
+                    *is_complete &= !rows.iter().any(|&row| codes[row as usize] == MISSING);
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Checks cuts that were read from a file.
@@ -193,7 +236,7 @@ impl Cuts {
     /// slack is negative or not finite.
     pub(crate) fn check(&self, kinds: &[Option<usize>]) -> Result<()> {
         let fits = |(cut, kind): (&Cut, &Option<usize>)| match (cut, kind) {
-            (Cut::Number { edges, slack }, None) => {
+            (Cut::Number { edges, slack, .. }, None) => {
                 edges.len() < MAX_BINS
                     && edges.iter().all(|edge| edge.is_finite())
                     && edges.windows(2).all(|pair| pair[0] < pair[1])
@@ -202,7 +245,7 @@ impl Cuts {
                     && (edges.iter().zip(slack))
                         .all(|(edge, slack)| (edge.abs() + slack).is_finite())
             }
-            (Cut::Category { bins }, Some(n_levels)) => bins.len() == *n_levels,
+            (Cut::Category { bins, .. }, Some(n_levels)) => bins.len() == *n_levels,
             _ => false,
         };
         if self.columns.len() == kinds.len() && self.columns.iter().zip(kinds).all(fits) {
@@ -335,8 +378,37 @@ mod tests {
         assert_eq!(
             cuts.columns[0],
             Cut::Category {
-                bins: vec![2, 2, 1, 0]
+                bins: vec![2, 2, 1, 0],
+                is_complete: true,
             }
         );
+    }
+
+    #[test]
+    fn missing_cells_are_unseen_until_training_has_some() {
+        let complete = |present: Option<&str>, x: f64| {
+            let kinds = [Some("a"), Some("b"), present];
+            let columns = vec![
+                Column::numeric("x", vec![1.0, 2.0, x]),
+                Column::categorical("k", &kinds),
+            ];
+            Table::new(columns).unwrap()
+        };
+        let training = complete(Some("a"), 3.0);
+        let mut cuts = Cuts::fit(&training, &[0, 1, 2], &[1.0; 3], 10);
+        assert_eq!(cuts.unseen(&training.rows(0..3)), []);
+        let new = complete(None, f64::NAN);
+        let cell = |column: usize, known: Range<usize>, is_number: bool| UnseenCell {
+            row: 1,
+            column,
+            known,
+            is_number,
+        };
+        let expected = [cell(0, 1..4, true), cell(1, 1..3, false)];
+        assert_eq!(cuts.unseen(&new.rows(1..3)), expected);
+        cuts.see_missing_cells(&new, &[0, 1]);
+        assert_eq!(cuts.unseen(&new.rows(1..3)), expected);
+        cuts.see_missing_cells(&new, &[2]);
+        assert_eq!(cuts.unseen(&new.rows(1..3)), []);
     }
 }

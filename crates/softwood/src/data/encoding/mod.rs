@@ -17,7 +17,7 @@ use crate::data::encoding::rotation::WhiteningRotation;
 use crate::data::encoding::squares::SquaredInput;
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::table::{Rows, Table};
-use crate::data::unseen::UnseenCell;
+use crate::data::unseen::{UnseenCell, UnseenSubstitutes};
 use crate::params::choices;
 use crate::stop::{is_cancelled, until_cancelled};
 
@@ -198,43 +198,103 @@ impl Encoder {
             if (row - rows.range.start).is_multiple_of(interval) && is_cancelled() {
                 break;
             }
-            let mut at = 0;
             for (number, scaled) in self.numbers.iter().zip(&mut scaled) {
                 *scaled = number.scale(number.cell(rows.table, row));
             }
-            if self.keeps_numbers {
-                for (out, &scaled) in out.iter_mut().zip(&scaled) {
-                    *out = scaled as f32;
-                }
-                at += scaled.len();
-            }
-            for rotated in self.rotation.apply(&scaled) {
-                out[at] = rotated.clamp(-LIMIT, LIMIT) as f32;
-                at += 1;
-            }
-            for square in &self.squares {
-                out[at] = square.apply(f64::from(out[square.input])) as f32;
-                at += 1;
-            }
-            for number in self.numbers.iter().filter(|number| number.has_missing) {
-                out[at] = f32::from(u8::from(number.cell(rows.table, row).is_nan()));
-                at += 1;
-            }
-            for category in &self.categories {
-                if let Some(input) = category.input(rows.table, row) {
-                    out[at + input] = 1.0;
-                }
-                at += category.n_inputs;
-            }
-            out[width - 1] = 1.0;
+            self.write_row(rows.table, row, &scaled, out);
         }
         out
     }
 
+    /// Writes the inputs of a row with these scaled numbers to `out`, which is zero.
+    fn write_row(&self, table: &Table, row: usize, scaled: &[f64], out: &mut [f32]) {
+        let mut at = 0;
+        if self.keeps_numbers {
+            for (out, &scaled) in out.iter_mut().zip(scaled) {
+                *out = scaled as f32;
+            }
+            at += scaled.len();
+        }
+        for rotated in self.rotation.apply(scaled) {
+            out[at] = rotated.clamp(-LIMIT, LIMIT) as f32;
+            at += 1;
+        }
+        for square in &self.squares {
+            out[at] = square.apply(f64::from(out[square.input])) as f32;
+            at += 1;
+        }
+        for number in self.numbers.iter().filter(|number| number.has_missing) {
+            out[at] = f32::from(u8::from(number.cell(table, row).is_nan()));
+            at += 1;
+        }
+        for category in &self.categories {
+            if let Some(input) = category.input(table, row) {
+                out[at + input] = 1.0;
+            }
+            at += category.n_inputs;
+        }
+        out[at] = 1.0;
+    }
+
+    /// The encoded row of unseen cells of one row, each replaced by the substitute of a member.
+    pub(crate) fn substituted(
+        &self,
+        rows: &Rows<'_>,
+        cells: &[UnseenCell],
+        substitutes: UnseenSubstitutes,
+        member: usize,
+    ) -> Vec<f32> {
+        let mut out = vec![0.0; self.n_inputs() + 1];
+        let Some(row) = cells.first().map(|cell| rows.range.start + cell.row) else {
+            return out;
+        };
+        let numbers = self.numbers.iter();
+        let mut scaled: Vec<f64> = numbers
+            .map(|number| number.scale(number.cell(rows.table, row)))
+            .collect();
+        let codes = cells
+            .iter()
+            .filter_map(|cell| Some((cell, substitutes.code_of(member, cell)?)));
+        let (of_numbers, of_categories): (Vec<_>, Vec<_>) =
+            codes.partition(|(cell, _)| cell.is_number);
+        for (cell, code) in of_numbers {
+            let mut columns = self.numbers.iter();
+            if let Some(at) = columns.position(|number| number.column == cell.column) {
+                scaled[at] = self.numbers[at].scale(self.numbers[at].quantiles[code]);
+            }
+        }
+        self.write_row(rows.table, row, &scaled, &mut out);
+        for (_, input) in of_categories {
+            out[input] = 1.0;
+        }
+        out
+    }
+
+    /// Missing cells of these rows are no longer unseen, because a model is trained on them.
+    pub(crate) fn see_missing_cells(&mut self, table: &Table) {
+        for number in &mut self.numbers {
+            if (0..table.n_rows()).any(|row| number.is_unseen(table, row)) {
+                number.quantiles.clear();
+            }
+        }
+    }
+
     /// Cells whose category did not occur in training, so that none of the inputs of the column is
-    /// set.
+    /// set, and missing cells of numeric columns that had none. Cells of one row follow each other.
     pub(crate) fn unseen(&self, rows: &Rows<'_>) -> Vec<UnseenCell> {
         let mut found = Vec::new();
+        for number in self.numbers.iter().filter(|number| !number.has_missing) {
+            for (at, row) in rows.range.clone().enumerate() {
+                if number.is_unseen(rows.table, row) {
+                    found.push(UnseenCell {
+                        row: at,
+                        column: number.column,
+                        known: 0..number.quantiles.len(),
+                        is_number: true,
+                    });
+                }
+            }
+        }
         let one_hot: usize = self
             .categories
             .iter()
@@ -249,11 +309,13 @@ impl Encoder {
                         row: at,
                         column: category.column,
                         known: start..start + n_levels,
+                        is_number: false,
                     });
                 }
             }
             start += category.n_inputs;
         }
+        found.sort_by_key(|cell| cell.row);
         found
     }
 }
@@ -262,6 +324,7 @@ impl Encoder {
 mod tests {
     use super::*;
     use crate::data::schema::Task;
+    use crate::rng::Key;
     use softwood_testkit::close;
 
     const PLAIN: Encoding = Encoding {
@@ -293,6 +356,47 @@ mod tests {
             &[-1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 1.0],
             1e-6,
         );
+    }
+
+    #[test]
+    fn unseen_cells_are_replaced_in_all_inputs_that_they_enter() {
+        let encoding = Encoding {
+            rotation: Rotation::Both,
+            squares: true,
+            ..PLAIN
+        };
+        // the table with another value of `z` in row 5
+        let values = |other: Option<f64>| -> Table {
+            let x = (0..40).map(|row| f64::from(row * 7 % 40)).collect();
+            let mut z: Vec<f64> = (0..40).map(|row| f64::from(row * row % 13)).collect();
+            z[5] = other.unwrap_or(z[5]);
+            let texts: Vec<_> = (0..40).map(|row| Some(["a", "b"][row % 2])).collect();
+            let columns = vec![
+                Column::numeric("x", x),
+                Column::numeric("z", z),
+                Column::categorical("k", &texts),
+            ];
+            Table::new(columns).unwrap()
+        };
+        let table = values(None);
+        let mut encoder = Encoder::fit(&table, &[1.0; 40], encoding);
+        assert_eq!(encoder.unseen(&table.rows(0..40)), []);
+        let new = values(Some(f64::NAN));
+        let rows = new.rows(4..7);
+        let cells = encoder.unseen(&rows);
+        assert_eq!((cells.len(), cells[0].row, cells[0].column), (1, 1, 1));
+        let substitutes = UnseenSubstitutes::new(Key::from_seed(3));
+        for member in 0..20 {
+            let code = substitutes.code_of(member, &cells[0]).unwrap();
+            let known = values(Some(encoder.numbers[1].quantiles[code]));
+            let expected = encoder.encode(&known.rows(5..6));
+            assert_eq!(
+                encoder.substituted(&rows, &cells, substitutes, member),
+                expected
+            );
+        }
+        encoder.see_missing_cells(&new);
+        assert_eq!(encoder.unseen(&rows), []);
     }
 
     #[test]

@@ -9,6 +9,8 @@ use crate::data::target::TargetUnits;
 
 /// Number of knots of the quantile scaling.
 const N_KNOTS: usize = 200;
+/// Number of values that may replace a missing cell.
+const N_QUANTILES: usize = 16;
 
 /// The input of a numeric column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +24,10 @@ pub(super) struct NumericColumn {
     pub(super) has_missing: bool,
     /// Values at equal steps of rank for quantile scaling; empty for standard scaling.
     pub(super) knots: Vec<f64>,
+    /// Values at equal steps of rank, which replace missing cells if training had none; empty if it had
+    /// some, and in files of earlier versions.
+    #[serde(default)]
+    pub(super) quantiles: Vec<f64>,
 }
 
 impl NumericColumn {
@@ -53,9 +59,14 @@ impl NumericColumn {
         } = TargetUnits::fit(&sorted, Some(&weights));
         let uses_ranks = scaling == Scaling::Quantile && !is_constant;
         let knots = if uses_ranks {
-            knots_of(&sorted, &weights)
+            values_by_rank(&sorted, &weights, N_KNOTS)
         } else {
             Vec::new()
+        };
+        let quantiles = if has_missing {
+            Vec::new()
+        } else {
+            values_by_rank(&sorted, &weights, N_QUANTILES)
         };
         Some(Self {
             column,
@@ -63,12 +74,14 @@ impl NumericColumn {
             sd,
             has_missing,
             knots,
+            quantiles,
         })
     }
 
     /// Whether a column that was read from a file can be scaled: its knots ascend.
     pub(super) fn is_sound(&self) -> bool {
-        let numbers = self.knots.iter().chain([&self.mean, &self.sd]);
+        let lists = self.knots.iter().chain(&self.quantiles);
+        let numbers = lists.chain([&self.mean, &self.sd]);
         numbers.copied().all(f64::is_finite)
             && self.sd > 0.0
             && self.knots.len() != 1
@@ -80,6 +93,11 @@ impl NumericColumn {
             Values::Numeric(values) => values[row],
             Values::Categorical { .. } => f64::NAN,
         }
+    }
+
+    /// Whether a missing cell tells nothing, because training had none.
+    pub(super) fn is_unseen(&self, table: &Table, row: usize) -> bool {
+        !self.quantiles.is_empty() && self.cell(table, row).is_nan()
     }
 
     pub(super) fn scale(&self, value: f64) -> f64 {
@@ -121,19 +139,19 @@ fn normal_score(p: f64) -> f64 {
     std::f64::consts::SQRT_2 * statrs::function::erf::erf_inv(2.0 * p - 1.0)
 }
 
-/// The values at equal steps of weighted rank.
-fn knots_of(sorted: &[f64], weights: &[f64]) -> Vec<f64> {
+/// At most `n` and at least two values at equal steps of weighted rank.
+fn values_by_rank(sorted: &[f64], weights: &[f64], n: usize) -> Vec<f64> {
     let total: f64 = weights.iter().sum();
-    let n_knots = N_KNOTS.min(sorted.len()).max(2);
-    let mut knots = Vec::with_capacity(n_knots);
+    let n = n.min(sorted.len()).max(2);
+    let mut values = Vec::with_capacity(n);
     let (mut row, mut weight_below) = (0, 0.0);
-    for knot in 0..n_knots {
-        let rank = total * (knot as f64 + 0.5) / n_knots as f64;
+    for at in 0..n {
+        let rank = total * (at as f64 + 0.5) / n as f64;
         while row + 1 < sorted.len() && weight_below + weights[row] < rank {
             weight_below += weights[row];
             row += 1;
         }
-        knots.push(sorted[row]);
+        values.push(sorted[row]);
     }
-    knots
+    values
 }

@@ -62,7 +62,7 @@ fn export_condition(condition: &BinCondition, cut: &Cut, kind: &FieldKind) -> Co
             let edge = edges.get(bin as usize - 1).copied();
             edge.map_or(Condition::Missing, Condition::Above)
         }
-        (_, Cut::Category { bins }, FieldKind::Categorical { levels }) => {
+        (_, Cut::Category { bins, .. }, FieldKind::Categorical { levels }) => {
             let goes_right =
                 |&(_, &bin): &(&String, &u8)| bin != MISSING_BIN && condition.goes_right(bin);
             let names = levels.iter().zip(bins).filter(goes_right);

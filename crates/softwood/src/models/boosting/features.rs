@@ -170,17 +170,19 @@ impl FeaturePipeline {
     /// Fits the target encoder to other training rows and keeps the bins, for a warm start; returns
     /// the pipeline with these rows in bins.
     pub(super) fn refit(&self, sample: &EncodingSample<'_>, pool: &Pool) -> (Self, Binned) {
+        let mut cuts = self.cuts.clone();
         let Some(encoder) = &self.encoder else {
-            let binned = self.cuts.bin_rows(sample.features, sample.rows);
-            return (self.clone(), binned);
+            cuts.see_missing_cells(sample.features, sample.rows);
+            let binned = cuts.bin_rows(sample.features, sample.rows);
+            let encoder = None;
+            return (Self { encoder, cuts }, binned);
         };
         let (encoder, table) = encoder.renewed(sample, pool);
-        let pipeline = Self {
-            encoder: Some(encoder),
-            cuts: self.cuts.clone(),
-        };
-        let binned = pipeline.cuts.bin_range(&table.rows(0..table.n_rows()));
-        (pipeline, binned)
+        let all_rows: Vec<u32> = (0..table.n_rows() as u32).collect();
+        cuts.see_missing_cells(&table, &all_rows);
+        let binned = cuts.bin_range(&table.rows(0..table.n_rows()));
+        let encoder = Some(encoder);
+        (Self { encoder, cuts }, binned)
     }
 
     /// Whether some columns are target-encoded.

@@ -78,7 +78,7 @@ struct MemberLatents {
     mean: Vec<f64>,
     variance: Vec<f64>,
     shift: Vec<f64>,
-    /// Rows with unseen categories.
+    /// Rows with unseen cells.
     unseen: Vec<usize>,
 }
 
@@ -296,9 +296,9 @@ impl Gp {
         Ok(Self::with_updates(parts, prior, updates))
     }
 
-    /// Evaluates rows with unseen categories again, in which each member replaces such a category by a
-    /// known one of its own.
-    fn replace_unseen(&self, rows: &Rows<'_>, encoded: &[f32], out: &mut MemberLatents) {
+    /// Evaluates rows with unseen cells again, in which each member replaces such a cell by a known
+    /// category or value of its own.
+    fn replace_unseen(&self, rows: &Rows<'_>, out: &mut MemberLatents) {
         let GpParts {
             encoder,
             n_members,
@@ -306,19 +306,13 @@ impl Gp {
             ..
         } = &self.parts;
         let (n_inputs, width) = (encoder.n_inputs(), encoder.n_inputs() + 1);
-        let mut unseen = encoder.unseen(rows);
-        unseen.sort_by_key(|cell| cell.row);
+        let unseen = encoder.unseen(rows);
         for cells in until_cancelled(unseen.chunk_by(|a, b| a.row == b.row)) {
             let row = cells[0].row;
             out.unseen.push(row);
-            let mut copies = encoded[row * width..(row + 1) * width].repeat(*n_members);
-            for (member, copy) in copies.chunks_exact_mut(width).enumerate() {
-                for cell in cells {
-                    if let Some(input) = substitutes.code(member, cell.column, &cell.known) {
-                        copy[input] = 1.0;
-                    }
-                }
-            }
+            let copies: Vec<f32> = (0..*n_members)
+                .flat_map(|member| encoder.substituted(rows, cells, *substitutes, member))
+                .collect();
             let points = Points::from_rows(&copies, width, n_inputs);
             self.each_row(&points, |functions| {
                 out.set(functions.row, row, functions);
@@ -430,7 +424,7 @@ impl Model for Gp {
                 functions.set(member, row.row, row);
             }
         });
-        self.replace_unseen(rows, &encoded, &mut functions);
+        self.replace_unseen(rows, &mut functions);
         functions.fill_block(&self.tails, out);
         out.pad();
         Ok(())

@@ -146,32 +146,20 @@ impl Model for Ldt {
         out.shift = units.shift;
         out.scale = units.scale;
         let n_inputs = encoder.n_inputs();
-        let mut encoded = encoder.encode(rows);
-        let unseen = encoder.unseen(rows);
+        let encoded = encoder.encode(rows);
         for (row, inputs) in encoded.chunks_exact(n_inputs + 1).enumerate() {
             let leaf = tree.leaf(&inputs[..n_inputs]);
             for member in 0..*n_members {
                 self.draws.fill(out, member, row, leaf);
             }
         }
-        // each member replaces unseen categories by known ones of its own; cells are in the order
-        // of columns, and all cells of a row are replaced before the row is routed
-        for member in until_cancelled(0..*n_members) {
-            let inputs = unseen.iter().filter_map(|cell| {
-                let input = substitutes.code(member, cell.column, &cell.known)?;
-                Some(cell.row * (n_inputs + 1) + input)
-            });
-            let replaced: Vec<usize> = inputs.collect();
-            for &at in &replaced {
-                encoded[at] = 1.0;
-            }
-            for cell in &unseen {
-                let start = cell.row * (n_inputs + 1);
-                let leaf = tree.leaf(&encoded[start..start + n_inputs]);
-                self.draws.fill(out, member, cell.row, leaf);
-            }
-            for &at in &replaced {
-                encoded[at] = 0.0;
+        // each member replaces unseen cells by known categories or values of its own
+        let unseen = encoder.unseen(rows);
+        for cells in until_cancelled(unseen.chunk_by(|a, b| a.row == b.row)) {
+            for member in 0..*n_members {
+                let inputs = encoder.substituted(rows, cells, *substitutes, member);
+                let leaf = tree.leaf(&inputs[..n_inputs]);
+                self.draws.fill(out, member, cells[0].row, leaf);
             }
         }
         out.pad();
