@@ -10,8 +10,8 @@ interrupted and resumed, or be done in parts:
     python -m benches.truth --render
 
 Reports use the seeds from 1000 and gap splits of the tables in the folder `gal` of `SOFTWOOD_DATA` (or `--data`).
-`--choose` uses the seeds from 0 and gap splits of the tables in `evans`; its results are printed and not written into
-docs/experiments/truth.md.
+The page, docs/experiments/truth.md, keeps the rows of models that have no results here. `--choose` uses the seeds from
+0 and gap splits of the tables in `evans`; its results are printed and not written into the page.
 """
 
 from __future__ import annotations
@@ -38,10 +38,9 @@ from benches.truth_worker import Job
 LINES = report.SCRATCH / "truth.jsonl"
 PAGE = report.ROOT / "docs" / "experiments" / "truth.md"
 CHOOSING_SEED, REPORTING_SEED = 0, 1000
-SYNTHETIC = ("one", "three", "eight")
-QUICK_MODELS = ("vst", "vsgbm", "sglb", "sgb", "forest", "gp", *truth_models.PEERS)
-N_SEEDS = {"one": 16, "three": 8, "eight": 8, "demo": 8}
-QUICK_SEEDS = {"one": 8, "three": 2, "eight": 2, "demo": 8}
+SYNTHETIC = ("one", "three", "eight", "outliers")
+N_SEEDS = {"one": 16, "three": 8, "eight": 8, "demo": 8, "outliers": 8}
+QUICK_SEEDS = {"one": 8, "three": 2, "eight": 2, "demo": 8, "outliers": 2}
 QUICK_INPUTS = 2
 """Inputs of a table whose middle third is held out."""
 TEST_ROWS, MAX_SPLITS = 1000, 10
@@ -72,6 +71,8 @@ def problems_of(part: str, first: int, args: argparse.Namespace) -> Iterator[tup
         for table in gap_tables(args):
             inputs = truth_problems.gap_inputs(args.data, table, QUICK_INPUTS if args.quick else None)
             yield from ((f"{table} {column}", first) for column in inputs)
+    elif part == "missing":
+        yield from ((table, first) for table in gap_tables(args))
     else:
         for table in random_tables():
             n_rows = len(truth_problems.read(args.data, table)[1])
@@ -300,6 +301,22 @@ def coverage_table(lines: Sequence[Line]) -> str:
     return report.table(["coverage of 90%", *(table.split("/")[1] for table in tables)], rows)
 
 
+def missing_table(lines: Sequence[Line]) -> str:
+    """Compare complete rows with rows that lack a cell: means over the tables."""
+    rows = []
+    for model in models_of(lines):
+        own = [line for line in lines if line["model"] == model]
+        row = [truth_models.title(model), f"{len(own)}"]
+        for score, digits in (("coverage_90", 3), ("log_score", 2), ("crps", 3)):
+            pair = (figure(zone_values(own, zone, score), digits) for zone in ("data", "missing"))
+            row.append(" / ".join(pair))
+        worst = min(own, key=lambda line: line["zones"]["missing"]["log_score"])
+        score = worst["zones"]["missing"]["log_score"]
+        rows.append([*row, f"{score:.1f} ({table_of(worst).split('/')[1]})"])
+    header = ["model", "tables", "coverage of 90%: complete / missing", "log score", "CRPS"]
+    return report.table([*header, "lowest log score, missing"], rows)
+
+
 def demo_table(lines: Sequence[Line]) -> str:
     """Show the coverage of 90% intervals on the demo's function, seed by seed."""
     rows = []
@@ -323,6 +340,7 @@ def sections_of(lines: Sequence[Line]) -> dict[str, str]:
         "random": ("random", random_table),
         "coverage": ("random", coverage_table),
         "demo": ("demo", demo_table),
+        "missing": ("missing", missing_table),
     }
     texts = {}
     for section, (part, table) in tables.items():
@@ -333,10 +351,23 @@ def sections_of(lines: Sequence[Line]) -> dict[str, str]:
     return texts
 
 
-def first_cells(text: str) -> set[str]:
-    """Return the first cell of each row of a table, without its header."""
-    rows = [line for line in text.splitlines() if line.startswith("|")]
-    return {row.split("|")[1].strip() for row in rows[2:]}
+def rows_by_model(text: str) -> tuple[list[str], dict[str, str]]:
+    """Return the header lines of a table, and its rows by their first cell."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return lines[:2], {line.split("|")[1].strip(): line for line in lines[2:]}
+
+
+def merged(former: str, text: str) -> str:
+    """Return a table with the rows of a former one that were not measured again, if both have the same columns."""
+    former_header, former_rows = rows_by_model(former)
+    header, rows = rows_by_model(text)
+    if former_header != header:
+        return text.strip()
+    all_rows = {**former_rows, **rows}
+    titles = [truth_models.title(model) for model in truth_models.MODELS]
+    note = [line for line in text.splitlines() if line and not line.startswith("|")]
+    table = "\n".join([*header, *(all_rows[title] for title in titles if title in all_rows)])
+    return "\n\n".join([table, *note])
 
 
 def render(*, choose: bool) -> None:
@@ -346,20 +377,16 @@ def render(*, choose: bool) -> None:
     if choose:
         print("\n\n".join(f"{name}\n\n{text}" for name, text in sections.items()))
         return
-    page, is_partial = PAGE.read_text(encoding="utf-8"), False
+    page = PAGE.read_text(encoding="utf-8")
     versions = sorted({line["version"] for line in lines})
-    sections["versions"] = f"Versions: {', '.join(versions)}. Fit times are processor seconds on {report.processor()}."
+    if {line["model"] for line in lines} == set(truth_models.MODELS):
+        text = f"Versions: {', '.join(versions)}. Fit times are processor seconds on {report.processor()}."
+        sections["versions"] = text
     for name, text in sections.items():
         begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         head, rest = page.split(begin)
         former, tail = rest.split(end)
-        lost = sorted(first_cells(former) - first_cells(text))
-        if lost:
-            is_partial = True
-            print(f"{name} stays as it is: {', '.join(lost)} were not measured here", file=sys.stderr)
-        if lost or (name == "versions" and is_partial):
-            continue
-        page = f"{head}{begin}\n\n{text.strip()}\n\n{end}{tail}"
+        page = f"{head}{begin}\n\n{merged(former, text)}\n\n{end}{tail}"
     PAGE.write_text(page, encoding="utf-8")
 
 
@@ -381,13 +408,13 @@ def main() -> None:
     parser.add_argument("--models", type=partial(names, truth_models.MODELS), default=None)
     parser.add_argument("--seeds", type=int, default=None, help="seeds of each synthetic problem")
     parser.add_argument("--choose", action="store_true", help="use the seeds and tables for choosing; print the tables")
-    parser.add_argument("--quick", action="store_true", help="fewer models, seeds, inputs and splits")
+    parser.add_argument("--quick", action="store_true", help="fewer seeds, inputs and splits")
     parser.add_argument("--peers", type=Path, default=report.ROOT / ".venv-peers" / "bin" / "python")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     parser.add_argument("--render", action="store_true", help="only write the page")
     args = parser.parse_args()
-    args.models = args.models or list(QUICK_MODELS if args.quick else truth_models.MODELS)
+    args.models = args.models or list(truth_models.MODELS)
     if args.fresh:
         LINES.unlink(missing_ok=True)
     if not args.render:

@@ -155,6 +155,7 @@ FAMILIES = {
     "tree": "TreeRegressor",
     "ldt": "LDTRegressor",
     "rnn-tree": "RNNTreeRegressor",
+    "gp-rnn-tree": "HeteroscedasticGPRegressor",
 }
 PEERS: dict[str, tuple[str, Learner]] = {
     "sklearn-gp": ("scikit-learn GP", sklearn_gp),

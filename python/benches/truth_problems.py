@@ -137,6 +137,23 @@ def one(name: str, random: Random) -> Problem:
     return Problem(train.x, train.y, {zone: curve.zone(at, N_ZONE_ROWS, random) for zone, at in ranges.items()})
 
 
+OUTLYING = (30.0, -25.0, 60.0)
+"""Inputs of the rows that lie far from all others; their targets tell nothing."""
+
+
+def outliers(name: str, random: Random) -> Problem:
+    """Make a problem of one input and three more rows with outlying inputs."""
+    kind, n_rows = name.split(", ")
+    make, noise = ONE[kind]
+    curve = Curve(make(random), noise)
+    train = curve.zone(DATA_1, int(n_rows), random)
+    x = np.concatenate([train.x, np.array(OUTLYING)[:, None]])
+    y = np.concatenate([train.y, random.standard_normal(len(OUTLYING))])
+    order = random.permutation(len(y))
+    ranges = {"data": DATA_1, "gap": GAP_1, "beyond": BEYOND_1}
+    return Problem(x[order], y[order], {zone: curve.zone(at, N_ZONE_ROWS, random) for zone, at in ranges.items()})
+
+
 DEMO = Curve(
     lambda x: np.asarray(1.4 * np.sin(0.9 * x[:, 0]) + 0.8 * np.tanh(x[:, 0])),
     lambda x: np.asarray(0.06 + 0.25 * np.exp(-((x[:, 0] + 3.4) ** 2))),
@@ -285,6 +302,16 @@ def random_split(data: Path, table: str, random: Random) -> Problem:
     return Problem(x[train], y[train], {"data": Zone(x[test], y[test])})
 
 
+def missing_cells(data: Path, table: str, random: Random) -> Problem:
+    """Split at random; in a second zone each test row lacks one cell, of a column that is complete in training."""
+    problem = random_split(data, table, random)
+    zone = problem.zones["data"]
+    columns = [at for at in range(problem.x.shape[1]) if len(np.unique(problem.x[:, at])) >= MIN_VALUES]
+    x = zone.x.copy()
+    x[np.arange(len(x)), random.choice(columns, len(x))] = np.nan
+    return Problem(problem.x, problem.y, {"data": zone, "missing": Zone(x, zone.y)})
+
+
 def _subsample(x: Array, y: Array, max_rows: int, random: Random) -> tuple[Array, Array]:
     rows = random.permutation(len(y))[:max_rows]
     return x[rows], y[rows]
@@ -298,9 +325,11 @@ NAMES: dict[str, tuple[str, ...]] = {
     "three": tuple(f"{kind}, {hole}" for kind in SEVERAL for hole in HOLES),
     "eight": tuple(f"{kind}, {hole}" for kind in SEVERAL for hole in HOLES),
     "demo": ("demo",),
+    "outliers": tuple(f"{kind}, {n_rows}" for kind in ("gp 1", "varying noise", "kinks") for n_rows in (90, 160, 400)),
 }
 """Names of the synthetic problems of each part."""
-PARTS = (*NAMES, "gaps", "random")
+PARTS = ("one", "three", "eight", "demo", "gaps", "random", "outliers", "missing")
+"""In this order, which decides the random numbers."""
 
 
 def problem(data: Path, part: str, name: str, seed: int) -> Problem:
@@ -313,5 +342,7 @@ def problem(data: Path, part: str, name: str, seed: int) -> Problem:
         "demo": lambda: demo(random),
         "gaps": lambda: gap_split(data, name, random),
         "random": lambda: random_split(data, name, random),
+        "outliers": lambda: outliers(name, random),
+        "missing": lambda: missing_cells(data, name, random),
     }
     return makers[part]()

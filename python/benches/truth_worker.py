@@ -34,7 +34,8 @@ def measure(data: Path, job: Job) -> dict[str, Any]:
     learner = truth_models.learner(job.model)
     predict, seconds = timed(lambda: learner(problem.x, problem.y, job.seed))
     # synthetic targets have about unit variance: their scores stay in the units of the problem
-    scale = float(np.std(problem.y)) if job.part in ("gaps", "random") else 1.0
+    is_synthetic = job.part in truth_problems.NAMES
+    scale = 1.0 if is_synthetic else float(np.std(problem.y))
     zones = {name: zone_scores(predict(zone.x), zone, scale) for name, zone in problem.zones.items()}
     version = truth_models.version_of(job.model)
     return {**asdict(job), "version": version, "n_train": len(problem.y), "seconds": seconds, "zones": zones}
