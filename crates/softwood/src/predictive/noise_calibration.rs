@@ -51,14 +51,20 @@ const N_STEPS: usize = 10;
 const SCALES: RangeInclusive<f64> = 1e-15..=1e15;
 const STORED_FLOORS: RangeInclusive<f64> = 0.0..=1e3;
 
-/// Factor that turns the residual of one of `n_models` models, which left a row out, into a residual of
-/// the mean of all models.
+/// Factor that turns the residual of the mean of `n_left_out` of `n_models` models, which did not see a row,
+/// into a residual of the mean of all models.
 ///
 /// `between` is the variance of single models about their mean, and `noise` the rest of the expected squared
-/// residual. The part `between (1 - 1/n_models)` of it is the error of a single model that averaging removes.
-pub(crate) fn ensemble_residual_factor(noise: f64, between: f64, n_models: usize) -> f64 {
-    let single_model = (1.0 - 1.0 / n_models as f64) * between;
-    (1.0 - single_model / (noise + between)).sqrt()
+/// residual. The part `between (1/n_left_out - 1/n_models)` of it is the error that averaging over all models
+/// removes.
+pub(crate) fn ensemble_residual_factor(
+    noise: f64,
+    between: f64,
+    (n_left_out, n_models): (usize, usize),
+) -> f64 {
+    let of_left_out = between / n_left_out as f64;
+    let removed = of_left_out - between / n_models as f64;
+    (1.0 - removed / (noise + of_left_out)).sqrt()
 }
 
 /// Sample variance; zero for fewer than two numbers.
@@ -490,9 +496,16 @@ mod tests {
 
     #[test]
     fn averaging_reduces_a_residual_by_the_error_of_a_single_model() {
-        let found = [(1.0, 0.0, 10), (1.0, 1.0, 1), (3.0, 1.0, 2)]
-            .map(|(noise, between, n)| ensemble_residual_factor(noise, between, n));
-        let expected = [1.0, 1.0, 0.875_f64.sqrt()];
+        let found = [
+            (1.0, 0.0, 1, 10),
+            (1.0, 1.0, 1, 1),
+            (3.0, 1.0, 1, 2),
+            (3.0, 2.0, 2, 4),
+        ]
+        .map(|(noise, between, n_left_out, n)| {
+            ensemble_residual_factor(noise, between, (n_left_out, n))
+        });
+        let expected = [1.0, 1.0, 0.875_f64.sqrt(), 0.875_f64.sqrt()];
         for (found, expected) in found.into_iter().zip(expected) {
             assert!((found - expected).abs() < 1e-12, "{found} {expected}");
         }

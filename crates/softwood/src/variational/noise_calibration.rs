@@ -174,7 +174,7 @@ fn move_means<L: StoredLayout>(
             .map(|at| fit_means[at][row]);
         let between = sample_variance(others);
         let residual = y - fit_means[left_out][row];
-        y - mean - residual * ensemble_residual_factor(noise[row], between, n_fits)
+        y - mean - residual * ensemble_residual_factor(noise[row], between, (1, n_fits))
     };
     let shifts: Vec<f64> = target.iter().enumerate().map(shift_of).collect();
     let stride = block.stride;

@@ -160,7 +160,7 @@ fn held_out_block(rows: &[HeldOutRow], scale: f64) -> HeldOutBlock {
         // the error that all chains share is taken to be as large as their disagreement
         let noise = (scale * row.sd).powi(2) + row.between;
         let between = VARIANCE_FACTOR * row.between;
-        let residual = row.residual * ensemble_residual_factor(noise, between, n_chains);
+        let residual = row.residual * ensemble_residual_factor(noise, between, (1, n_chains));
         for (chain, deviation) in row.deviations.iter().enumerate() {
             let index = block.at(chain, 0) + at;
             let normal = block.normal_mut();

@@ -36,6 +36,22 @@ pub(super) struct RnnTreeParts {
     pub(super) trees: Vec<RouteTree>,
 }
 
+impl RnnTreeParts {
+    /// The parts of a model with another number of members.
+    pub(super) fn with_members(&self, n_members: usize) -> Self {
+        let mut parts = self.clone();
+        parts.inputs.n_members = n_members;
+        parts
+    }
+}
+
+/// Route probabilities of a row: nodes and kept leaves.
+#[derive(Debug, Default)]
+pub(super) struct RouteScratch {
+    nodes: Vec<f64>,
+    weights: Vec<f64>,
+}
+
 /// A fitted RNN-Tree.
 #[derive(Debug, Clone)]
 pub struct RnnTree {
@@ -50,10 +66,10 @@ impl RnnTree {
     /// Draws the members of the model.
     pub(super) fn new(parts: RnnTreeParts) -> Self {
         let n_draws = parts.inputs.n_members.div_ceil(parts.trees.len());
-        let draws = parts.trees.iter().map(|tree| {
-            let leaves = tree.soft.as_ref().map_or(&tree.leaves, |soft| &soft.leaves);
-            LeafDraws::new(leaves, n_draws)
-        });
+        let draws = parts
+            .trees
+            .iter()
+            .map(|tree| LeafDraws::new(tree.active_leaves(), n_draws));
         let kept = parts.trees.iter().filter_map(|tree| tree.soft.as_ref());
         Self {
             draws: draws.collect(),
@@ -126,6 +142,36 @@ impl RnnTree {
             inputs,
             trees,
         }))
+    }
+
+    /// The distribution of a member.
+    pub(super) fn component_head(&self) -> Head {
+        self.parts.inputs.head(self.n_components)
+    }
+
+    /// Writes the distributions of members of one tree on a row of a block. `bin` gives the bins of the row.
+    pub(super) fn fill_row(
+        &self,
+        out: &mut Block,
+        (tree, members, row): (usize, impl Iterator<Item = usize>, usize),
+        bin: impl Fn(usize) -> u8,
+        scratch: &mut RouteScratch,
+    ) {
+        let RouteTree {
+            structure, soft, ..
+        } = &self.parts.trees[tree];
+        let n_trees = self.parts.trees.len();
+        let Some(soft) = soft else {
+            let leaf = structure.leaf(bin);
+            for member in members {
+                self.draws[tree].fill_as(out, member, row, leaf, member / n_trees);
+            }
+            return;
+        };
+        soft.fill(bin, &mut scratch.nodes, &mut scratch.weights);
+        for member in members {
+            self.fill_mixture(out, tree, member, row, &scratch.weights);
+        }
     }
 
     /// Writes the distribution of a member on a row whose route leads to the leaves with these weights.
@@ -217,7 +263,7 @@ impl Model for RnnTree {
     }
 
     fn head(&self) -> Head {
-        self.parts.inputs.head(self.n_components)
+        self.component_head()
     }
 
     fn n_members(&self) -> usize {
@@ -229,30 +275,17 @@ impl Model for RnnTree {
         out.shift = inputs.units.shift;
         out.scale = inputs.units.scale;
         let n_trees = trees.len();
-        let (mut nodes, mut weights) = (Vec::new(), Vec::new());
+        let mut scratch = RouteScratch::default();
         inputs.for_each_member(rows, |binned| {
             for &row in binned.rows {
-                for (at, tree) in trees.iter().enumerate() {
+                for at in 0..n_trees {
                     let of_tree = |member: &usize| member % n_trees == at;
                     let mut members = binned.members.clone().filter(of_tree).peekable();
                     if members.peek().is_none() {
                         continue;
                     }
-                    let Some(soft) = &tree.soft else {
-                        let leaf = binned.bins.leaf(&tree.structure, row);
-                        for member in members {
-                            self.draws[at].fill_as(out, member, row, leaf, member / n_trees);
-                        }
-                        continue;
-                    };
-                    soft.fill(
-                        |column| binned.bins.bin(row, column),
-                        &mut nodes,
-                        &mut weights,
-                    );
-                    for member in members {
-                        self.fill_mixture(out, at, member, row, &weights);
-                    }
+                    let bin = |column| binned.bins.bin(row, column);
+                    self.fill_row(out, (at, members, row), bin, &mut scratch);
                 }
             }
         });

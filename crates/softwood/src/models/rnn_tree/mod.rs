@@ -3,6 +3,7 @@
 
 mod fitted;
 mod leaves;
+mod noise_calibration;
 mod params;
 mod pruning;
 mod rows;

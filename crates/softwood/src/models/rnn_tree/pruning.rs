@@ -29,19 +29,40 @@ pub(super) struct RouteTree {
     pub(super) soft: Option<SoftRoutes>,
 }
 
+impl RouteTree {
+    /// The leaves that predictions come from.
+    pub(super) fn active_leaves(&self) -> &SmoothedLeaves {
+        self.soft.as_ref().map_or(&self.leaves, |soft| &soft.leaves)
+    }
+
+    /// As [`Self::active_leaves`].
+    pub(super) fn active_leaves_mut(&mut self) -> &mut SmoothedLeaves {
+        match &mut self.soft {
+            Some(soft) => &mut soft.leaves,
+            None => &mut self.leaves,
+        }
+    }
+}
+
 /// Factors of the leaf variances that are compared.
 pub(super) const VARIANCE_FACTORS: [f64; 9] = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2];
 
-/// Densities of the validation rows for each of [`VARIANCE_FACTORS`]; for classes only for the first.
+/// What a tree predicts for the validation rows, which it has not seen.
 #[derive(Debug, Default)]
-pub(super) struct FactorDensities(pub(super) Vec<Vec<f64>>);
+pub(super) struct HeldOutPredictions {
+    /// Densities for each of [`VARIANCE_FACTORS`]; for classes only for the first.
+    pub(super) densities: Vec<Vec<f64>>,
+    /// Means of a regression.
+    pub(super) means: Vec<f64>,
+}
 
-impl FactorDensities {
-    /// The densities of each factor, from those of a smoothing.
+impl HeldOutPredictions {
+    /// The densities of each factor, from those of a smoothing, and the means.
     pub(super) fn new(
         kind: CartTarget,
         smoothing: &Smoothing,
         densities: impl Fn(&Smoothing) -> Vec<f64>,
+        means: Vec<f64>,
     ) -> Self {
         let n_factors = if kind == CartTarget::Number {
             VARIANCE_FACTORS.len()
@@ -53,12 +74,15 @@ impl FactorDensities {
             ..smoothing.clone()
         };
         let factors = VARIANCE_FACTORS[..n_factors].iter();
-        Self(factors.map(|factor| densities(&scaled(factor))).collect())
+        Self {
+            densities: factors.map(|factor| densities(&scaled(factor))).collect(),
+            means,
+        }
     }
 
     /// Densities of the unscaled variances.
     pub(super) fn unscaled(&self) -> &[f64] {
-        self.0.first().map_or(&[], Vec::as_slice)
+        self.densities.first().map_or(&[], Vec::as_slice)
     }
 }
 
@@ -66,7 +90,7 @@ impl FactorDensities {
 #[derive(Debug)]
 pub(super) struct ScoredTree {
     pub(super) tree: RouteTree,
-    pub(super) densities: FactorDensities,
+    pub(super) held_out: HeldOutPredictions,
     /// How much more probable the validation rows are than under the root.
     pub(super) gain: ValidationGain,
     /// Whether the tree is better than its root by more than chance.
@@ -76,7 +100,7 @@ pub(super) struct ScoredTree {
 impl ScoredTree {
     /// Mean log-likelihood of the validation rows; 0 without validation rows.
     pub(super) fn score(&self, rows: &RouteRows<'_>) -> f64 {
-        mean_log_density(rows, self.densities.unscaled())
+        mean_log_density(rows, self.held_out.unscaled())
     }
 }
 
@@ -155,7 +179,7 @@ pub(super) fn fitted_tree(
     let nodes = NodeStatistics::new(kind, &structure, &stats);
     let plain = Smoothing::plain(kind, nodes.stats(0), floor);
     let root_smoothing = plain.clone();
-    let mut densities = FactorDensities::default();
+    let mut held_out = HeldOutPredictions::default();
     let (mut structure, mut stats, smoothing) = match &rows.validation {
         None => (structure, stats, plain),
         Some(validation) => {
@@ -187,14 +211,19 @@ pub(super) fn fitted_tree(
                 }));
             }
             let smoothing = plain.fit(kind, &left_out);
-            densities = FactorDensities::new(kind, &smoothing, |smoothing| {
-                let mut densities = vec![0.0; scored.len()];
+            let by_row = |value: &dyn Fn(&LeftOutRow<'_>) -> f64| {
+                let mut values = vec![0.0; scored.len()];
                 let order = (0..FOLDS).flat_map(|fold| (fold..scored.len()).step_by(FOLDS));
                 for (row, at) in left_out.iter().zip(order) {
-                    densities[at] = smoothing.log_density(kind, row.stats, row.target).exp();
+                    values[at] = value(row);
                 }
-                densities
-            });
+                values
+            };
+            let densities = |smoothing: &Smoothing| {
+                by_row(&|row| smoothing.log_density(kind, row.stats, row.target).exp())
+            };
+            let means = by_row(&|row| row.stats[1]);
+            held_out = HeldOutPredictions::new(kind, &smoothing, densities, means);
             let path = PruningPath {
                 cut_at: pruner
                     .kept(scored.iter())
@@ -217,7 +246,7 @@ pub(super) fn fitted_tree(
         smoothing,
         key,
     };
-    let gain = ValidationGain::new(rows, &root_smoothing, densities.unscaled());
+    let gain = ValidationGain::new(rows, &root_smoothing, held_out.unscaled());
     ScoredTree {
         is_significant: rows.validation.is_none() || gain.is_significant(),
         gain,
@@ -226,7 +255,7 @@ pub(super) fn fitted_tree(
             leaves,
             soft: None,
         },
-        densities,
+        held_out,
     }
 }
 
@@ -339,10 +368,12 @@ pub(super) fn sparse_tree(
         // the values rest on all rows and are shrunk already
         smoothing.n_pseudo_rows = SPARSE_PSEUDO_ROWS;
     }
-    let densities = FactorDensities::new(kind, &smoothing, |smoothing| {
+    let densities = |smoothing: &Smoothing| {
         let density = |row: &LeftOutRow<'_>| smoothing.log_density(kind, row.stats, row.target);
         left_out.iter().map(|row| density(row).exp()).collect()
-    });
+    };
+    let means = left_out.iter().map(|row| row.stats[1]).collect();
+    let held_out = HeldOutPredictions::new(kind, &smoothing, densities, means);
     let stats = replaced(sparse, all_stats(rows, &structure));
     let leaves = SmoothedLeaves {
         kind,
@@ -350,7 +381,7 @@ pub(super) fn sparse_tree(
         smoothing,
         key,
     };
-    let gain = ValidationGain::new(rows, &plain, densities.unscaled());
+    let gain = ValidationGain::new(rows, &plain, held_out.unscaled());
     ScoredTree {
         tree: RouteTree {
             structure,
@@ -359,7 +390,7 @@ pub(super) fn sparse_tree(
         },
         is_significant: gain.is_significant(),
         gain,
-        densities,
+        held_out,
     }
 }
 

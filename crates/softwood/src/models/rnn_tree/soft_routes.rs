@@ -6,7 +6,7 @@
 //! `P_l(x)`.
 
 use crate::likelihood::normal::log_density_of_square;
-use crate::models::rnn_tree::pruning::FactorDensities;
+use crate::models::rnn_tree::pruning::HeldOutPredictions;
 use crate::models::rnn_tree::rows::{FitRow, RouteRows, ScoredRows};
 use crate::recurrent::network::NetworkShape;
 use crate::recurrent::schedule::FINAL_SHARE;
@@ -168,6 +168,18 @@ impl MixtureLeaves {
         joint / mass
     }
 
+    /// Mean of a regression under the mixture of the kept leaves.
+    fn mean(&self, kept: &[bool], reach: &[f32]) -> f64 {
+        let (mut sum, mut mass) = (0.0, f64::MIN_POSITIVE);
+        let stats = self.stats.chunks_exact(self.kind.n_stats());
+        let leaves = reach.iter().zip(stats).zip(kept);
+        for ((&p, stats), _) in leaves.filter(|(_, is_kept)| **is_kept) {
+            sum += f64::from(p) * stats[1];
+            mass += f64::from(p);
+        }
+        sum / mass
+    }
+
     /// Mean log-likelihood of rows.
     fn score(&self, rows: &ScoredRows<'_>, reach: &Reach) -> f64 {
         let kept = self.kept();
@@ -181,10 +193,10 @@ impl MixtureLeaves {
     }
 }
 
-/// A fitted mixture and the densities that it gives the validation rows.
+/// A fitted mixture and what it predicts for the validation rows.
 pub(super) struct FittedRoutes {
     pub(super) routes: SoftRoutes,
-    pub(super) densities: FactorDensities,
+    pub(super) held_out: HeldOutPredictions,
 }
 
 /// Fits the mixture of a network; sharpness, iterations and smoothing are chosen on the validation
@@ -245,7 +257,7 @@ pub(super) fn fit_routes(
         leaves = leaves.improved(&rows.train, &reach);
     }
     let of_validation = Reach::new(&gates, validation, validation.rows.len());
-    let densities = FactorDensities::new(kind, &leaves.smoothing, |smoothing| {
+    let densities = |smoothing: &Smoothing| {
         let scaled = MixtureLeaves {
             kind,
             stats: leaves.stats.clone(),
@@ -256,7 +268,11 @@ pub(super) fn fit_routes(
             scaled.mixture(&kept, of_validation.row(at), target)
         };
         validation.iter().enumerate().map(density).collect()
-    });
+    };
+    let kept = leaves.kept();
+    let n_validation = validation.rows.len();
+    let means = (0..n_validation).map(|at| leaves.mean(&kept, of_validation.row(at)));
+    let held_out = HeldOutPredictions::new(kind, &leaves.smoothing, densities, means.collect());
     if rows.is_split {
         let of_training = MixtureLeaves {
             kind,
@@ -269,7 +285,7 @@ pub(super) fn fit_routes(
     }
     Some(FittedRoutes {
         routes: leaves.finished(gates, key),
-        densities,
+        held_out,
     })
 }
 

@@ -9,9 +9,10 @@ use crate::error::{Error, Result};
 use crate::fit::{Fit, Run};
 use crate::model::{Training, Trial};
 use crate::models::rnn_tree::fitted::{RnnTree, RnnTreeParts};
+use crate::models::rnn_tree::noise_calibration::{UnseenMeans, calibrate};
 use crate::models::rnn_tree::params::{MAX_SOFT_DEPTH, RnnTreeParams};
 use crate::models::rnn_tree::pruning::{
-    FactorDensities, RouteTree, RoutedTree, ScoredTree, VARIANCE_FACTORS, fitted_tree,
+    HeldOutPredictions, RouteTree, RoutedTree, ScoredTree, VARIANCE_FACTORS, fitted_tree,
     mean_log_density, sparse_tree,
 };
 use crate::models::rnn_tree::rows::{FitRow, GivenRows, RouteRows, ValidationSplit};
@@ -74,18 +75,25 @@ impl Fit for RnnTreeParams {
         let n_folds = n_folds(params, split.as_ref(), set.n_rows());
         let rows: Vec<RouteRows<'_>> = (0..n_folds).map(fold).collect();
         stop::check()?;
-        let (trees, training) = fitted_trees(params, &rows, data.schema(), run)?;
+        let FittedTrees {
+            trees,
+            unseen,
+            training,
+        } = fitted_trees(params, &rows, data.schema(), run)?;
         let training = Training {
             target_sd: set.target_sd(),
             ..training
         };
-        Ok(RnnTree::new(RnnTreeParts {
+        let mut parts = RnnTreeParts {
             inputs: TreeInputs::new(&set, data.schema(), params.n_members, run.key)
                 .extrapolating(run.extrapolation),
             params: (**params).clone(),
             training,
             trees,
-        }))
+        };
+        calibrate(&mut parts, &rows, &unseen);
+        stop::check()?;
+        Ok(RnnTree::new(parts))
     }
 }
 
@@ -102,20 +110,32 @@ fn n_folds(params: &RnnTreeParams, split: Option<&ValidationSplit>, n_rows: usiz
     }
 }
 
+/// The trees of a model, their predictions for the rows that they have not seen, and the course of the
+/// training.
+#[derive(Default)]
+struct FittedTrees {
+    trees: Vec<RouteTree>,
+    unseen: Vec<UnseenMeans>,
+    training: Training,
+}
+
 /// The trees of the best restarts, best first.
 fn fitted_trees(
     params: &RnnTreeParams,
     rows: &[RouteRows<'_>],
     schema: &Schema,
     run: &Run<'_>,
-) -> Result<(Vec<RouteTree>, Training)> {
+) -> Result<FittedTrees> {
     let first = &rows[0];
     let floor = params.min_scale.unwrap_or(first.set.floor);
     if first.inputs.len() == 0 {
         // all columns are constant: the tree is its root
         let root = HardTree { splits: Vec::new() };
         let tree = fitted_tree(first, &root, floor, member_key(run.key, 0)).tree;
-        return Ok((vec![tree], Training::default()));
+        return Ok(FittedTrees {
+            trees: vec![tree],
+            ..FittedTrees::default()
+        });
     }
     let depth = match first.validation {
         Some(_) => params.max_depth,
@@ -144,7 +164,7 @@ fn fitted_trees(
     let trained: Result<Vec<_>> = trained.into_iter().filter_map(Result::transpose).collect();
     let mut trained = trained?;
     let trials = trained.iter().map(trial).collect();
-    let trees = selected_trees(&setup, &mut trained, floor)?;
+    let (trees, unseen) = selected_trees(&setup, &mut trained, floor)?;
     let is_soft = trees[0].soft.is_some();
     let chosen = match trees.as_slice() {
         [tree] => format!(
@@ -172,15 +192,20 @@ fn fitted_trees(
         is_stopped: is_stopped.into_inner(),
         ..Training::default()
     };
-    Ok((trees, training))
+    Ok(FittedTrees {
+        trees,
+        unseen,
+        training,
+    })
 }
 
-/// The trees of the model, best first; `trained` is reduced to their networks in the same order.
+/// The trees of the model, best first, and their predictions for the validation rows; `trained` is reduced to
+/// their networks in the same order.
 fn selected_trees(
     setup: &TrainingSetup<'_>,
     trained: &mut Vec<TrainedNetwork>,
     floor: f64,
-) -> Result<Vec<RouteTree>> {
+) -> Result<(Vec<RouteTree>, Vec<UnseenMeans>)> {
     let TrainingSetup {
         params, rows, run, ..
     } = *setup;
@@ -221,22 +246,27 @@ fn selected_trees(
         soft
     };
     let folds: Vec<usize> = trained.iter().map(|network| network.fold).collect();
-    let hard_densities = || hard.iter().map(|tree| &tree.densities);
-    let (hard_factor, hard_score) = best_factor(rows, folds.iter().copied().zip(hard_densities()));
-    let of_soft = soft.iter().flatten().map(|routes| &routes.densities);
+    let of_hard = hard.iter().map(|tree| &tree.held_out);
+    let (hard_factor, hard_score) = best_factor(rows, folds.iter().copied().zip(of_hard));
+    let of_soft = soft.iter().flatten().map(|routes| &routes.held_out);
     let (soft_factor, soft_score) = best_factor(rows, folds.iter().copied().zip(of_soft));
     let soft = soft.filter(|_| params.posterior == Some(true) || soft_score > hard_score);
-    let mut trees: Vec<RouteTree> = hard.into_iter().map(|scored| scored.tree).collect();
+    let (mut trees, mut means): (Vec<RouteTree>, Vec<Vec<f64>>) = (hard.into_iter())
+        .map(|scored| (scored.tree, scored.held_out.means))
+        .unzip();
     for tree in &mut trees {
         tree.leaves.smoothing.factor *= hard_factor;
     }
-    for (tree, routes) in trees.iter_mut().zip(soft.into_iter().flatten()) {
-        let mut routes = routes.routes;
+    for (at, fitted) in soft.into_iter().flatten().enumerate() {
+        let mut routes = fitted.routes;
         routes.leaves.smoothing.factor *= soft_factor;
-        routes.leaves.key = tree.leaves.key;
-        tree.soft = Some(routes);
+        routes.leaves.key = trees[at].leaves.key;
+        trees[at].soft = Some(routes);
+        means[at] = fitted.held_out.means;
     }
-    Ok(trees)
+    let unseen = folds.into_iter().zip(means);
+    let unseen = unseen.map(|(fold, means)| UnseenMeans { fold, means });
+    Ok((trees, unseen.collect()))
 }
 
 /// The tree of a network: pruned, or with leaf values of few interactions where these predict the
@@ -303,11 +333,11 @@ fn best_tree(
 /// wider than each of them.
 fn best_factor<'a>(
     rows: &[RouteRows<'_>],
-    trees: impl Iterator<Item = (usize, &'a FactorDensities)>,
+    trees: impl Iterator<Item = (usize, &'a HeldOutPredictions)>,
 ) -> (f64, f64) {
-    let mut of_fold: Vec<Vec<&FactorDensities>> = vec![Vec::new(); rows.len()];
-    for (fold, densities) in trees {
-        of_fold[fold].push(densities);
+    let mut of_fold: Vec<Vec<&HeldOutPredictions>> = vec![Vec::new(); rows.len()];
+    for (fold, held_out) in trees {
+        of_fold[fold].push(held_out);
     }
     let mut best = (1.0, f64::MIN);
     for (at, &factor) in VARIANCE_FACTORS.iter().enumerate() {
@@ -318,8 +348,8 @@ fn best_factor<'a>(
             .filter(|(_, trees)| !trees.is_empty())
         {
             let mut means: Vec<f64> = Vec::new();
-            for densities in trees {
-                let Some(densities) = densities.0.get(at) else {
+            for held_out in trees {
+                let Some(densities) = held_out.densities.get(at) else {
                     return best;
                 };
                 means.resize(densities.len(), 0.0);
