@@ -31,10 +31,10 @@ const HELD_OUT_SHARE: usize = 5;
 /// Share of the held-out rows that may lie so far from all others that they do not tell what is usual;
 /// a usual value may be this many times the largest value of the rest.
 const MAX_OUTLYING: f64 = 0.05;
-const OUTLYING_RATIO: f64 = 4.0;
+const OUTLYING_RATIO: f64 = 2.0;
 /// A held-out row with less than this share of the variance of the function is never outlying: training
 /// rows are near it.
-const USUAL_SHARE: f64 = 0.25;
+const MIN_OUTLYING: f64 = 0.5;
 /// Smallest usual variance, as a share of the variance of the function: less is rounding.
 const MIN_BASELINE: f64 = 1e-6;
 /// Number of rows that hyper-parameters are estimated from, and iterations of their estimation.
@@ -267,20 +267,22 @@ fn condition(rows: &ProcessRows, found: &GpHyperparameters) -> Result<Option<Con
     };
     Ok(Some(ConditionedProcess {
         process,
-        baseline: usual_maximum(left_out.variances, USUAL_SHARE * kernel.variance())
+        baseline: usual_maximum(left_out.variances, MIN_OUTLYING * kernel.variance())
             .max(MIN_BASELINE * kernel.variance()),
         residual_baseline: usual_maximum(left_out.residuals.iter().map(|r| r * r).collect(), 0.0),
     }))
 }
 
-/// The largest value, but at most `usual` or [`OUTLYING_RATIO`] times the largest one without a share of
-/// [`MAX_OUTLYING`]: single rows far from all others would let everything pass as usual.
-fn usual_maximum(mut values: Vec<f64>, usual: f64) -> f64 {
+/// The largest value that is not outlying: single rows far from all others would let everything pass as
+/// usual. A value below `near` is never outlying, and neither is one of at most [`OUTLYING_RATIO`] times the
+/// largest value without a share of [`MAX_OUTLYING`].
+fn usual_maximum(mut values: Vec<f64>, near: f64) -> f64 {
     values.sort_by(|a, b| b.total_cmp(a));
     let n_outlying = (MAX_OUTLYING * values.len() as f64).ceil() as usize;
     let largest = values.first().copied().unwrap_or(0.0);
     let rest = values.get(n_outlying).copied().unwrap_or(largest);
-    largest.min(usual.max(OUTLYING_RATIO * rest))
+    let largest_near = values.iter().copied().find(|&value| value < near);
+    largest.min(largest_near.unwrap_or(0.0).max(OUTLYING_RATIO * rest))
 }
 
 /// Residuals and variances of the function at rows that the process was not conditioned on.
@@ -322,28 +324,19 @@ mod tests {
 
     #[test]
     fn outlying_values_are_not_usual() {
-        let found = |outlying: &[f64], usual: f64| {
+        let found = |outlying: &[f64], near: f64| {
             let rest = vec![1.0; 100 - outlying.len()];
-            usual_maximum([&rest, outlying].concat(), usual)
+            usual_maximum([&rest, outlying].concat(), near)
         };
-        close(
-            &[found(&[3.0; 5], 0.0), found(&[1e3; 5], 0.0)],
-            &[3.0, 4.0],
-            1e-12,
-        );
-        close(
-            &[found(&[9.0; 6], 0.0), found(&[1e3; 5], 7.0)],
-            &[9.0, 7.0],
-            1e-12,
-        );
-        close(
-            &[
-                usual_maximum(vec![2.0], 0.0),
-                usual_maximum(Vec::new(), 0.0),
-            ],
-            &[2.0, 0.0],
-            1e-12,
-        );
+        let found = [
+            found(&[1.5; 5], 0.0),
+            found(&[1e3; 5], 0.0),
+            found(&[9.0; 6], 0.0),
+            found(&[1e3, 1e3, 5.0], 7.0),
+            usual_maximum(vec![2.0], 0.0),
+            usual_maximum(Vec::new(), 0.0),
+        ];
+        close(&found, &[1.5, 2.0, 9.0, 5.0, 2.0, 0.0], 1e-12);
     }
 
     #[test]
