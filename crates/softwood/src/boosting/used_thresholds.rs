@@ -59,15 +59,16 @@ impl UsedThresholds {
                 (_, None) => ColumnThresholds::Unused,
                 (
                     Cut::Number {
-                        edges, is_complete, ..
+                        edges,
+                        substitutes: bins,
+                        ..
                     },
                     Some(used),
                 ) => {
                     let which: Vec<usize> = (0..edges.len()).filter(|&edge| used[edge]).collect();
                     let missing = substitutes
-                        .code_of_number(number, column, &(1..cut.n_bins()))
-                        .filter(|_| *is_complete)
-                        .map_or(MISSING_BIN, |bin| bin as u8);
+                        .code_of_number(number, column, bins.len())
+                        .map_or(MISSING_BIN, |code| bins[code]);
                     ColumnThresholds::Number {
                         lookup: BinLookup::of_some(edges, &which),
                         missing,
@@ -161,17 +162,24 @@ mod tests {
 
     const N: usize = 700;
 
-    /// Two numeric columns, one with missing cells, and a categorical column; the training rows
-    /// have all levels but the last.
+    /// Whether a row is no training row.
+    fn is_new(row: usize) -> bool {
+        row * 7 % 20 == 19
+    }
+
+    /// Two numeric columns and a categorical one. The training rows have all levels but the last and no missing
+    /// cells in the first column, of which all others lack a part.
     fn table() -> Table {
         let numbers = |column| Key::from_seed(column).uniforms(N);
+        let complete = numbers(1).into_iter().enumerate();
+        let complete = complete.map(|(row, x)| if is_new(row) { f64::NAN } else { x });
         let with_missing = numbers(2).into_iter().enumerate();
         let with_missing = with_missing.map(|(row, x)| if row % 9 == 0 { f64::NAN } else { x });
         let codes: Vec<Option<String>> = (0..N)
-            .map(|row| (row % 11 > 0).then(|| format!("{:02}", row * 7 % 20)))
+            .map(|row| (row % 11 > 0 || is_new(row)).then(|| format!("{:02}", row * 7 % 20)))
             .collect();
         Table::new(vec![
-            Column::numeric("a", numbers(1)),
+            Column::numeric("a", complete.collect()),
             Column::numeric("b", with_missing.collect()),
             Column::categorical("c", &codes),
         ])
@@ -227,7 +235,7 @@ mod tests {
             for number in [0, 3] {
                 let rows = table.rows(5..N);
                 let mut binned = cuts.bin_range(&rows);
-                substitute_unseen(&cuts.unseen(&rows), substitutes, number, &mut binned);
+                substitute_unseen(&cuts, &cuts.unseen(&rows), substitutes, number, &mut binned);
                 let used_thresholds =
                     UsedThresholds::new(&chain(&conditions), &cuts, substitutes, number);
                 let used_bins = used_thresholds.of(&rows);

@@ -9,6 +9,7 @@ pub(crate) mod column;
 pub(crate) mod dataset;
 pub(crate) mod dedup;
 pub(crate) mod encoding;
+pub(crate) mod ranks;
 pub(crate) mod schema;
 pub(crate) mod split;
 pub(crate) mod table;

@@ -11,9 +11,12 @@ use crate::error::Result;
 use crate::rng::{Key, below, uniform};
 use crate::store::record::Record;
 
+/// Number of values of a column that may replace a missing cell.
+pub(crate) const N_QUANTILES: usize = 16;
+
 /// Steps between the levels of successive members, one of them for each column: the fractional parts of
-/// square roots of primes, so that any number of members has evenly spread levels, and the levels of
-/// different columns are not related.
+/// square roots of primes, so that ten members have evenly spread levels, and the levels of neighbouring
+/// columns are not related.
 const LEVEL_STEPS: [f64; 8] = [
     0.414_213_562_373_095,
     0.732_050_807_568_877,
@@ -21,7 +24,7 @@ const LEVEL_STEPS: [f64; 8] = [
     0.645_751_311_064_590,
     0.316_624_790_355_399,
     0.605_551_275_463_989,
-    0.123_105_625_617_660,
+    0.795_831_523_312_719,
     0.358_898_943_540_673,
 ];
 /// Stream of the first level of a column.
@@ -51,29 +54,28 @@ impl UnseenSubstitutes {
     }
 
     /// The known code that a member substitutes for a cell, the same on every row; `None` if there are
-    /// no known codes.
+    /// none.
     pub(crate) fn code_of(self, member: usize, cell: &UnseenCell) -> Option<usize> {
         if cell.is_number {
-            self.code_of_number(member, cell.column, &cell.known)
+            self.code_of_number(member, cell.column, cell.known.len())
         } else {
             self.code(member, cell.column, &cell.known)
         }
     }
 
-    /// As [`Self::code`], for codes that are equal parts of the distribution of a number: the members
-    /// have evenly spread codes.
+    /// Which of `n_known` values at equal steps of rank a member substitutes for a missing number in a column:
+    /// the members take evenly spread ones. `None` if there are none.
     pub(crate) fn code_of_number(
         self,
         member: usize,
         column: usize,
-        known: &Range<usize>,
+        n_known: usize,
     ) -> Option<usize> {
         let key = self.0.unwrap_or(Key::from_seed(0));
         let first = uniform(&mut key.child(column as u64).child(LEVELS).rng());
         let step = LEVEL_STEPS[column % LEVEL_STEPS.len()];
         let level = step.mul_add(member as f64, first).fract();
-        let at = (level * known.len() as f64) as usize;
-        (!known.is_empty()).then(|| known.start + at.min(known.len() - 1))
+        (n_known > 0).then(|| ((level * n_known as f64) as usize).min(n_known - 1))
     }
 
     /// The known category that a member substitutes in a column, the same on every row; `None` if there
@@ -96,7 +98,8 @@ pub(crate) struct UnseenCell {
     pub(crate) row: usize,
     /// Index of the column.
     pub(crate) column: usize,
-    /// Codes (inputs, bins or quantiles) of the categories or values that occurred in training.
+    /// Inputs or bins of the categories that occurred in training, or indices of the values at equal steps of
+    /// rank that may replace a missing number.
     pub(crate) known: Range<usize>,
     /// Whether the column is numeric.
     pub(crate) is_number: bool,
@@ -113,19 +116,19 @@ mod tests {
             let cell = UnseenCell {
                 row: 0,
                 column,
-                known: 3..7,
+                known: 0..4,
                 is_number: true,
             };
             let mut counts = [0; 4];
             for member in 0..40 {
-                counts[substitutes.code_of(member, &cell).unwrap() - 3] += 1;
+                counts[substitutes.code_of(member, &cell).unwrap()] += 1;
             }
             assert!(
                 counts.iter().all(|count| (8..=12).contains(count)),
                 "{counts:?}"
             );
         }
-        assert_eq!(substitutes.code_of_number(0, 0, &(1..1)), None);
+        assert_eq!(substitutes.code_of_number(0, 0, 0), None);
     }
 
     #[test]

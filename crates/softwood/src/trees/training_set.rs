@@ -207,7 +207,7 @@ impl TreeInputs {
             return;
         }
         for member in until_cancelled(0..self.n_members) {
-            substitute_unseen(&unseen, self.substitutes, member, &mut binned);
+            substitute_unseen(&self.cuts, &unseen, self.substitutes, member, &mut binned);
             predict(&MemberRows {
                 members: member..member + 1,
                 bins: &RowBins::new(&binned),

@@ -7,7 +7,8 @@ use crate::problems::{
 };
 use softwood::observer::{NoObserver, Observer};
 use softwood::{
-    Column, Dataset, Distribution, Error, Family, Key, Model, Pool, Roles, Run, Table, load,
+    Column, Dataset, Distribution, Error, Family, Key, Model, Pool, Roles, Run, Table, from_bytes,
+    load,
 };
 
 /// Checks each family on each target of the mixed table.
@@ -219,6 +220,61 @@ fn a_missing_cell_of_a_complete_column_leaves_the_target_uncertain() {
             let found = probabilities[0];
             assert!((0.1..0.9).contains(&found), "{family:?}: {found}");
         }
+    }
+}
+
+/// One row of twenty has the value 1, and a target that is larger by 6: the mean without this column is about
+/// 0.3 larger. An average over the two values would be larger by 3.
+#[test]
+fn a_missing_cell_counts_each_value_as_often_as_training_did() {
+    let n = 300;
+    let rare: Vec<f64> = (0..n)
+        .map(|row| f64::from(u8::from(row % 20 == 0)))
+        .collect();
+    let noise = normals(Key::from_seed(12), n);
+    let target = rare.iter().zip(&noise).map(|(x, z)| 6.0 * x + 0.1 * z);
+    let table = |rare: Vec<f64>| {
+        let columns = vec![
+            Column::numeric("rare", rare),
+            Column::numeric("other", uniforms(Key::from_seed(13), n)),
+            Column::numeric("target", target.clone().collect()),
+        ];
+        Table::new(columns).unwrap()
+    };
+    let data = Dataset::from_table(table(rare.clone()), &roles("target")).unwrap();
+    for &family in Family::ALL {
+        let model = quick_fit(family, &data);
+        let missing = table(vec![f64::NAN; n]);
+        let mean = model.predict(&missing).unwrap().mean().unwrap()[0];
+        assert!((-0.5..2.0).contains(&mean), "{family:?}: {mean}");
+        let read = from_bytes(&model.to_bytes()).unwrap();
+        assert!(prediction_bits(&*read, &missing) == prediction_bits(&*model, &missing));
+    }
+}
+
+#[test]
+fn a_warm_start_learns_missing_cells() {
+    let (table, _) = steep(None, false);
+    let data = Dataset::from_table(table, &roles("target")).unwrap();
+    let half: Vec<f64> = (0..300)
+        .map(|row| if row % 2 == 0 { f64::NAN } else { 0.0 })
+        .collect();
+    let new = Dataset::from_table(steep(Some(&half), false).0, &roles("target")).unwrap();
+    let (missing, _) = steep(Some(&[f64::NAN; 300]), false);
+    let pool = Pool::new(2).unwrap();
+    for &family in Family::ALL {
+        if !family.supports_warm_start() {
+            continue;
+        }
+        let model = quick_fit(family, &data);
+        let run = Run::new(Key::from_seed(2), &pool).warm_start(model.as_ref());
+        let resumed = family.fit_with(&quick(family), &new, &run).unwrap();
+        let knowledge = |model: &dyn Model| {
+            let parts = model.predict(&missing).unwrap().uncertainty().unwrap();
+            parts.knowledge[0]
+        };
+        let (before, after) = (knowledge(&*model), knowledge(&*resumed));
+        assert!(after < 0.3 * before, "{family:?}: {before} {after}");
     }
 }
 

@@ -153,14 +153,19 @@ fn write_bins(lookup: &BinLookup, values: &[f64], cells: &mut [[u8; GROUP]], off
 /// Replaces the bins of unseen cells by the substitutes of a member (or of a chain of
 /// members).
 pub(crate) fn substitute_unseen(
+    cuts: &Cuts,
     unseen: &[UnseenCell],
     substitutes: UnseenSubstitutes,
     member: usize,
     binned: &mut Binned,
 ) {
     for cell in unseen {
-        if let Some(bin) = substitutes.code_of(member, cell) {
-            binned.set(cell.row, cell.column, bin as u8);
+        if let Some(code) = substitutes.code_of(member, cell) {
+            binned.set(
+                cell.row,
+                cell.column,
+                cuts.columns[cell.column].bin_of_known(code),
+            );
         }
     }
 }

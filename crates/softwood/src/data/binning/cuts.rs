@@ -8,8 +8,9 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::data::column::{MISSING, UNSEEN, Values};
+use crate::data::ranks::values_by_rank;
 use crate::data::table::{Rows, Table};
-use crate::data::unseen::UnseenCell;
+use crate::data::unseen::{N_QUANTILES, UnseenCell};
 use crate::error::{Error, Result};
 use crate::rng::{Key, uniform};
 use crate::stop::is_cancelled;
@@ -33,15 +34,16 @@ pub(crate) enum Cut {
         /// How far each edge can move without changing the bin of a training row; empty if unknown.
         #[serde(default)]
         slack: Vec<f64>,
-        /// Whether no training row has a missing cell; false in files of earlier versions.
+        /// Bins of values at equal steps of rank, which replace missing cells if no training row has any;
+        /// empty otherwise, and in files of earlier versions.
         #[serde(default)]
-        is_complete: bool,
+        substitutes: Vec<u8>,
     },
     /// Bin of each category; rare categories share one bin.
     Category {
         /// One bin per level of the schema.
         bins: Vec<u8>,
-        /// As for numbers.
+        /// Whether no training row has a missing cell; false in files of earlier versions.
         #[serde(default)]
         is_complete: bool,
     },
@@ -66,12 +68,30 @@ impl Cut {
         matches!(self, Self::Category { .. })
     }
 
+    /// Codes that may replace an unseen cell: those of [`UnseenCell::known`].
+    fn known(&self) -> Range<usize> {
+        match self {
+            Self::Number { substitutes, .. } => 0..substitutes.len(),
+            Self::Category { .. } => 1..self.n_bins(),
+        }
+    }
+
+    /// The bin of a code of [`Self::known`].
+    pub(crate) fn bin_of_known(&self, code: usize) -> u8 {
+        match self {
+            Self::Number { substitutes, .. } => {
+                substitutes.get(code).copied().unwrap_or(MISSING_BIN)
+            }
+            Self::Category { .. } => code as u8,
+        }
+    }
+
     /// Rows of a range, counted from its start, whose cell training knows nothing of.
     fn unseen(&self, values: &Values, range: &Range<usize>) -> impl Iterator<Item = usize> {
         range.clone().enumerate().filter_map(move |(at, row)| {
             let is_unseen = match (self, values) {
-                (Self::Number { is_complete, .. }, Values::Numeric(values)) => {
-                    *is_complete && values[row].is_nan()
+                (Self::Number { substitutes, .. }, Values::Numeric(values)) => {
+                    !substitutes.is_empty() && values[row].is_nan()
                 }
                 (Self::Category { bins, is_complete }, Values::Categorical { codes, .. }) => {
                     let code = codes[row];
@@ -92,7 +112,7 @@ impl Cut {
             Values::Numeric(_) => Self::Number {
                 edges: Vec::new(),
                 slack: Vec::new(),
-                is_complete: false,
+                substitutes: Vec::new(),
             },
             Values::Categorical { levels, .. } => Self::Category {
                 bins: vec![MISSING_BIN; levels.len()],
@@ -110,11 +130,20 @@ impl Cut {
             .filter(|(value, _)| !value.is_nan())
             .collect();
         sample.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        let (edges, slack) = edges(&sample, max_bins).into_iter().unzip();
+        let (edges, slack): (Vec<f64>, Vec<f64>) = edges(&sample, max_bins).into_iter().unzip();
+        let is_complete = !rows.iter().any(|&row| values[row as usize].is_nan());
+        let substitutes = if is_complete && !sample.is_empty() {
+            let (sorted, weights): (Vec<f64>, Vec<f64>) = sample.into_iter().unzip();
+            let bin = |value: f64| (1 + edges.partition_point(|&edge| edge < value)) as u8;
+            let values = values_by_rank(&sorted, &weights, N_QUANTILES);
+            values.into_iter().map(bin).collect()
+        } else {
+            Vec::new()
+        };
         Self::Number {
             edges,
             slack,
-            is_complete: !rows.iter().any(|&row| values[row as usize].is_nan()),
+            substitutes,
         }
     }
 
@@ -206,7 +235,7 @@ impl Cuts {
             found.extend(cut.unseen(values, &rows.range).map(|row| UnseenCell {
                 row,
                 column,
-                known: 1..cut.n_bins(),
+                known: cut.known(),
                 is_number: !cut.is_category(),
             }));
         }
@@ -217,8 +246,11 @@ impl Cuts {
     pub(crate) fn see_missing_cells(&mut self, features: &Table, rows: &[u32]) {
         for (cut, column) in self.columns.iter_mut().zip(features.columns()) {
             match (cut, &column.values) {
-                (Cut::Number { is_complete, .. }, Values::Numeric(values)) => {
-                    *is_complete &= !rows.iter().any(|&row| values[row as usize].is_nan());
+                (Cut::Number { substitutes, .. }, Values::Numeric(values)) => {
+                    let is_complete = !rows.iter().any(|&row| values[row as usize].is_nan());
+                    if !is_complete {
+                        substitutes.clear();
+                    }
                 }
                 (Cut::Category { is_complete, .. }, Values::Categorical { codes, .. }) => {
                     *is_complete &= !rows.iter().any(|&row| codes[row as usize] == MISSING);
@@ -236,8 +268,17 @@ impl Cuts {
     /// slack is negative or not finite.
     pub(crate) fn check(&self, kinds: &[Option<usize>]) -> Result<()> {
         let fits = |(cut, kind): (&Cut, &Option<usize>)| match (cut, kind) {
-            (Cut::Number { edges, slack, .. }, None) => {
+            (
+                Cut::Number {
+                    edges,
+                    slack,
+                    substitutes,
+                },
+                None,
+            ) => {
+                let bins = 1..edges.len() + 2;
                 edges.len() < MAX_BINS
+                    && (substitutes.iter()).all(|&bin| bins.contains(&usize::from(bin)))
                     && edges.iter().all(|edge| edge.is_finite())
                     && edges.windows(2).all(|pair| pair[0] < pair[1])
                     && (slack.is_empty() || slack.len() == edges.len())
@@ -404,7 +445,7 @@ mod tests {
             known,
             is_number,
         };
-        let expected = [cell(0, 1..4, true), cell(1, 1..3, false)];
+        let expected = [cell(0, 0..3, true), cell(1, 1..3, false)];
         assert_eq!(cuts.unseen(&new.rows(1..3)), expected);
         cuts.see_missing_cells(&new, &[0, 1]);
         assert_eq!(cuts.unseen(&new.rows(1..3)), expected);

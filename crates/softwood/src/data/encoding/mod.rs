@@ -173,7 +173,8 @@ impl Encoder {
         });
         let squares = (self.squares.iter())
             .all(|square| square.input < self.n_numeric() && square.is_sound());
-        numbers && categories && self.rotation.fits(self.numbers.len()) && squares
+        let is_ascending = (self.numbers).is_sorted_by(|a, b| a.column < b.column);
+        numbers && is_ascending && categories && self.rotation.fits(self.numbers.len()) && squares
     }
 
     /// Whether the table has numbers to square.
@@ -260,7 +261,8 @@ impl Encoder {
         for (cell, code) in of_numbers {
             let mut columns = self.numbers.iter();
             if let Some(at) = columns.position(|number| number.column == cell.column) {
-                scaled[at] = self.numbers[at].scale(self.numbers[at].quantiles[code]);
+                let number = &self.numbers[at];
+                scaled[at] = number.scale(number.quantiles.get(code).copied().unwrap_or(f64::NAN));
             }
         }
         self.write_row(rows.table, row, &scaled, &mut out);

@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::column::Values;
 use crate::data::encoding::{LIMIT, Scaling};
+use crate::data::ranks::values_by_rank;
 use crate::data::table::Table;
 use crate::data::target::TargetUnits;
+use crate::data::unseen::N_QUANTILES;
 
 /// Number of knots of the quantile scaling.
 const N_KNOTS: usize = 200;
-/// Number of values that may replace a missing cell.
-const N_QUANTILES: usize = 16;
 
 /// The input of a numeric column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -137,21 +137,4 @@ impl NumericColumn {
 /// The standard Normal quantile of level `p`.
 fn normal_score(p: f64) -> f64 {
     std::f64::consts::SQRT_2 * statrs::function::erf::erf_inv(2.0 * p - 1.0)
-}
-
-/// At most `n` and at least two values at equal steps of weighted rank.
-fn values_by_rank(sorted: &[f64], weights: &[f64], n: usize) -> Vec<f64> {
-    let total: f64 = weights.iter().sum();
-    let n = n.min(sorted.len()).max(2);
-    let mut values = Vec::with_capacity(n);
-    let (mut row, mut weight_below) = (0, 0.0);
-    for at in 0..n {
-        let rank = total * (at as f64 + 0.5) / n as f64;
-        while row + 1 < sorted.len() && weight_below + weights[row] < rank {
-            weight_below += weights[row];
-            row += 1;
-        }
-        values.push(sorted[row]);
-    }
-    values
 }

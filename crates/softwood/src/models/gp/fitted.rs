@@ -310,12 +310,24 @@ impl Gp {
         for cells in until_cancelled(unseen.chunk_by(|a, b| a.row == b.row)) {
             let row = cells[0].row;
             out.unseen.push(row);
-            let copies: Vec<f32> = (0..*n_members)
-                .flat_map(|member| encoder.substituted(rows, cells, *substitutes, member))
-                .collect();
-            let points = Points::from_rows(&copies, width, n_inputs);
+            // members with the same substitutes share a point
+            let mut points: Vec<f32> = Vec::new();
+            let mut members_of: Vec<Vec<usize>> = Vec::new();
+            for member in 0..*n_members {
+                let own = encoder.substituted(rows, cells, *substitutes, member);
+                let mut known = points.chunks_exact(width);
+                if let Some(point) = known.position(|known| known == own) {
+                    members_of[point].push(member);
+                } else {
+                    points.extend(own);
+                    members_of.push(vec![member]);
+                }
+            }
+            let points = Points::from_rows(&points, width, n_inputs);
             self.each_row(&points, |functions| {
-                out.set(functions.row, row, functions);
+                for &member in &members_of[functions.row] {
+                    out.set(member, row, functions);
+                }
             });
         }
     }

@@ -163,7 +163,7 @@ impl NoiseTree {
             return;
         }
         for member in 0..n_members {
-            substitute_unseen(&unseen, substitutes, member, &mut binned);
+            substitute_unseen(&self.cuts, &unseen, substitutes, member, &mut binned);
             for cell in &unseen {
                 let leaf = self.structure.leaf(|column| binned.bin(cell.row, column));
                 let at = out.at(member, 0) + cell.row;

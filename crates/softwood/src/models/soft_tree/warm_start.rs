@@ -82,7 +82,7 @@ pub(super) fn warm_start(
             .schedule(data)
             .part(WARM_RUN);
         // all trees have the same encoder
-        let encoder = fitted.ensemble.fits[0].encoder.clone();
+        let encoder = model.ensemble.fits[0].encoder.clone();
         let rows = EncodedSplit::encoded(data, None, scale, encoder).train;
         sample(
             &mut model,
@@ -126,7 +126,8 @@ fn continue_tree(
     let mut schedule = config.schedule(data).part(WARM_RUN);
     schedule.learning_rate *= WARM_RATE;
     let posterior = |spec, block| FitPosterior {
-        encoder: fit.encoder.clone(),
+        // columns whose new rows have missing cells are no longer complete
+        encoder: split.encoder.clone(),
         spec,
         blocks: vec![block],
     };
