@@ -265,18 +265,21 @@ fn condition(rows: &ProcessRows, found: &GpHyperparameters) -> Result<Option<Con
         };
         left_out
     };
+    let baseline = usual_maximum(&left_out.variances, MIN_OUTLYING * kernel.variance());
+    let residuals = left_out.residuals.iter().zip(&left_out.variances);
+    let usual = residuals.filter(|(_, variance)| **variance <= baseline);
     Ok(Some(ConditionedProcess {
         process,
-        baseline: usual_maximum(left_out.variances, MIN_OUTLYING * kernel.variance())
-            .max(MIN_BASELINE * kernel.variance()),
-        residual_baseline: usual_maximum(left_out.residuals.iter().map(|r| r * r).collect(), 0.0),
+        baseline: baseline.max(MIN_BASELINE * kernel.variance()),
+        residual_baseline: usual.map(|(r, _)| r * r).fold(0.0, f64::max),
     }))
 }
 
 /// The largest value that is not outlying: single rows far from all others would let everything pass as
 /// usual. A value below `near` is never outlying, and neither is one of at most [`OUTLYING_RATIO`] times the
 /// largest value without a share of [`MAX_OUTLYING`].
-fn usual_maximum(mut values: Vec<f64>, near: f64) -> f64 {
+fn usual_maximum(values: &[f64], near: f64) -> f64 {
+    let mut values = values.to_vec();
     values.sort_by(|a, b| b.total_cmp(a));
     let n_outlying = (MAX_OUTLYING * values.len() as f64).ceil() as usize;
     let largest = values.first().copied().unwrap_or(0.0);
@@ -326,15 +329,15 @@ mod tests {
     fn outlying_values_are_not_usual() {
         let found = |outlying: &[f64], near: f64| {
             let rest = vec![1.0; 100 - outlying.len()];
-            usual_maximum([&rest, outlying].concat(), near)
+            usual_maximum(&[&rest, outlying].concat(), near)
         };
         let found = [
             found(&[1.5; 5], 0.0),
             found(&[1e3; 5], 0.0),
             found(&[9.0; 6], 0.0),
             found(&[1e3, 1e3, 5.0], 7.0),
-            usual_maximum(vec![2.0], 0.0),
-            usual_maximum(Vec::new(), 0.0),
+            usual_maximum(&[2.0], 0.0),
+            usual_maximum(&[], 0.0),
         ];
         close(&found, &[1.5, 2.0, 9.0, 5.0, 2.0, 0.0], 1e-12);
     }

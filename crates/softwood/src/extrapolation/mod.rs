@@ -5,7 +5,7 @@
 //! there, and variational posteriors are too narrow. A small Gaussian process, fitted to a sample of
 //! the same rows, knows how far the target can move over a distance that the rows do not cover. With
 //! its mean `m`, the variance `v` of its function, and the largest such variance `b` and the largest
-//! squared residual `r` at held-out training rows, a row has the weight
+//! squared residual `r` at held-out training rows that are not far from all others, a row has the weight
 //!
 //! `w = max(0, 1 - b/v, 1 - (r + 9 s)/(μ - m)²)`
 //!
@@ -69,9 +69,9 @@ pub struct Extrapolation {
     /// Units of the target of the process.
     units: TargetUnits,
     process: Process,
-    /// Largest variance of the function among the training rows.
+    /// Largest variance of the function at held-out training rows, without outlying ones.
     baseline: f64,
-    /// Largest squared residual of the process at held-out training rows.
+    /// Largest squared residual of the process at the same rows.
     residual_baseline: f64,
     /// Key of the functions of the members.
     key: Key,
