@@ -55,6 +55,8 @@ const MIN_DRAW: f64 = 1e-12;
 
 /// Largest number that is accepted from a file: far above the result of any fit, far from overflow.
 const MAX_STORED: f64 = 1e60;
+/// Largest difference of the sum of class frequencies in a file from 1.
+const MAX_FREQUENCY_ERROR: f64 = 1e-6;
 /// Largest number of members: the bound of the parameter.
 const MAX_MEMBERS: usize = 1000;
 
@@ -222,7 +224,9 @@ impl Smoothing {
             CartTarget::Classes(n) => n,
         };
         let is_positive = |value: f64| value > 0.0 && value <= MAX_STORED;
+        let total: f64 = self.prior.iter().sum();
         self.prior.len() == n
+            && (kind == CartTarget::Number || (total - 1.0).abs() <= MAX_FREQUENCY_ERROR)
             && self.prior.iter().copied().all(is_positive)
             && is_positive(self.n_pseudo_rows)
             && is_positive(self.factor)
