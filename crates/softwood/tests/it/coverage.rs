@@ -146,6 +146,15 @@ fn calibration_covers_what_chains_that_overfit_do_not() {
     assert!((calibrated - 0.9).abs() < 0.03, "{calibrated}");
 }
 
+/// Each tree has seen the validation rows of other trees, and the average of all trees has a smaller error
+/// than each of them: without calibration the intervals cover 0.946.
+#[test]
+fn calibration_of_averaged_trees_knows_that_the_average_is_better() {
+    let params = json!({"n_steps": 100});
+    let found = coverage_with(Family::RnnTree, &params, 1..=2, FRIEDMAN);
+    assert!((found - 0.9).abs() < 0.03, "{found}");
+}
+
 #[test]
 #[ignore = "takes minutes"]
 fn intervals_of_slow_families_cover_all_three_functions() {

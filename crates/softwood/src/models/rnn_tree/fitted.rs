@@ -15,6 +15,7 @@ use crate::models::rnn_tree::pruning::RouteTree;
 use crate::models::rnn_tree::soft_routes::SoftRoutes;
 use crate::params;
 use crate::predictive::block::{Block, Head};
+use crate::predictive::noise_calibration::{NoiseCalibration, scaled_above_floor};
 use crate::recurrent::soft_gates::SoftGates;
 use crate::rng::Key;
 use crate::store::record::{Array, Record};
@@ -47,7 +48,7 @@ impl RnnTreeParts {
 
 /// Route probabilities of a row: nodes and kept leaves.
 #[derive(Debug, Default)]
-pub(super) struct RouteScratch {
+pub(super) struct MixtureScratch {
     nodes: Vec<f64>,
     weights: Vec<f64>,
 }
@@ -56,8 +57,13 @@ pub(super) struct RouteScratch {
 #[derive(Debug, Clone)]
 pub struct RnnTree {
     parts: RnnTreeParts,
-    /// Members of each tree.
+    /// Draws of the leaves of each tree.
     draws: Vec<LeafDraws>,
+    /// Factors of the standard deviations of the members, tree by tree, so that the members of each tree have
+    /// the whole tail.
+    factors: Vec<f64>,
+    /// Where the factors of each tree start.
+    first_factor: Vec<usize>,
     /// Largest number of leaves of a mixture; 1 for hard trees.
     n_components: usize,
 }
@@ -65,14 +71,26 @@ pub struct RnnTree {
 impl RnnTree {
     /// Draws the members of the model.
     pub(super) fn new(parts: RnnTreeParts) -> Self {
-        let n_draws = parts.inputs.n_members.div_ceil(parts.trees.len());
-        let draws = parts
-            .trees
-            .iter()
-            .map(|tree| LeafDraws::new(tree.active_leaves(), n_draws));
+        let (n_members, n_trees) = (parts.inputs.n_members, parts.trees.len());
+        let n_draws = |tree: usize| (n_members - tree).div_ceil(n_trees);
+        let draws = parts.trees.iter().enumerate().map(|(at, tree)| {
+            let mut leaves = tree.active_leaves().clone();
+            leaves.smoothing.tail = 0.0;
+            LeafDraws::new(&leaves, n_draws(at))
+        });
+        let tail = NoiseCalibration {
+            tail: parts.trees[0].active_leaves().smoothing.tail,
+            ..NoiseCalibration::IDENTITY
+        };
+        let first_factor = (0..n_trees).scan(0, |first, tree| {
+            *first += n_draws(tree);
+            Some(*first - n_draws(tree))
+        });
         let kept = parts.trees.iter().filter_map(|tree| tree.soft.as_ref());
         Self {
             draws: draws.collect(),
+            factors: tail.member_factors(n_members),
+            first_factor: first_factor.collect(),
             n_components: kept.map(|soft| soft.kept.len()).max().unwrap_or(1),
             parts,
         }
@@ -144,33 +162,61 @@ impl RnnTree {
         }))
     }
 
-    /// The distribution of a member.
-    pub(super) fn component_head(&self) -> Head {
-        self.parts.inputs.head(self.n_components)
+    /// Number of Normal components of a member of a regression.
+    pub(super) fn n_components(&self) -> usize {
+        self.n_components
     }
 
-    /// Writes the distributions of members of one tree on a row of a block. `bin` gives the bins of the row.
+    /// Writes the distributions of members of one tree on a row of a block: of each the index in the block and
+    /// the number of its draw. `bin` gives the bins of the row.
     pub(super) fn fill_row(
         &self,
         out: &mut Block,
-        (tree, members, row): (usize, impl Iterator<Item = usize>, usize),
+        (tree, row): (usize, usize),
+        members: impl Iterator<Item = (usize, usize)>,
         bin: impl Fn(usize) -> u8,
-        scratch: &mut RouteScratch,
+        scratch: &mut MixtureScratch,
     ) {
         let RouteTree {
             structure, soft, ..
         } = &self.parts.trees[tree];
-        let n_trees = self.parts.trees.len();
-        let Some(soft) = soft else {
-            let leaf = structure.leaf(bin);
-            for member in members {
-                self.draws[tree].fill_as(out, member, row, leaf, member / n_trees);
+        let MixtureScratch { nodes, weights } = scratch;
+        let mut leaf = 0;
+        match soft {
+            Some(soft) => soft.fill(bin, nodes, weights),
+            None => leaf = structure.leaf(bin),
+        }
+        for (member, draw) in members {
+            if soft.is_some() {
+                self.fill_mixture(out, tree, (member, draw), row, weights);
+            } else {
+                self.draws[tree].fill_as(out, member, row, leaf, draw);
             }
+            self.scale_noise(out, tree, (member, draw), row);
+        }
+    }
+
+    /// Multiplies the noise of a member on a row by its factor.
+    fn scale_noise(
+        &self,
+        out: &mut Block,
+        tree: usize,
+        (member, draw): (usize, usize),
+        row: usize,
+    ) {
+        if self.parts.inputs.kind != CartTarget::Number {
             return;
-        };
-        soft.fill(bin, &mut scratch.nodes, &mut scratch.weights);
-        for member in members {
-            self.fill_mixture(out, tree, member, row, &scratch.weights);
+        }
+        let factor = self.factors[self.first_factor[tree] + draw];
+        let floor = self.parts.trees[tree]
+            .active_leaves()
+            .smoothing
+            .floor
+            .sqrt();
+        for component in 0..out.n_components() {
+            let at = out.at(member, component) + row;
+            let sd = &mut out.normal_mut().sd[at];
+            *sd = scaled_above_floor(*sd, factor, floor);
         }
     }
 
@@ -179,11 +225,11 @@ impl RnnTree {
         &self,
         out: &mut Block,
         tree: usize,
-        member: usize,
+        (member, draw): (usize, usize),
         row: usize,
         weights: &[f64],
     ) {
-        let (draws, draw) = (&self.draws[tree], member / self.parts.trees.len());
+        let draws = &self.draws[tree];
         if let CartTarget::Classes(n) = self.parts.inputs.kind {
             for class in 0..n {
                 let at = out.at(member, class) + row;
@@ -263,7 +309,7 @@ impl Model for RnnTree {
     }
 
     fn head(&self) -> Head {
-        self.component_head()
+        self.parts.inputs.head(self.n_components)
     }
 
     fn n_members(&self) -> usize {
@@ -275,17 +321,18 @@ impl Model for RnnTree {
         out.shift = inputs.units.shift;
         out.scale = inputs.units.scale;
         let n_trees = trees.len();
-        let mut scratch = RouteScratch::default();
+        let mut scratch = MixtureScratch::default();
         inputs.for_each_member(rows, |binned| {
             for &row in binned.rows {
                 for at in 0..n_trees {
                     let of_tree = |member: &usize| member % n_trees == at;
-                    let mut members = binned.members.clone().filter(of_tree).peekable();
+                    let members = binned.members.clone().filter(of_tree);
+                    let mut members = members.map(|member| (member, member / n_trees)).peekable();
                     if members.peek().is_none() {
                         continue;
                     }
                     let bin = |column| binned.bins.bin(row, column);
-                    self.fill_row(out, (at, members, row), bin, &mut scratch);
+                    self.fill_row(out, (at, row), members, bin, &mut scratch);
                 }
             }
         });

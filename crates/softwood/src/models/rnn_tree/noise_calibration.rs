@@ -3,20 +3,26 @@
 //! The trees of a fold have not seen its validation rows; those of the other folds have. The mean of all
 //! trees is moved to where its residual is that of the trees of the fold, made smaller as averaging over
 //! all trees does ([`ensemble_residual_factor`]). Around it stand the distributions of all trees; scale and
-//! tail of their noise suit the validation rows of all folds.
+//! tail of their noise suit the validation rows of all folds. (The scale is part of the leaf variances, and so
+//! of the variances of the leaf means, which are small beside the noise.)
 
-use crate::models::rnn_tree::fitted::{RnnTree, RnnTreeParts, RouteScratch};
+use crate::models::rnn_tree::fitted::{MixtureScratch, RnnTree, RnnTreeParts};
 use crate::models::rnn_tree::rows::{FitRow, RouteRows};
 use crate::predictive::block::{Block, Head};
 use crate::predictive::noise_calibration::{
     HeldOutBlock, NoiseCalibration, ensemble_residual_factor, sample_variance,
 };
+use crate::stop;
 use crate::trees::cart::CartTarget;
 
-/// Largest number of validation rows of all folds.
+/// Largest number of validation rows of all folds, of members, and of members of each tree.
 const MAX_ROWS: usize = 1000;
-/// Number of members of each tree.
-const DRAWS_PER_TREE: usize = 4;
+const MAX_MEMBERS: usize = 32;
+const MAX_DRAWS: usize = 4;
+/// Largest number of Normal components of all rows and members, which bounds time and memory.
+const MAX_COMPONENTS: usize = 2_000_000;
+/// Leaves with smaller weights are left out of a mixture: they cost time and change nothing.
+const MIN_WEIGHT: f64 = 1e-3;
 
 /// Means that a tree predicts for the validation rows of its fold.
 pub(super) struct UnseenMeans {
@@ -29,15 +35,20 @@ pub(super) fn calibrate(parts: &mut RnnTreeParts, rows: &[RouteRows<'_>], unseen
     if parts.inputs.kind != CartTarget::Number || unseen.is_empty() {
         return;
     }
-    let few = RnnTree::new(parts.with_members(DRAWS_PER_TREE * parts.trees.len()));
-    let n_rows = MAX_ROWS.div_ceil(rows.len());
+    let n_trees = parts.trees.len();
+    let n_draws = (parts.inputs.n_members / n_trees).min(MAX_MEMBERS / n_trees);
+    let n_draws = n_draws.clamp(1, MAX_DRAWS);
+    let held_out = HeldOutTrees {
+        model: &RnnTree::new(parts.with_members(n_draws * n_trees)),
+        n_draws,
+        unseen,
+    };
+    let n_components = n_draws * n_trees * held_out.model.n_components();
+    let n_rows = MAX_ROWS
+        .min(MAX_COMPONENTS / n_components)
+        .div_ceil(rows.len());
     let blocks = rows.iter().enumerate();
-    let blocks = blocks.filter_map(|(fold, rows)| {
-        let own: Vec<usize> = (0..unseen.len())
-            .filter(|&tree| unseen[tree].fold == fold)
-            .collect();
-        held_out_block(&few, rows, (&own, unseen), n_rows)
-    });
+    let blocks = blocks.filter_map(|(fold, rows)| held_out.block(rows, fold, n_rows));
     let blocks: Vec<HeldOutBlock> = blocks.collect();
     let floor = parts.trees[0].active_leaves().smoothing.floor.sqrt();
     let found = NoiseCalibration::learn(&blocks, floor).with_coverage_of(&blocks);
@@ -48,56 +59,87 @@ pub(super) fn calibrate(parts: &mut RnnTreeParts, rows: &[RouteRows<'_>], unseen
     }
 }
 
-/// The distributions of all trees on the validation rows of a fold, moved to where the trees `own` of the fold
-/// would have them; `None` without such rows or trees.
-fn held_out_block(
-    model: &RnnTree,
-    rows: &RouteRows<'_>,
-    (own, unseen): (&[usize], &[UnseenMeans]),
-    max_rows: usize,
-) -> Option<HeldOutBlock> {
-    let validation = rows.validation.as_ref()?;
-    let all: Vec<FitRow> = validation.iter().collect();
-    if own.is_empty() || all.is_empty() {
-        return None;
-    }
-    let n_rows = all.len().min(max_rows);
-    let (n_trees, n_members) = (unseen.len(), DRAWS_PER_TREE * unseen.len());
-    let Head::Normal { components } = model.component_head() else {
-        return None;
-    };
-    let mut block = Block::new(Head::Normal { components }, n_members, n_rows);
-    let mut scratch = RouteScratch::default();
-    let (mut target, mut weight) = (Vec::new(), Vec::new());
-    for row in 0..n_rows {
-        let at = row * all.len() / n_rows;
-        let (index, row_weight, y) = all[at];
-        for tree in 0..n_trees {
-            let bin = |column| validation.binned.bin(index, column);
-            let members = (tree..n_members).step_by(n_trees);
-            model.fill_row(&mut block, (tree, members, row), bin, &mut scratch);
+/// The trees of a model, and what they predict for rows that they have not seen.
+struct HeldOutTrees<'a> {
+    model: &'a RnnTree,
+    /// Number of members of each tree.
+    n_draws: usize,
+    unseen: &'a [UnseenMeans],
+}
+
+impl HeldOutTrees<'_> {
+    /// The distributions of all trees on the validation rows of a fold, moved to where the trees of the fold
+    /// would have them. Members are in the order of the trees. `None` without such rows or trees, and if
+    /// the work is cancelled.
+    fn block(&self, rows: &RouteRows<'_>, fold: usize, max_rows: usize) -> Option<HeldOutBlock> {
+        let of_fold = |tree: &UnseenMeans| tree.fold == fold;
+        let validation = rows.validation.as_ref()?;
+        let all: Vec<FitRow> = validation.iter().collect();
+        if all.is_empty() || !self.unseen.iter().any(of_fold) {
+            return None;
         }
-        let trees = TreeMoments::new(&block, n_trees, row);
-        let left_out = own.iter().map(|&tree| unseen[tree].means[at]);
-        let mean = left_out.sum::<f64>() / own.len() as f64;
-        let others = (0..n_trees).filter(|tree| own.len() == n_trees || !own.contains(tree));
-        let between = sample_variance(others.map(|tree| trees.means[tree]));
-        let residual = (f64::from(y) - mean)
-            * ensemble_residual_factor(trees.noise, between, (own.len(), n_trees));
-        let shift = f64::from(y) - residual - trees.means.iter().sum::<f64>() / n_trees as f64;
+        let n_rows = all.len().min(max_rows);
+        let n_trees = self.unseen.len();
+        let head = Head::Normal {
+            components: self.model.n_components(),
+        };
+        let mut block = Block::new(head, self.n_draws * n_trees, n_rows);
         let stride = block.stride;
-        for mean in block.normal_mut().mean[row..].iter_mut().step_by(stride) {
-            *mean += shift;
+        let mut scratch = MixtureScratch::default();
+        let (mut target, mut weight) = (Vec::new(), Vec::new());
+        for row in 0..n_rows {
+            if stop::is_cancelled() {
+                return None;
+            }
+            let at = row * all.len() / n_rows;
+            let (index, row_weight, y) = all[at];
+            for tree in 0..n_trees {
+                let bin = |column| validation.binned.bin(index, column);
+                let members = (0..self.n_draws).map(|draw| (tree * self.n_draws + draw, draw));
+                (self.model).fill_row(&mut block, (tree, row), members, bin, &mut scratch);
+            }
+            for weight in block.weight[row..].iter_mut().step_by(stride) {
+                *weight = if *weight < MIN_WEIGHT { 0.0 } else { *weight };
+            }
+            let shift = self.shift(&block, row, (fold, at), f64::from(y));
+            for mean in block.normal_mut().mean[row..].iter_mut().step_by(stride) {
+                *mean += shift;
+            }
+            target.push(f64::from(y));
+            weight.push(row_weight);
         }
-        target.push(f64::from(y));
-        weight.push(row_weight);
+        Some(HeldOutBlock {
+            block,
+            added: Vec::new(),
+            target,
+            weight,
+        })
     }
-    Some(HeldOutBlock {
-        block,
-        added: Vec::new(),
-        target,
-        weight,
-    })
+
+    /// The distance by which the means of all trees move on a row, which is the validation row `at` of a fold.
+    fn shift(&self, block: &Block, row: usize, (fold, at): (usize, usize), y: f64) -> f64 {
+        let (mut left_out, mut n_left_out) = (0.0, 0_usize);
+        let mut others = Vec::new();
+        let trees = TreeMoments::new(block, self.n_draws, row);
+        for (tree, mean) in self.unseen.iter().zip(&trees.means) {
+            if tree.fold == fold {
+                left_out += tree.means[at];
+                n_left_out += 1;
+            } else {
+                others.push(*mean);
+            }
+        }
+        let n_trees = trees.means.len();
+        // two trees have a variance only together
+        let between = if others.len() < 2 {
+            sample_variance(trees.means.iter().copied())
+        } else {
+            sample_variance(others.into_iter())
+        };
+        let residual = (y - left_out / n_left_out as f64)
+            * ensemble_residual_factor(trees.noise, between, (n_left_out, n_trees));
+        y - residual - trees.means.iter().sum::<f64>() / n_trees as f64
+    }
 }
 
 /// Means of the trees on a row, and the mean of their variances.
@@ -107,16 +149,18 @@ struct TreeMoments {
 }
 
 impl TreeMoments {
-    fn new(block: &Block, n_trees: usize, row: usize) -> Self {
+    /// Members are in the order of the trees.
+    fn new(block: &Block, n_draws: usize, row: usize) -> Self {
+        let n_trees = block.n_members / n_draws;
         let (mut means, mut squares) = (vec![0.0; n_trees], vec![0.0; n_trees]);
         let normal = block.normal();
         for member in 0..block.n_members {
             for component in 0..block.n_components() {
                 let at = block.at(member, component) + row;
-                let share = block.weight[at] / DRAWS_PER_TREE as f64;
+                let share = block.weight[at] / n_draws as f64;
                 let (mean, sd) = (normal.mean[at], normal.sd[at]);
-                means[member % n_trees] += share * mean;
-                squares[member % n_trees] += share * (mean * mean + sd * sd);
+                means[member / n_draws] += share * mean;
+                squares[member / n_draws] += share * (mean * mean + sd * sd);
             }
         }
         let variances = means.iter().zip(&squares);

@@ -75,7 +75,7 @@ impl Fit for RnnTreeParams {
         let n_folds = n_folds(params, split.as_ref(), set.n_rows());
         let rows: Vec<RouteRows<'_>> = (0..n_folds).map(fold).collect();
         stop::check()?;
-        let FittedTrees {
+        let SelectedTrees {
             trees,
             unseen,
             training,
@@ -113,7 +113,7 @@ fn n_folds(params: &RnnTreeParams, split: Option<&ValidationSplit>, n_rows: usiz
 /// The trees of a model, their predictions for the rows that they have not seen, and the course of the
 /// training.
 #[derive(Default)]
-struct FittedTrees {
+struct SelectedTrees {
     trees: Vec<RouteTree>,
     unseen: Vec<UnseenMeans>,
     training: Training,
@@ -125,16 +125,16 @@ fn fitted_trees(
     rows: &[RouteRows<'_>],
     schema: &Schema,
     run: &Run<'_>,
-) -> Result<FittedTrees> {
+) -> Result<SelectedTrees> {
     let first = &rows[0];
     let floor = params.min_scale.unwrap_or(first.set.floor);
     if first.inputs.len() == 0 {
         // all columns are constant: the tree is its root
         let root = HardTree { splits: Vec::new() };
         let tree = fitted_tree(first, &root, floor, member_key(run.key, 0)).tree;
-        return Ok(FittedTrees {
+        return Ok(SelectedTrees {
             trees: vec![tree],
-            ..FittedTrees::default()
+            ..SelectedTrees::default()
         });
     }
     let depth = match first.validation {
@@ -192,7 +192,7 @@ fn fitted_trees(
         is_stopped: is_stopped.into_inner(),
         ..Training::default()
     };
-    Ok(FittedTrees {
+    Ok(SelectedTrees {
         trees,
         unseen,
         training,
