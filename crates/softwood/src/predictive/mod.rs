@@ -11,6 +11,7 @@ pub(crate) mod noise_calibration;
 pub(crate) mod quantile;
 pub(crate) mod row_mixture;
 pub(crate) mod sample;
+pub(crate) mod seen_residuals;
 
 #[cfg(test)]
 mod tests;

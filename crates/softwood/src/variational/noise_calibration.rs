@@ -15,9 +15,8 @@ use crate::likelihood::soft::SoftLikelihood;
 use crate::numerics::golden_section::maximize;
 use crate::numerics::logspace::log_sum_exp;
 use crate::predictive::block::{Block, Head};
-use crate::predictive::noise_calibration::{
-    HeldOutBlock, NoiseCalibration, ensemble_residual_factor, sample_variance,
-};
+use crate::predictive::noise_calibration::{HeldOutBlock, NoiseCalibration};
+use crate::predictive::seen_residuals::ResidualSizes;
 use crate::rng::Key;
 use crate::soft::layout::StoredLayout;
 use crate::variational::fitted::FittedTrees;
@@ -99,10 +98,8 @@ pub(crate) fn noise_factor<L: StoredLayout>(
 /// Scale and tail of the noise of the average of all fits, learned on the validation rows of single fits.
 /// `predict` writes the predictions of all members in the order of the fits.
 ///
-/// Mixtures keep their noise: their modes may be values that occur often, and are not where a mean is
-/// moved. Unless the fits share their validation rows, the other fits were trained on these rows, so the
-/// mean of all fits is moved to where its residual is that of the fit that left the row out, made smaller
-/// as averaging does.
+/// Unless the fits share their validation rows, the others were trained on the validation rows of a fit, and
+/// their predictions move to where they would be without ([`move_from_targets`]).
 pub(crate) fn ensemble_calibration<L: StoredLayout>(
     fits: &[FittedTrees<L>],
     rows: &CalibrationRows<'_>,
@@ -112,77 +109,90 @@ pub(crate) fn ensemble_calibration<L: StoredLayout>(
     let SoftLikelihood::Normal { floor } = fits[0].spec.likelihood else {
         return NoiseCalibration::IDENTITY;
     };
-    if head.n_components() > 1 {
-        return NoiseCalibration::IDENTITY;
-    }
     let n_members = fits.iter().map(FittedTrees::n_draws).sum();
     let n_sets = if rows.is_shared { 1 } else { fits.len() };
     let blocks = rows.validation[..n_sets].iter().enumerate();
-    let blocks = blocks.filter_map(|(at, own)| {
+    let blocks = blocks.filter_map(|(left_out_by, own)| {
         let own = own.as_ref()?.spaced(MAX_ROWS);
         let Target::Numeric(target) = own.target() else {
             return None;
         };
         let mut block = Block::new(head, n_members, own.n_rows());
         predict(&own, &mut block);
-        let target: Vec<f64> = target.iter().map(|&y| rows.standard.apply(y)).collect();
-        if !rows.is_shared {
-            move_means(fits, at, &target, &mut block);
-        }
         let weight = |row: usize| own.weights().map_or(1.0, |weights| weights[row]);
-        Some(HeldOutBlock {
+        let held_out = HeldOutBlock {
             block,
             added: Vec::new(),
             weight: (0..own.n_rows()).map(weight).collect(),
-            target,
-        })
+            target: target.iter().map(|&y| rows.standard.apply(y)).collect(),
+        };
+        Some((left_out_by, held_out))
     });
-    let blocks: Vec<HeldOutBlock> = blocks.collect();
+    let (left_out_by, mut blocks): (Vec<usize>, Vec<HeldOutBlock>) = blocks.unzip();
+    if !rows.is_shared {
+        let n_draws: Vec<usize> = fits.iter().map(FittedTrees::n_draws).collect();
+        move_from_targets(&n_draws, &left_out_by, &mut blocks);
+    }
     NoiseCalibration::learn(&blocks, floor).with_coverage_of(&blocks)
 }
 
-/// Moves the means of all members so that the mean of all fits has the residual of fit `left_out`, times
-/// the factor of averaging.
-fn move_means<L: StoredLayout>(
-    fits: &[FittedTrees<L>],
-    left_out: usize,
-    target: &[f64],
-    block: &mut Block,
-) {
-    let n_fits = fits.len();
-    let mut first = 0;
-    let mut fit_means = vec![vec![0.0; block.stride]; n_fits];
-    let mut noise = vec![0.0; block.stride];
-    for (at, fit) in fits.iter().enumerate() {
-        let member_weight = 1.0 / fit.n_draws() as f64;
-        for member in first..first + fit.n_draws() {
-            let (mean, variance) = moments(block, member);
-            for row in 0..block.stride {
-                fit_means[at][row] += member_weight * mean[row];
-                if at == left_out {
-                    noise[row] += member_weight * variance[row];
+/// Moves the predictions of fits for rows that they were trained on away from the targets, until their
+/// residuals are as large as those of the fit that left the rows out ([`ResidualSizes`]). `n_draws` are
+/// the numbers of members of the fits, and each block has the rows that one fit left out.
+///
+/// The members of a fit move together. In a mixture each component moves by its own distance from the target:
+/// a mode at the target may be a value that occurs often, and stays.
+fn move_from_targets(n_draws: &[usize], left_out_by: &[usize], blocks: &mut [HeldOutBlock]) {
+    let mut sizes = ResidualSizes::default();
+    let means: Vec<Vec<Vec<f64>>> = blocks
+        .iter()
+        .map(|held_out| fit_means(n_draws, &held_out.block))
+        .collect();
+    for ((held_out, &left_out_by), means) in blocks.iter().zip(left_out_by).zip(&means) {
+        for (fit, means) in means.iter().enumerate() {
+            let rows = held_out.target.iter().zip(means).zip(&held_out.weight);
+            for ((y, mean), &weight) in rows {
+                sizes.add(y - mean, weight, fit == left_out_by);
+            }
+        }
+    }
+    let factor = sizes.factor();
+    for ((held_out, &left_out_by), means) in blocks.iter_mut().zip(left_out_by).zip(&means) {
+        let (block, target) = (&mut held_out.block, &held_out.target);
+        let is_mixture = block.n_components() > 1;
+        let mut first = 0;
+        for (fit, &n_draws) in n_draws.iter().enumerate() {
+            let range = block.at(first, 0)..block.at(first + n_draws, 0);
+            first += n_draws;
+            if fit == left_out_by {
+                continue;
+            }
+            let stride = block.stride;
+            for components in block.normal_mut().mean[range].chunks_exact_mut(stride) {
+                for ((mean, y), fit_mean) in components.iter_mut().zip(target).zip(&means[fit]) {
+                    let distance = if is_mixture { y - *mean } else { y - fit_mean };
+                    *mean -= (factor - 1.0) * distance;
                 }
             }
         }
-        first += fit.n_draws();
     }
-    let shift_of = |(row, &y): (usize, &f64)| {
-        let mean = fit_means.iter().map(|means| means[row]).sum::<f64>() / n_fits as f64;
-        // two fits have a variance only together
-        let others = (0..n_fits)
-            .filter(|&at| at != left_out || n_fits == 2)
-            .map(|at| fit_means[at][row]);
-        let between = sample_variance(others);
-        let residual = y - fit_means[left_out][row];
-        y - mean - residual * ensemble_residual_factor(noise[row], between, (1, n_fits))
-    };
-    let shifts: Vec<f64> = target.iter().enumerate().map(shift_of).collect();
-    let stride = block.stride;
-    for means in block.normal_mut().mean.chunks_exact_mut(stride) {
-        for (mean, shift) in means.iter_mut().zip(&shifts) {
-            *mean += shift;
+}
+
+/// The mean of each fit on every row.
+fn fit_means(n_draws: &[usize], block: &Block) -> Vec<Vec<f64>> {
+    let mut first = 0;
+    let mean_of_fit = |&n_draws: &usize| {
+        let mut sum = vec![0.0; block.stride];
+        for member in first..first + n_draws {
+            let (mean, _) = moments(block, member);
+            for (sum, mean) in sum.iter_mut().zip(mean) {
+                *sum += mean / n_draws as f64;
+            }
         }
-    }
+        first += n_draws;
+        sum
+    };
+    n_draws.iter().map(mean_of_fit).collect()
 }
 
 /// Multiplies the standard deviations of all members by the calibration factor and by the
@@ -360,6 +370,40 @@ mod tests {
     fn twice_the_variance_between_fits_is_subtracted() {
         let found = [0.0, 0.01, 100.0].map(|between| variance_factor(1.0, between));
         close(&found, &[1.0, 0.98, MIN_VARIANCE_FACTOR], 5e-4);
+    }
+
+    /// Two fits with two draws each, on a row that the first one left out and one that the second one left out.
+    #[test]
+    fn predictions_move_away_from_targets_that_fits_have_seen() {
+        let moved = |components: usize, distances: [f64; 2]| {
+            let blocks = [[2.0, 1.0], [1.0, 2.0]].map(|residuals| {
+                let mut block = Block::new(Head::Normal { components }, 4, 1);
+                for member in 0..4 {
+                    for component in 0..components {
+                        let at = block.at(member, component);
+                        block.weight[at] = 1.0 / components as f64;
+                        block.normal_mut().mean[at] = 5.0
+                            - residuals[member / 2]
+                            - distances[member % 2] * (1.0 - 2.0 * component as f64);
+                    }
+                }
+                HeldOutBlock {
+                    block,
+                    added: Vec::new(),
+                    target: vec![5.0],
+                    weight: vec![1.0],
+                }
+            });
+            let mut blocks = Vec::from(blocks);
+            move_from_targets(&[2, 2], &[0, 1], &mut blocks);
+            let block = &blocks[0].block;
+            let at = (0..4).map(|member| block.at(member, 0));
+            at.map(|at| block.normal().mean[at]).collect::<Vec<f64>>()
+        };
+        // the residuals that were left out are twice as large; draws of a fit keep their distance
+        close(&moved(1, [-0.1, 0.1]), &[3.1, 2.9, 3.1, 2.9], 1e-9);
+        // components move by their own distances of 0 and 2 from the target
+        close(&moved(2, [-1.0, 1.0]), &[4.0, 2.0, 5.0, 1.0], 1e-9);
     }
 
     #[test]
