@@ -167,14 +167,17 @@ mod tests {
         row * 7 % 20 == 19
     }
 
-    /// Two numeric columns and a categorical one. The training rows have all levels but the last and no missing
-    /// cells in the first column, of which all others lack a part.
+    /// Two numeric columns and two categorical ones. The training rows have all levels of the first of these but
+    /// the last, and no missing cells in `a` and `d`, which all rows that are no training rows lack.
     fn table() -> Table {
         let numbers = |column| Key::from_seed(column).uniforms(N);
         let complete = numbers(1).into_iter().enumerate();
         let complete = complete.map(|(row, x)| if is_new(row) { f64::NAN } else { x });
         let with_missing = numbers(2).into_iter().enumerate();
         let with_missing = with_missing.map(|(row, x)| if row % 9 == 0 { f64::NAN } else { x });
+        let complete_codes: Vec<Option<String>> = (0..N)
+            .map(|row| (!is_new(row)).then(|| format!("{}", row * 3 % 5)))
+            .collect();
         let codes: Vec<Option<String>> = (0..N)
             .map(|row| (row % 11 > 0 || is_new(row)).then(|| format!("{:02}", row * 7 % 20)))
             .collect();
@@ -182,6 +185,7 @@ mod tests {
             Column::numeric("a", complete.collect()),
             Column::numeric("b", with_missing.collect()),
             Column::categorical("c", &codes),
+            Column::categorical("d", &complete_codes),
         ])
         .unwrap()
     }
@@ -224,12 +228,17 @@ mod tests {
             column: 2,
             right_bins: RightBins::In([0x2b5d5, 0, 0, 0]),
         };
+        let complete_set = BinCondition {
+            column: 3,
+            right_bins: RightBins::In([0b10_1001, 0, 0, 0]),
+        };
         let substitutes = UnseenSubstitutes::new(Key::from_seed(8));
         for conditions in [
             few.clone(),
             many.collect(),
             missing_only.to_vec(),
             vec![set],
+            vec![complete_set],
             [&few[..], &[set]].concat(),
         ] {
             for number in [0, 3] {

@@ -166,9 +166,10 @@ impl<L: StoredLayout> FittedTrees<L> {
         let mut root_sum = vec![0.0; stack.first.n_channels() * n_rows];
         let mut scratch = ForwardScratch::new(&stack.first);
         let mut added_scratch = ForwardScratch::new(&stack.added);
-        let unseen = self.encoder.unseen(rows);
+        let substituted = self.substituted_rows(rows, &encoded);
         for draw in until_cancelled(0..self.n_draws()) {
-            let changes = self.changes(rows, &encoded, &unseen, draw);
+            let changes = substituted.iter().flat_map(|row| row.changes(draw));
+            let changes: Vec<InputChange> = changes.copied().collect();
             root_sum.fill(0.0);
             for packed in &self.draws[1..] {
                 let values = &mut values[..stack.added.n_activations() * n_rows];
@@ -199,31 +200,34 @@ impl<L: StoredLayout> FittedTrees<L> {
         }
     }
 
-    /// How the inputs of rows with unseen cells change in a draw. Each draw replaces an unseen category or
-    /// value by a known one, the same in every row: draws then disagree by as much as the known ones
-    /// differ.
-    fn changes(
-        &self,
-        rows: &Rows<'_>,
-        encoded: &[f32],
-        unseen: &[UnseenCell],
-        draw: usize,
-    ) -> Vec<InputChange> {
+    /// How the inputs of rows with unseen cells change. Each draw replaces an unseen category or value by a
+    /// known one, the same in every row: draws then disagree by as much as the known ones differ.
+    fn substituted_rows(&self, rows: &Rows<'_>, encoded: &[f32]) -> Vec<SubstitutedRow> {
         let width = self.spec.stack.width();
+        let unseen = self.encoder.unseen(rows);
         let of_row = |cells: &[UnseenCell]| {
             let row = cells[0].row;
-            let known = self
-                .encoder
-                .substituted(rows, cells, self.substitutes, draw);
-            let own = encoded[row * width..(row + 1) * width].to_vec();
-            let pairs = known.into_iter().zip(own).enumerate();
-            pairs.filter_map(move |(input, (known, own))| {
-                let by = known - own;
-                (by != 0.0).then_some(InputChange { row, input, by })
-            })
+            let own = &encoded[row * width..(row + 1) * width];
+            let mut substituted = SubstitutedRow {
+                changes: Vec::new(),
+                changes_of_draw: vec![0; self.n_draws()],
+            };
+            for group in self.substitutes.groups(self.n_draws(), cells) {
+                let known = self.encoder.substituted(rows, cells, &group.codes);
+                let pairs = known.into_iter().zip(own).enumerate();
+                let changes = pairs.filter_map(|(input, (known, own))| {
+                    let by = known - own;
+                    (by != 0.0).then_some(InputChange { row, input, by })
+                });
+                for draw in group.members {
+                    substituted.changes_of_draw[draw] = substituted.changes.len();
+                }
+                substituted.changes.push(changes.collect());
+            }
+            substituted
         };
         let by_row = unseen.chunk_by(|a, b| a.row == b.row);
-        by_row.flat_map(of_row).collect()
+        until_cancelled(by_row).map(of_row).collect()
     }
 
     /// Number of components or classes of a draw.
@@ -325,7 +329,22 @@ fn chain_name(name: &str) -> String {
     format!("{name}_draws")
 }
 
+/// How the inputs of a row with unseen cells change in each draw.
+struct SubstitutedRow {
+    /// Different changes of the row.
+    changes: Vec<Vec<InputChange>>,
+    /// Which of them each draw has.
+    changes_of_draw: Vec<usize>,
+}
+
+impl SubstitutedRow {
+    fn changes(&self, draw: usize) -> &[InputChange] {
+        &self.changes[self.changes_of_draw[draw]]
+    }
+}
+
 /// The change of one input of a row.
+#[derive(Debug, Clone, Copy)]
 struct InputChange {
     row: usize,
     input: usize,

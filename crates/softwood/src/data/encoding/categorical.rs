@@ -17,6 +17,10 @@ pub(super) struct CategoricalColumn {
     /// Input of missing cells, if there were any in training.
     pub(super) missing: Option<usize>,
     pub(super) n_inputs: usize,
+    /// Whether a model was trained further on missing cells, which have no input of their own; false in
+    /// files of earlier versions.
+    #[serde(default)]
+    pub(super) sees_missing: bool,
 }
 
 impl CategoricalColumn {
@@ -54,6 +58,24 @@ impl CategoricalColumn {
             input_of_level,
             missing,
             n_inputs,
+            sees_missing: false,
+        }
+    }
+
+    /// Whether training knows nothing of a cell: it has no input.
+    pub(super) fn is_unseen(&self, table: &Table, row: usize) -> bool {
+        self.input(table, row).is_none() && !(self.sees_missing && self.is_missing(table, row))
+    }
+
+    /// Missing cells of these rows are no longer unseen, because a model is trained on them.
+    pub(super) fn see_missing_cells(&mut self, table: &Table) {
+        self.sees_missing |= (0..table.n_rows()).any(|row| self.is_missing(table, row));
+    }
+
+    fn is_missing(&self, table: &Table, row: usize) -> bool {
+        match &table.columns()[self.column].values {
+            Values::Categorical { codes, .. } => codes[row] == MISSING,
+            Values::Numeric(_) => false,
         }
     }
 

@@ -17,7 +17,7 @@ use crate::data::encoding::rotation::WhiteningRotation;
 use crate::data::encoding::squares::SquaredInput;
 use crate::data::schema::{FieldKind, Schema};
 use crate::data::table::{Rows, Table};
-use crate::data::unseen::{UnseenCell, UnseenSubstitutes};
+use crate::data::unseen::UnseenCell;
 use crate::params::choices;
 use crate::stop::{is_cancelled, until_cancelled};
 
@@ -237,13 +237,12 @@ impl Encoder {
         out[at] = 1.0;
     }
 
-    /// The encoded row of unseen cells of one row, each replaced by the substitute of a member.
+    /// The encoded row of unseen cells of one row, each replaced by a known code, if it has one.
     pub(crate) fn substituted(
         &self,
         rows: &Rows<'_>,
         cells: &[UnseenCell],
-        substitutes: UnseenSubstitutes,
-        member: usize,
+        codes: &[Option<usize>],
     ) -> Vec<f32> {
         let mut out = vec![0.0; self.n_inputs() + 1];
         let Some(row) = cells.first().map(|cell| rows.range.start + cell.row) else {
@@ -253,9 +252,8 @@ impl Encoder {
         let mut scaled: Vec<f64> = numbers
             .map(|number| number.scale(number.cell(rows.table, row)))
             .collect();
-        let codes = cells
-            .iter()
-            .filter_map(|cell| Some((cell, substitutes.code_of(member, cell)?)));
+        let codes = cells.iter().zip(codes);
+        let codes = codes.filter_map(|(cell, code)| Some((cell, (*code)?)));
         let (of_numbers, of_categories): (Vec<_>, Vec<_>) =
             codes.partition(|(cell, _)| cell.is_number);
         for (cell, code) in of_numbers {
@@ -278,6 +276,9 @@ impl Encoder {
             if (0..table.n_rows()).any(|row| number.is_unseen(table, row)) {
                 number.quantiles.clear();
             }
+        }
+        for category in &mut self.categories {
+            category.see_missing_cells(table);
         }
     }
 
@@ -306,7 +307,7 @@ impl Encoder {
         for category in &self.categories {
             let n_levels = category.n_inputs - usize::from(category.missing.is_some());
             for (at, row) in rows.range.clone().enumerate() {
-                if n_levels > 0 && category.input(rows.table, row).is_none() {
+                if n_levels > 0 && category.is_unseen(rows.table, row) {
                     found.push(UnseenCell {
                         row: at,
                         column: category.column,
@@ -326,6 +327,7 @@ impl Encoder {
 mod tests {
     use super::*;
     use crate::data::schema::Task;
+    use crate::data::unseen::UnseenSubstitutes;
     use crate::rng::Key;
     use softwood_testkit::close;
 
@@ -392,10 +394,7 @@ mod tests {
             let code = substitutes.code_of(member, &cells[0]).unwrap();
             let known = values(Some(encoder.numbers[1].quantiles[code]));
             let expected = encoder.encode(&known.rows(5..6));
-            assert_eq!(
-                encoder.substituted(&rows, &cells, substitutes, member),
-                expected
-            );
+            assert_eq!(encoder.substituted(&rows, &cells, &[Some(code)]), expected);
         }
         encoder.see_missing_cells(&new);
         assert_eq!(encoder.unseen(&rows), []);

@@ -310,22 +310,14 @@ impl Gp {
         for cells in until_cancelled(unseen.chunk_by(|a, b| a.row == b.row)) {
             let row = cells[0].row;
             out.unseen.push(row);
-            // members with the same substitutes share a point
-            let mut points: Vec<f32> = Vec::new();
-            let mut members_of: Vec<Vec<usize>> = Vec::new();
-            for member in 0..*n_members {
-                let own = encoder.substituted(rows, cells, *substitutes, member);
-                let mut known = points.chunks_exact(width);
-                if let Some(point) = known.position(|known| known == own) {
-                    members_of[point].push(member);
-                } else {
-                    points.extend(own);
-                    members_of.push(vec![member]);
-                }
-            }
+            let groups = substitutes.groups(*n_members, cells);
+            let points = groups
+                .iter()
+                .flat_map(|group| encoder.substituted(rows, cells, &group.codes));
+            let points: Vec<f32> = points.collect();
             let points = Points::from_rows(&points, width, n_inputs);
             self.each_row(&points, |functions| {
-                for &member in &members_of[functions.row] {
+                for &member in &groups[functions.row].members {
                     out.set(member, row, functions);
                 }
             });

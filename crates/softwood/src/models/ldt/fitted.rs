@@ -156,10 +156,12 @@ impl Model for Ldt {
         // each member replaces unseen cells by known categories or values of its own
         let unseen = encoder.unseen(rows);
         for cells in until_cancelled(unseen.chunk_by(|a, b| a.row == b.row)) {
-            for member in 0..*n_members {
-                let inputs = encoder.substituted(rows, cells, *substitutes, member);
+            for group in substitutes.groups(*n_members, cells) {
+                let inputs = encoder.substituted(rows, cells, &group.codes);
                 let leaf = tree.leaf(&inputs[..n_inputs]);
-                self.draws.fill(out, member, cells[0].row, leaf);
+                for member in group.members {
+                    self.draws.fill(out, member, cells[0].row, leaf);
+                }
             }
         }
         out.pad();
