@@ -64,7 +64,9 @@ pub(crate) fn ensemble_residual_factor(
 ) -> f64 {
     let of_left_out = between / n_left_out as f64;
     let removed = of_left_out - between / n_models as f64;
-    (1.0 - removed / (noise + of_left_out)).sqrt()
+    let factor = (1.0 - removed / (noise + of_left_out)).sqrt();
+    // models that agree exactly and have no noise
+    if factor.is_nan() { 1.0 } else { factor }
 }
 
 /// Sample variance; zero for fewer than two numbers.

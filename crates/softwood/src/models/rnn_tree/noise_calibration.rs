@@ -20,7 +20,7 @@ const MAX_ROWS: usize = 1000;
 const MAX_MEMBERS: usize = 32;
 const MAX_DRAWS: usize = 4;
 /// Largest number of Normal components of all rows and members, which bounds time and memory.
-const MAX_COMPONENTS: usize = 2_000_000;
+const MAX_COMPONENTS: usize = 500_000;
 /// Leaves with smaller weights are left out of a mixture: they cost time and change nothing.
 const MIN_WEIGHT: f64 = 1e-3;
 
@@ -98,8 +98,10 @@ impl HeldOutTrees<'_> {
                 let members = (0..self.n_draws).map(|draw| (tree * self.n_draws + draw, draw));
                 (self.model).fill_row(&mut block, (tree, row), members, bin, &mut scratch);
             }
-            for weight in block.weight[row..].iter_mut().step_by(stride) {
-                *weight = if *weight < MIN_WEIGHT { 0.0 } else { *weight };
+            let mut weights: Vec<&mut f64> =
+                block.weight[row..].iter_mut().step_by(stride).collect();
+            for of_member in weights.chunks_exact_mut(self.model.n_components()) {
+                leave_out_small(of_member);
             }
             let shift = self.shift(&block, row, (fold, at), f64::from(y));
             for mean in block.normal_mut().mean[row..].iter_mut().step_by(stride) {
@@ -139,6 +141,20 @@ impl HeldOutTrees<'_> {
         let residual = (y - left_out / n_left_out as f64)
             * ensemble_residual_factor(trees.noise, between, (n_left_out, n_trees));
         y - residual - trees.means.iter().sum::<f64>() / n_trees as f64
+    }
+}
+
+/// Sets weights below [`MIN_WEIGHT`] to zero and gives what they had to the others.
+fn leave_out_small(weights: &mut [&mut f64]) {
+    let total: f64 = weights.iter().map(|weight| **weight).sum();
+    let is_kept = |weight: f64| weight >= MIN_WEIGHT;
+    let kept: f64 = weights.iter().map(|w| **w).filter(|w| is_kept(*w)).sum();
+    for weight in weights {
+        **weight = if is_kept(**weight) {
+            **weight * total / kept
+        } else {
+            0.0
+        };
     }
 }
 

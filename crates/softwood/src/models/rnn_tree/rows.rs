@@ -35,6 +35,9 @@ pub(super) struct ScoredRows<'a> {
 #[derive(Debug)]
 pub(super) struct GivenRows {
     binned: Binned,
+    /// Rows without cells that training knows nothing of, which only the members of a model replace; all
+    /// rows, if each has such a cell.
+    rows: Vec<u32>,
     target: Vec<f32>,
     weight: Vec<f32>,
 }
@@ -43,7 +46,16 @@ impl GivenRows {
     pub(super) fn new(set: &TreeTrainingSet, data: &Dataset) -> Self {
         let n_rows = data.n_rows();
         let weights = data.weights();
+        let mut is_known = vec![true; n_rows];
+        for cell in set.cuts.unseen(&data.features().rows(0..n_rows)) {
+            is_known[cell.row] = false;
+        }
+        if is_known.iter().all(|is_known| !is_known) {
+            is_known.fill(true);
+        }
+        let known = is_known.iter().zip(0..).filter(|(is_known, _)| **is_known);
         Self {
+            rows: known.map(|(_, row)| row).collect(),
             binned: set.cuts.bin_range(&data.features().rows(0..n_rows)),
             target: set.units.encode(data.target(), 0..n_rows),
             weight: (0..n_rows)
@@ -95,9 +107,9 @@ impl<'a> RouteRows<'a> {
         let validation = match given {
             Some(given) => Some(ScoredRows {
                 binned: &given.binned,
-                rows: (0..given.target.len() as u32).collect(),
+                rows: given.rows.clone(),
                 target: &given.target,
-                weight: given.weight.clone(),
+                weight: (given.rows.iter().map(|&row| given.weight[row as usize])).collect(),
             }),
             None => split.map(|(_, validation)| scored(&validation)),
         };
