@@ -98,8 +98,9 @@ pub(crate) fn noise_factor<L: StoredLayout>(
 /// Scale and tail of the noise of the average of all fits, learned on the validation rows of single fits.
 /// `predict` writes the predictions of all members in the order of the fits.
 ///
-/// Unless the fits share their validation rows, the others were trained on the validation rows of a fit, and
-/// their predictions move to where they would be without ([`move_from_targets`]).
+/// Unless the fits share their validation rows, most others were trained on the validation rows of a fit, and
+/// their predictions move to where they would be without ([`move_from_targets`]). Few rows are left out by
+/// several fits; they are not told apart.
 pub(crate) fn ensemble_calibration<L: StoredLayout>(
     fits: &[FittedTrees<L>],
     rows: &CalibrationRows<'_>,
@@ -130,23 +131,39 @@ pub(crate) fn ensemble_calibration<L: StoredLayout>(
     });
     let (left_out_by, mut blocks): (Vec<usize>, Vec<HeldOutBlock>) = blocks.unzip();
     if !rows.is_shared {
-        let n_draws: Vec<usize> = fits.iter().map(FittedTrees::n_draws).collect();
-        move_from_targets(&n_draws, &left_out_by, &mut blocks);
+        let shapes: Vec<FitShape> = fits.iter().map(FitShape::new).collect();
+        move_from_targets(&shapes, &left_out_by, &mut blocks);
     }
     NoiseCalibration::learn(&blocks, floor).with_coverage_of(&blocks)
 }
 
+/// Number and form of the members of a fit.
+#[derive(Debug, Clone, Copy)]
+struct FitShape {
+    n_draws: usize,
+    is_mixture: bool,
+}
+
+impl FitShape {
+    fn new<L: StoredLayout>(fit: &FittedTrees<L>) -> Self {
+        Self {
+            n_draws: fit.n_draws(),
+            is_mixture: fit.n_components() > 1,
+        }
+    }
+}
+
 /// Moves the predictions of fits for rows that they were trained on away from the targets, until their
-/// residuals are as large as those of the fit that left the rows out ([`ResidualSizes`]). `n_draws` are
-/// the numbers of members of the fits, and each block has the rows that one fit left out.
+/// residuals are as large as those of the fit that left the rows out ([`ResidualSizes`]). Each block has
+/// the rows that one fit left out.
 ///
 /// The members of a fit move together. In a mixture each component moves by its own distance from the target:
 /// a mode at the target may be a value that occurs often, and stays.
-fn move_from_targets(n_draws: &[usize], left_out_by: &[usize], blocks: &mut [HeldOutBlock]) {
+fn move_from_targets(fits: &[FitShape], left_out_by: &[usize], blocks: &mut [HeldOutBlock]) {
     let mut sizes = ResidualSizes::default();
     let means: Vec<Vec<Vec<f64>>> = blocks
         .iter()
-        .map(|held_out| fit_means(n_draws, &held_out.block))
+        .map(|held_out| fit_means(fits, &held_out.block))
         .collect();
     for ((held_out, &left_out_by), means) in blocks.iter().zip(left_out_by).zip(&means) {
         for (fit, means) in means.iter().enumerate() {
@@ -159,19 +176,18 @@ fn move_from_targets(n_draws: &[usize], left_out_by: &[usize], blocks: &mut [Hel
     let factor = sizes.factor();
     for ((held_out, &left_out_by), means) in blocks.iter_mut().zip(left_out_by).zip(&means) {
         let (block, target) = (&mut held_out.block, &held_out.target);
-        let is_mixture = block.n_components() > 1;
         let mut first = 0;
-        for (fit, &n_draws) in n_draws.iter().enumerate() {
-            let range = block.at(first, 0)..block.at(first + n_draws, 0);
-            first += n_draws;
+        for (fit, shape) in fits.iter().enumerate() {
+            let range = block.at(first, 0)..block.at(first + shape.n_draws, 0);
+            first += shape.n_draws;
             if fit == left_out_by {
                 continue;
             }
             let stride = block.stride;
             for components in block.normal_mut().mean[range].chunks_exact_mut(stride) {
                 for ((mean, y), fit_mean) in components.iter_mut().zip(target).zip(&means[fit]) {
-                    let distance = if is_mixture { y - *mean } else { y - fit_mean };
-                    *mean -= (factor - 1.0) * distance;
+                    let centre = if shape.is_mixture { *mean } else { *fit_mean };
+                    *mean -= (factor - 1.0) * (y - centre);
                 }
             }
         }
@@ -179,9 +195,10 @@ fn move_from_targets(n_draws: &[usize], left_out_by: &[usize], blocks: &mut [Hel
 }
 
 /// The mean of each fit on every row.
-fn fit_means(n_draws: &[usize], block: &Block) -> Vec<Vec<f64>> {
+fn fit_means(fits: &[FitShape], block: &Block) -> Vec<Vec<f64>> {
     let mut first = 0;
-    let mean_of_fit = |&n_draws: &usize| {
+    let mean_of_fit = |shape: &FitShape| {
+        let n_draws = shape.n_draws;
         let mut sum = vec![0.0; block.stride];
         for member in first..first + n_draws {
             let (mean, _) = moments(block, member);
@@ -192,7 +209,7 @@ fn fit_means(n_draws: &[usize], block: &Block) -> Vec<Vec<f64>> {
         first += n_draws;
         sum
     };
-    n_draws.iter().map(mean_of_fit).collect()
+    fits.iter().map(mean_of_fit).collect()
 }
 
 /// Multiplies the standard deviations of all members by the calibration factor and by the
@@ -395,7 +412,11 @@ mod tests {
                 }
             });
             let mut blocks = Vec::from(blocks);
-            move_from_targets(&[2, 2], &[0, 1], &mut blocks);
+            let shape = FitShape {
+                n_draws: 2,
+                is_mixture: components > 1,
+            };
+            move_from_targets(&[shape; 2], &[0, 1], &mut blocks);
             let block = &blocks[0].block;
             let at = (0..4).map(|member| block.at(member, 0));
             at.map(|at| block.normal().mean[at]).collect::<Vec<f64>>()
