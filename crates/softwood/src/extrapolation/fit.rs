@@ -28,8 +28,8 @@ const MAX_ROWS: usize = 5000;
 /// Largest number of held-out rows, whose variances are usual, and their share of the rows.
 const MAX_HELD_OUT: usize = 500;
 const HELD_OUT_SHARE: usize = 5;
-/// Share of the held-out rows that may lie so far from all others that they do not tell what is usual;
-/// a usual value may be this many times the largest value of the rest.
+/// Share of the held-out rows, at least one row, that may lie so far from all others that they do not tell
+/// what is usual; a usual value may be this many times the largest value of the rest.
 const MAX_OUTLYING: f64 = 0.05;
 const OUTLYING_RATIO: f64 = 2.0;
 /// A held-out row with less than this share of the variance of the function is never outlying: training

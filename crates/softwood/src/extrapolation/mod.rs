@@ -69,7 +69,7 @@ pub struct Extrapolation {
     /// Units of the target of the process.
     units: TargetUnits,
     process: Process,
-    /// Largest variance of the function at held-out training rows, without outlying ones.
+    /// Largest variance of the function at held-out training rows, or twice the largest without outlying ones.
     baseline: f64,
     /// Largest squared residual of the process at the same rows.
     residual_baseline: f64,
