@@ -1,6 +1,6 @@
 //! Values of a column at equal steps of rank.
 
-/// At most `n` and at least two values at equal steps of weighted rank.
+/// At most `n` and at least two values at equal steps of weighted rank. There is at least one value.
 pub(crate) fn values_by_rank(sorted: &[f64], weights: &[f64], n: usize) -> Vec<f64> {
     let total: f64 = weights.iter().sum();
     let n = n.min(sorted.len()).max(2);
@@ -15,4 +15,20 @@ pub(crate) fn values_by_rank(sorted: &[f64], weights: &[f64], n: usize) -> Vec<f
         values.push(sorted[row]);
     }
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use softwood_testkit::close;
+
+    #[test]
+    fn a_weight_counts_as_repeated_values() {
+        let sorted = [1.0, 2.0, 5.0, 9.0];
+        let repeated = [1.0, 1.0, 1.0, 2.0, 5.0, 5.0, 9.0, 9.0];
+        let weighted = values_by_rank(&sorted, &[3.0, 1.0, 2.0, 2.0], 4);
+        close(&weighted, &values_by_rank(&repeated, &[1.0; 8], 4), 0.0);
+        close(&weighted, &[1.0, 1.0, 5.0, 9.0], 0.0);
+        close(&values_by_rank(&[4.0], &[1.0], 16), &[4.0, 4.0], 0.0);
+    }
 }
