@@ -181,7 +181,7 @@ fn the_homoscedastic_warmup_ends_with_varying_noise() {
     }
 }
 
-/// A validation set with twice the noise of the training rows doubles all scales.
+/// A validation set with twice the noise of the training rows almost doubles all scales.
 #[test]
 fn noise_is_calibrated_on_the_validation_set() {
     let pool = Pool::new(2).unwrap();

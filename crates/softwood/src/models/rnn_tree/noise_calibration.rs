@@ -20,8 +20,9 @@ const MAX_ROWS: usize = 1000;
 const MAX_MEMBERS: usize = 32;
 const MAX_DRAWS: usize = 4;
 /// Largest number of Normal components of all rows and members, which bounds time and memory.
-const MAX_COMPONENTS: usize = 500_000;
-/// Leaves with smaller weights are left out of a mixture: they cost time and change nothing.
+const MAX_COMPONENTS: usize = 2_000_000;
+/// Leaves whose weight is a smaller share of the largest one are left out of a mixture: they cost time and
+/// change little.
 const MIN_WEIGHT: f64 = 1e-3;
 
 /// Means that a tree predicts for the validation rows of its fold.
@@ -144,17 +145,17 @@ impl HeldOutTrees<'_> {
     }
 }
 
-/// Sets weights below [`MIN_WEIGHT`] to zero and gives what they had to the others.
+/// Sets weights below a share [`MIN_WEIGHT`] of the largest one to zero and gives what they had to the others.
 fn leave_out_small(weights: &mut [&mut f64]) {
-    let total: f64 = weights.iter().map(|weight| **weight).sum();
-    let is_kept = |weight: f64| weight >= MIN_WEIGHT;
-    let kept: f64 = weights.iter().map(|w| **w).filter(|w| is_kept(*w)).sum();
+    let sum = |weights: &[&mut f64]| weights.iter().map(|weight| **weight).sum::<f64>();
+    let total = sum(weights);
+    let largest = weights.iter().fold(0.0, |a: f64, weight| a.max(**weight));
+    for weight in weights.iter_mut().filter(|w| ***w < MIN_WEIGHT * largest) {
+        **weight = 0.0;
+    }
+    let kept = sum(weights);
     for weight in weights {
-        **weight = if is_kept(**weight) {
-            **weight * total / kept
-        } else {
-            0.0
-        };
+        **weight *= total / kept;
     }
 }
 
@@ -185,5 +186,27 @@ impl TreeMoments {
             noise: variances.sum::<f64>() / n_trees as f64,
             means,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use softwood_testkit::close;
+
+    #[test]
+    fn small_weights_are_given_to_the_others() {
+        let left = |weights: &[f64]| {
+            let mut weights = weights.to_vec();
+            leave_out_small(&mut weights.iter_mut().collect::<Vec<_>>());
+            weights
+        };
+        close(
+            &left(&[0.6, 0.3996, 0.0004]),
+            &[0.6 / 0.9996, 0.3996 / 0.9996, 0.0],
+            1e-12,
+        );
+        // many leaves of equal weight are all kept
+        close(&left(&[5e-4; 2000]), &[5e-4; 2000], 1e-12);
     }
 }
